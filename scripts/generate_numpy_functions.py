@@ -1,0 +1,95 @@
+"""Which functions of NumPy have the same one in torch: measured, and shipped as data for the rewrites.
+
+The names are those that torch itself takes for its own in NumPy code (torch._numpy). One is kept when torch's
+function of the same name gives NumPy's numbers, shape and dtype on arrays of float32 and float64 (of int64 where it takes
+no others); every form of call is measured by itself. Run it with an interpreter that has torch and NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch._numpy
+
+TARGET = Path(__file__).parent.parent / "server" / "exportlens" / "rewriting" / "numpy_functions.json"
+OTHER_NAMES = {
+    "absolute": "abs",
+    "power": "pow",
+    "invert": "bitwise_not",
+    "concatenate": "cat",
+    "mod": "remainder",
+}
+FORMS: list[tuple[str, Any]] = [
+    ("f(a)", lambda f, a, b: f(a)),
+    ("f(a, b)", lambda f, a, b: f(a, b)),
+    ("f(a, 2)", lambda f, a, b: f(a, 2)),
+    ("f([a, b])", lambda f, a, b: f([a, b])),
+    ("f(a, axis=1)", lambda f, a, b: f(a, axis=1)),
+]
+
+
+def arrays(name: str) -> list[tuple[Any, Any]]:
+    """Pairs of arrays: of floats, or of integers for the functions that take nothing else."""
+    numbers = np.random.default_rng(0)
+    a, b = numbers.uniform(0.2, 0.9, (3, 4)), numbers.uniform(0.2, 0.9, (3, 4))
+    floats = [(a.astype(dtype), b.astype(dtype)) for dtype in (np.float32, np.float64)]
+    if any(result(call, getattr(np, name), *floats[0]) is not None for _, call in FORMS):
+        return floats
+    return [(numbers.integers(1, 9, (3, 4)), numbers.integers(1, 3, (3, 4)))]
+
+
+def result(call: Any, function: Any, a: Any, b: Any) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call(function, a, b)
+    except Exception:
+        return None
+
+
+def same(name: str, other: str) -> list[str]:
+    """The forms of call that NumPy takes and torch answers alike; empty where one of them differs."""
+    forms = []
+    for form, call in FORMS:
+        verdicts = []
+        for a, b in arrays(name):
+            expected = result(call, getattr(np, name), a, b)
+            if expected is None or not isinstance(expected, (np.ndarray, np.generic)):
+                continue
+            got = result(call, getattr(torch, other), torch.from_numpy(a), torch.from_numpy(b))
+            verdicts.append(
+                isinstance(got, torch.Tensor)
+                and str(got.numpy().dtype) == str(expected.dtype)
+                and got.shape == expected.shape
+                and bool(np.allclose(got.numpy(), expected, rtol=1e-5, equal_nan=True))
+            )
+        if verdicts and all(verdicts):
+            forms.append(form)
+    return forms
+
+
+def main() -> None:
+    table = {}
+    for name in sorted(dir(torch._numpy)):
+        other = OTHER_NAMES.get(name, name)
+        if (
+            not name.startswith("_")
+            and callable(getattr(np, name, None))
+            and callable(getattr(torch, other, None))
+        ):
+            forms = same(name, other)
+            if forms:
+                table[name] = {"torch": other, "forms": forms}
+    TARGET.write_text(
+        json.dumps({"torch": torch.__version__, "functions": table}, indent=1) + "\n", encoding="utf-8"
+    )
+    print(f"{len(table)} functions")
+
+
+if __name__ == "__main__":
+    main()
