@@ -1,0 +1,258 @@
+"""Entry points: where tracing starts, and one interpretation from there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.calls import call_function, call_value, instantiate
+from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
+from exportlens.inference.modules import has_forward
+from exportlens.inference.objects import class_attribute, is_module_class, lookup_global
+from exportlens.inference.parameters import argument_value, from_annotation
+from exportlens.inference.places import Output
+from exportlens.inference.scopes import ModuleScope
+from exportlens.inference.values import (
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Sequence,
+    Tensor,
+    Unknown,
+    Value,
+)
+from exportlens.source.document import Chunk
+
+
+def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None) -> Iterator[ClassValue]:
+    """The nn.Module classes that a document defines at its top level and that have a forward to trace; `only` one of its names."""
+    for name, bindings in scope.bindings.items() if only is None else [(only, scope.bindings[only])]:
+        if not any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
+            continue
+        value = lookup_global(machine, name, scope)
+        if (
+            isinstance(value, ClassValue)
+            and value.scope is scope
+            and value.name == name
+            and is_module_class(value)
+            and has_forward(value) is not None
+        ):
+            yield value
+
+
+def run_class(machine: Machine, cls: ClassValue) -> None:
+    """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
+
+    Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
+    marked as uncertain, unless the model cannot run without them.
+    """
+    forward = _traced(cls)
+    if forward is None:
+        return
+    optional = _optional_inputs(machine, forward)
+    works = _run_once(machine, cls, forward, given=frozenset())
+    given = 0
+    while not works and given < len(optional):
+        # A model that stops without some of its optional inputs is exported with them: as few as let it run.
+        given += 1
+        works = _run_once(machine, cls, forward, given=frozenset(optional[:given]))
+    rest = optional[given:]
+    if rest:
+        machine.doubt = 1
+        machine.conditions.append(ast.Name(" and ".join(f"{name} given" for name in rest)))
+        _run_once(machine, cls, forward, given=frozenset(optional))
+
+
+def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: frozenset[str]) -> bool:
+    """One interpretation; whether some path got to the end."""
+    machine.entry = cls.name
+    machine.steps = 0
+    machine.library_calls = 0
+    machine.version = 0
+    machine.tracing = False
+    frame = Frame(cls.scope, cls.chunk, {})
+    doubt = machine.doubt
+    try:
+        machine.doubt = 0
+        instance = _construct(machine, cls, frame)
+        machine.doubt = doubt
+        machine.tracing = True
+        arguments = _arguments(machine, forward, skip_first=True, given=given)
+        machine.returned = []
+        result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
+        _note_outputs(machine, cls, forward, result)
+        return True
+    except Raised:
+        return False
+    except (OutOfBudget, RecursionError):
+        # What could not be followed to the end is judged as far as it was followed.
+        return True
+    finally:
+        machine.tracing = False
+        machine.entry = None
+        machine.trail.clear()
+        machine.active.clear()
+        machine.data_guards.clear()
+        machine.doubt = 0
+        machine.conditions.clear()
+        machine.quiet = 0
+
+
+def _note_outputs(machine: Machine, cls: ClassValue, forward: Function, result: Value) -> None:
+    """Note what the entry point returns, at each `return` that was reached."""
+    if not machine.emits(Output):
+        return
+    site = machine.site(Frame(forward.scope, forward.chunk, {}, forward))
+    statements = {id(node) for node in ast.walk(forward.node) if isinstance(node, ast.Return)}
+    returned = [
+        (value, node) for value, node in machine.returned if node is not None and id(node) in statements
+    ]
+    if not returned:
+        # Remembered from another entry point, or returned by a decorator's wrapper.
+        last = [node for node in ast.walk(forward.node) if isinstance(node, ast.Return)]
+        returned = [(result, last[-1] if last else forward.node)]
+    for value, node in returned:
+        machine.notice(Output(site, node, value, cls))
+
+
+def _traced(cls: ClassValue) -> Function | None:
+    """What runs when an instance is called: its own `__call__` where the workspace defines one, else `forward`."""
+    call, _, _ = class_attribute(cls, "__call__")
+    return call if isinstance(call, Function) and len(call.node.args.args) > 1 else has_forward(cls)
+
+
+def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
+    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given."""
+    spec = forward.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    offset = len(positional) - len(forward.defaults)
+    found: list[str] = []
+    for index, parameter in enumerate(positional):
+        default = forward.defaults[index - offset] if index >= offset else None
+        if (
+            isinstance(default, Const)
+            and default.value is None
+            and isinstance(argument_value(machine, forward, parameter, None), (Tensor, Sequence))
+        ):
+            found.append(parameter.arg)
+    return found
+
+
+def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
+    init, _, _ = class_attribute(cls, "__init__")
+    args: list[Value] = []
+    if isinstance(init, Function):
+        args = _arguments(machine, init, skip_first=True, constructor=True)
+    try:
+        return instantiate(machine, cls, args, {}, frame, cls.node)
+    except Raised:
+        return Instance(cls, open=True)
+
+
+def _arguments(
+    machine: Machine,
+    function: Function,
+    *,
+    skip_first: bool,
+    constructor: bool = False,
+    given: frozenset[str] = frozenset(),
+) -> list[Value]:
+    """A value for each positional parameter of an entry point."""
+    spec = function.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    offset = len(positional) - len(function.defaults)
+    values: list[Value] = []
+    for index, parameter in enumerate(positional):
+        if index == 0 and skip_first:
+            continue
+        default = function.defaults[index - offset] if index >= offset else None
+        if constructor:
+            values.append(_constructor_argument(machine, function, parameter, default))
+        else:
+            values.append(
+                argument_value(machine, function, parameter, None if parameter.arg in given else default)
+            )
+    return values
+
+
+def _constructor_argument(
+    machine: Machine, function: Function, parameter: ast.arg, default: Value | None
+) -> Value:
+    if default is not None and not (
+        isinstance(default, Const) and default.value is None and parameter.annotation is not None
+    ):
+        return default
+    if default is not None:
+        return default
+    if parameter.annotation is not None:
+        known = from_annotation(machine, function, parameter.annotation, parameter.arg)
+        if known is not None:
+            return known
+    return Unknown(f"the constructor argument `{parameter.arg}`")
+
+
+def export_chunks(scope: ModuleScope) -> Iterator[tuple[Chunk, ast.stmt]]:
+    """Top-level statements whose text mentions an export, to be run as a script would."""
+    for placed in scope.document.placed:
+        if "export(" in placed.chunk.text:
+            for statement in placed.chunk.body:
+                yield placed.chunk, statement
+
+
+def run_script(machine: Machine, scope: ModuleScope, chunk: Chunk, statement: ast.stmt) -> None:
+    """Interpret a top-level statement, or the body of a top-level function, for the export calls in it."""
+    from exportlens.inference.statements import run_block
+
+    machine.entry = None
+    machine.steps = 0
+    machine.tracing = False
+    frame = Frame(scope, chunk, scope.values, module_level=True)
+    try:
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = lookup_global(machine, statement.name, scope)
+            if isinstance(function, Function):
+                call_value(
+                    machine,
+                    function,
+                    _arguments(machine, function, skip_first=False, constructor=True),
+                    {},
+                    frame,
+                    statement,
+                )
+        elif isinstance(statement, ast.If) and _is_main_guard(statement.test):
+            run_block(machine, statement.body, frame)
+        elif not isinstance(statement, ast.ClassDef):
+            run_block(machine, [statement], frame)
+    except (Raised, OutOfBudget, RecursionError):
+        return
+    finally:
+        machine.trail.clear()
+        machine.active.clear()
+        machine.doubt = 0
+        machine.conditions.clear()
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__"
+
+
+def trace_callable(machine: Machine, function: Function, receiver: Value | None) -> None:
+    """Trace a function that is exported as it is."""
+    machine.entry = function.name
+    machine.tracing = True
+    try:
+        arguments = _arguments(machine, function, skip_first=receiver is not None)
+        call_function(
+            machine,
+            function,
+            [*([receiver] if receiver is not None else []), *arguments],
+            {},
+            None,
+            function.node,
+        )
+    except (Raised, OutOfBudget, RecursionError):
+        return
+    finally:
+        machine.tracing = False
+        machine.entry = None

@@ -1,0 +1,172 @@
+"""The machine: the state of one interpretation, and what every part of the interpreter needs from it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from exportlens.inference.places import Place, Site
+from exportlens.inference.scopes import ModuleScope, Workspace
+from exportlens.inference.state import Changes, Journal
+from exportlens.inference.values import ClassValue, Function, Unknown, Value
+from exportlens.outcome import Mode, TorchVersion
+from exportlens.source.document import Chunk
+
+
+class Cancelled(Exception):
+    """The caller no longer wants the result."""
+
+
+class OutOfBudget(Exception):
+    """The interpretation of one entry point took more steps than it may."""
+
+
+class Raised(Exception):
+    """Every path of the code being interpreted ends in a Python exception. `kind` is its class name where known."""
+
+    def __init__(self, kind: str = "") -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+class Observer(Protocol):
+    """Who wants to hear of places; the engine's bridge to the rules."""
+
+    def wants(self, place: type[Place]) -> bool:
+        """Whether any rule looks at this kind of place."""
+        ...
+
+    def wants_call(self, name: str) -> bool:
+        """Whether any rule looks at calls of the qualified `name`."""
+        ...
+
+    def notice(self, place: Place) -> None:
+        """Take one place."""
+        ...
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop being interpreted: where it began, and the states in which `break` and `continue` left its body."""
+
+    mark: int
+    breaks: list[Changes] = field(default_factory=list)
+    continues: list[Changes] = field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One activation: of a function, a class body, a comprehension or a module's top level."""
+
+    scope: ModuleScope
+    chunk: Chunk
+    locals: dict[str, Value]
+    function: Function | None = None
+    closure: Frame | None = None
+    receiver: Value | None = None
+    owner: ClassValue | None = None
+    mark: int = 0
+    forks: int = 0
+    returns: list[tuple[Value, Changes | None, ast.AST | None]] = field(default_factory=list)
+    yields: list[Value] | None = None
+    loops: list[Loop] = field(default_factory=list)
+    global_names: frozenset[str] | set[str] = frozenset()
+    outer_names: frozenset[str] | set[str] = frozenset()
+    module_level: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the interpretation assumes: the torch, the modes, and whether the model is in training mode."""
+
+    version: TorchVersion
+    modes: tuple[Mode, ...]
+    training: bool = False
+
+
+class Machine:
+    """State shared by all parts of one interpretation: journal, budget, call trail, and the observer."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        settings: Settings,
+        observer: Observer,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.workspace = workspace
+        self.settings = settings
+        self.observer = observer
+        self.cancelled = cancelled
+        self.journal = Journal()
+        self.trail: list[tuple[ModuleScope, Chunk, ast.AST]] = []
+        self.active: list[Function] = []
+        self.doubt = 0
+        self.conditions: list[ast.expr | None] = []
+        self.entry: str | None = None
+        self.tracing = False
+        self.quiet = 0
+        self.steps = 0
+        self.limit = 40_000
+        self.version = 0
+        self.library_calls = 0
+        self.decorating = False
+        self.returned: list[tuple[Value, ast.AST | None]] = []
+        self.log: list[Place] = []
+        self.roots = itertools.count(1)
+        self.touched: set[Chunk] = set()
+        self.memo: dict[Any, Any] = {}
+        self.made: dict[Any, tuple[Value, list[Value]]] = {}
+        self.data_guards: list[Value] = []
+        self.watch: Callable[[ast.AST, Value, Frame], None] | None = None
+
+    def new_root(self) -> int:
+        return next(self.roots)
+
+    def step(self) -> None:
+        """Count one statement or call; stop when the budget is spent or the caller lost interest."""
+        self.steps += 1
+        if self.steps > self.limit:
+            raise OutOfBudget
+        if self.steps % 256 == 0 and self.cancelled():
+            raise Cancelled
+
+    def site(self, frame: Frame) -> Site:
+        return Site(
+            frame.scope,
+            frame.chunk,
+            frame.function,
+            tuple(self.trail),
+            self.doubt == 0,
+            self.entry,
+            self.conditions[-1] if self.conditions else None,
+        )
+
+    def emits(self, kind: type[Place]) -> bool:
+        """Whether a place of this kind is worth making now: only what tracing reaches is judged."""
+        return self.tracing and not self.quiet and self.observer.wants(kind)
+
+    def notice(self, place: Place) -> None:
+        self.log.append(place)
+        self.observer.notice(place)
+
+    @contextmanager
+    def doubting(self, yes: bool = True, condition: ast.expr | None = None) -> Iterator[None]:
+        """Code that only configuration that is not known leads to; `condition` is the test that decides it."""
+        if not yes:
+            yield
+            return
+        self.doubt += 1
+        self.conditions.append(condition)
+        try:
+            yield
+        finally:
+            self.doubt -= 1
+            self.conditions.pop()
+
+    def unknown(self, why: str) -> Unknown:
+        return Unknown(why)

@@ -1,0 +1,411 @@
+"""torch.nn modules: construction, state, calls, and the methods that every Module has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from exportlens.inference import knowledge
+from exportlens.inference.lattice import element_of, join
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.objects import class_attribute, class_order, is_module_class
+from exportlens.inference.values import (
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Mapping_,
+    Named,
+    Native,
+    Sequence,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+_LISTS = {"torch.nn.ModuleList": "list", "torch.nn.Sequential": "list", "torch.nn.ParameterList": "list"}
+_DICTS = {"torch.nn.ModuleDict", "torch.nn.ParameterDict"}
+
+
+def container_kind(cls: Value) -> str | None:
+    """The torch.nn container that `cls` is or derives from: "torch.nn.ModuleList" and the like."""
+    for item in class_order(cls):
+        if isinstance(item, Named):
+            name = knowledge.canonical_name(item.name) or item.name
+            if name in _LISTS or name in _DICTS:
+                return name
+    return None
+
+
+def construct(machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value]) -> Instance:
+    """An instance of the external module class `name`."""
+    instance = Instance(Named(knowledge.canonical_name(name) or name))
+    initialize(machine, instance, name, args, kwargs)
+    return instance
+
+
+def initialize(
+    machine: Machine, instance: Instance, name: str, args: list[Value], kwargs: dict[str, Value]
+) -> None:
+    """What the constructor of the external module class `name` does to `instance`."""
+    canonical = knowledge.canonical_name(name) or name
+    if canonical in _LISTS or canonical in _DICTS:
+        machine.journal.write(instance.attributes, "__items__", _container_items(machine, canonical, args))
+        return
+    known = knowledge.lookup_module(name)
+    if known is None:
+        return
+    bound = known.bind(args, kwargs)
+    if bound is None:
+        return
+    arguments = {key: value for key, value in bound.items() if isinstance(value, Value)}
+    machine.journal.write(instance, "arguments", {**arguments, "": Const(name)})
+
+
+def _container_items(machine: Machine, canonical: str, args: list[Value]) -> Value:
+    if canonical in _DICTS:
+        given = args[0] if args else Mapping_({})
+        if isinstance(given, Mapping_):
+            return Mapping_(dict(given.items), given.rest)
+        if isinstance(given, Sequence) and given.items is not None:
+            pairs = {}
+            for pair in given.items:
+                if (
+                    isinstance(pair, Sequence)
+                    and pair.items
+                    and len(pair.items) == 2
+                    and isinstance(pair.items[0], Const)
+                ):
+                    pairs[pair.items[0].value] = pair.items[1]
+            return Mapping_(pairs)
+        return Mapping_({}, Unknown("modules of an unknown dict"))
+    if canonical == "torch.nn.Sequential":
+        if len(args) == 1 and isinstance(args[0], Mapping_):
+            return (
+                Sequence("list", list(args[0].items.values()))
+                if args[0].rest is None
+                else Sequence("list", None, args[0].rest)
+            )
+        return Sequence("list", list(args))
+    given = args[0] if args else Sequence("list", [])
+    from exportlens.inference.iteration import elements_of
+
+    if isinstance(given, Sequence):
+        return Sequence("list", None if given.items is None else list(given.items), given.element)
+    items, element = elements_of(machine, given, Frame(None, None, {}), None)  # type: ignore[arg-type]
+    return Sequence("list", items, element)
+
+
+def module_attribute(machine: Machine, owner: Instance, attr: str) -> Value | None:
+    """What torch.nn.Module, or the torch.nn class that `owner` derives from, gives under the name `attr`; None where nothing."""
+    if not is_module_class(owner.cls):
+        return _base_attribute(machine, owner, attr)
+    if attr == "training":
+        return Const(machine.settings.training)
+    known = _state_attribute(owner, attr)
+    if known is not None:
+        return known
+    if container_kind(owner.cls) is not None and attr in _CONTAINER_METHODS:
+        return Native("torch.nn." + attr, lambda m, a, k, f, n: _container_method(m, owner, attr, a, k, f, n))
+    method = _METHODS.get(attr)
+    if method is not None:
+        return Native("torch.nn.Module." + attr, lambda m, a, k, f, n: method(m, owner, a, k))
+    if attr in ("_modules", "_parameters", "_buffers"):
+        return Mapping_({}, Unknown("state of a module"))
+    items = owner.attributes.get("__items__")
+    if (
+        isinstance(items, Sequence)
+        and items.items is not None
+        and attr.isdigit()
+        and int(attr) < len(items.items)
+    ):
+        return items.items[int(attr)]
+    return None
+
+
+def _base_attribute(machine: Machine, owner: Instance, attr: str) -> Value | None:
+    del machine, owner, attr
+    return None
+
+
+def _state_attribute(owner: Instance, attr: str) -> Value | None:
+    for base in class_order(owner.cls):
+        known = knowledge.lookup_module(base.name) if isinstance(base, Named) else None
+        if known is None:
+            continue
+        if attr in known.attributes:
+            if attr in owner.arguments:
+                return owner.arguments[attr]
+            default = next((param.default for param in known.params if param.name == attr), None)
+            return _literal(default)
+        for entry in known.state:
+            if entry.name == attr or (entry.name.endswith("*") and attr.startswith(entry.name[:-1])):
+                if entry.condition:
+                    given = owner.arguments.get(entry.condition)
+                    if isinstance(given, Const) and not given.value:
+                        return Const(None)
+                    if given is None:
+                        usual = _literal(
+                            next((p.default for p in known.params if p.name == entry.condition), None)
+                        )
+                        if isinstance(usual, Const) and not usual.value:
+                            return Const(None)
+                if entry.type in ("parameter", "buffer"):
+                    return Tensor(entry.type, f"self.{attr}", None, None)
+                return Instance(Named(entry.type))
+    return None
+
+
+def _literal(text: str | None) -> Value:
+    if text is None:
+        return Static()
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return Static()
+    return Const(value) if isinstance(value, (int, float, bool, str, type(None))) else Static()
+
+
+# --- methods that every Module has -------------------------------------------------------------------------------------
+
+Method = Callable[[Machine, Instance, list[Value], dict[str, Value]], Value]
+
+
+def _argument(args: list[Value], kwargs: Mapping[str, Value], position: int, name: str) -> Value | None:
+    return kwargs.get(name) or (args[position] if position < len(args) else None)
+
+
+def _register_buffer(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    name, value = _argument(args, kwargs, 0, "name"), _argument(args, kwargs, 1, "tensor")
+    if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
+        made = (
+            replace(value, origin="buffer", name=f"self.{name.value}") if isinstance(value, Tensor) else value
+        )
+        if isinstance(made, Unknown):
+            made = Tensor("buffer", f"self.{name.value}")
+        machine.journal.write(owner.attributes, name.value, made)
+    return Const(None)
+
+
+def _register_parameter(
+    machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    name, value = _argument(args, kwargs, 0, "name"), _argument(args, kwargs, 1, "param")
+    if isinstance(name, Const) and isinstance(name.value, str) and value is not None:
+        machine.journal.write(owner.attributes, name.value, value)
+    return Const(None)
+
+
+def _add_module(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    name, value = _argument(args, kwargs, 0, "name"), _argument(args, kwargs, 1, "module")
+    if value is None:
+        return Const(None)
+    items = owner.attributes.get("__items__")
+    if isinstance(items, Sequence) and items.items is not None:
+        machine.journal.write(items, "items", [*items.items, value])
+    elif isinstance(items, Sequence):
+        machine.journal.write(
+            items, "element", value if items.element is None else join(items.element, value)
+        )
+    if isinstance(name, Const) and isinstance(name.value, str):
+        machine.journal.write(owner.attributes, name.value, value)
+    else:
+        machine.journal.write(owner, "open", True)
+    return Const(None)
+
+
+def _itself(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, args, kwargs
+    return owner
+
+
+def _nothing(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, owner, args, kwargs
+    return Const(None)
+
+
+def _parameters(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, owner, args, kwargs
+    return Sequence("generator", None, Tensor("parameter"))
+
+
+def _named_parameters(
+    machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]
+) -> Value:
+    del machine, owner, args, kwargs
+    return Sequence("generator", None, Sequence("tuple", [Static("str"), Tensor("parameter")]))
+
+
+def _children(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, args, kwargs
+    items = owner.attributes.get("__items__")
+    if isinstance(items, Sequence):
+        return Sequence("generator", items.items, items.element)
+    children: list[Value] = [
+        value
+        for value in owner.attributes.values()
+        if isinstance(value, Instance) and is_module_class(value.cls)
+    ]
+    return (
+        Sequence("generator", children)
+        if children and not owner.open
+        else Sequence("generator", None, Unknown("a submodule"))
+    )
+
+
+def _named_children(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    items = owner.attributes.get("__items__")
+    if isinstance(items, Mapping_) and items.rest is None:
+        return Sequence(
+            "generator", [Sequence("tuple", [Const(key), value]) for key, value in items.items.items()]
+        )
+    children = _children(machine, owner, args, kwargs)
+    assert isinstance(children, Sequence)
+    if isinstance(items, Sequence) and items.items is not None:
+        return Sequence(
+            "generator",
+            [Sequence("tuple", [Const(str(index)), value]) for index, value in enumerate(items.items)],
+        )
+    return Sequence("generator", None, Sequence("tuple", [Static("str"), element_of(children)]))
+
+
+def _modules(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, owner, args, kwargs
+    return Sequence("generator", None, Unknown("a submodule"))
+
+
+def _named_modules(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, owner, args, kwargs
+    return Sequence("generator", None, Sequence("tuple", [Static("str"), Unknown("a submodule")]))
+
+
+def _unknown_method(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, owner, args, kwargs
+    return Unknown("part of a module's state")
+
+
+_METHODS: dict[str, Method] = {
+    "register_buffer": _register_buffer,
+    "register_parameter": _register_parameter,
+    "add_module": _add_module,
+    "register_module": _add_module,
+    "parameters": _parameters,
+    "buffers": _parameters,
+    "named_parameters": _named_parameters,
+    "named_buffers": _named_parameters,
+    "children": _children,
+    "named_children": _named_children,
+    "modules": _modules,
+    "named_modules": _named_modules,
+    "state_dict": _unknown_method,
+    "get_submodule": _unknown_method,
+    "get_parameter": _unknown_method,
+    "get_buffer": _unknown_method,
+    "extra_repr": _unknown_method,
+    "_get_name": _unknown_method,
+    "load_state_dict": _unknown_method,
+    **dict.fromkeys(
+        (
+            "to",
+            "cuda",
+            "cpu",
+            "float",
+            "double",
+            "half",
+            "bfloat16",
+            "eval",
+            "train",
+            "apply",
+            "requires_grad_",
+            "type",
+            "to_empty",
+            "share_memory",
+        ),
+        _itself,
+    ),
+    **dict.fromkeys(
+        (
+            "zero_grad",
+            "register_forward_hook",
+            "register_forward_pre_hook",
+            "register_full_backward_hook",
+            "register_load_state_dict_post_hook",
+            "register_state_dict_pre_hook",
+            "_register_load_state_dict_pre_hook",
+            "_register_state_dict_hook",
+            "set_extra_state",
+            "__init__",
+        ),
+        _nothing,
+    ),
+}
+
+_CONTAINER_METHODS = frozenset(
+    {"append", "extend", "insert", "keys", "values", "items", "pop", "update", "get", "__len__", "__iter__"}
+)
+
+
+def _container_method(
+    machine: Machine,
+    owner: Instance,
+    attr: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value:
+    from exportlens.inference.containers import call_container_method
+
+    items = owner.attributes.get("__items__", Unknown("items"))
+    result = call_container_method(machine, items, attr, args, kwargs, frame, node)
+    return owner if attr in ("append", "extend", "insert", "update") else result
+
+
+def call_external_module(
+    machine: Machine,
+    instance: Instance,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value:
+    """Call an instance of a torch.nn class: containers run their items, others follow torch's own record."""
+    canonical = knowledge.canonical_name(name) or name
+    if canonical == "torch.nn.Sequential":
+        return _run_sequential(machine, instance, args, frame, node)
+    known = knowledge.lookup_module(name)
+    if known is None:
+        return Unknown(f"calls `{name}`")
+    from exportlens.inference.torch_calls import apply_op
+
+    return apply_op(machine, known.forward, name, args, kwargs, frame, node)
+
+
+def _run_sequential(
+    machine: Machine, instance: Instance, args: list[Value], frame: Frame, node: ast.AST
+) -> Value:
+    from exportlens.inference.calls import call_value
+
+    items = instance.attributes.get("__items__")
+    if not isinstance(items, Sequence) or not args:
+        return Unknown("a Sequential whose modules are not known")
+    value = args[0]
+    if items.items is not None:
+        for item in items.items:
+            value = call_value(machine, item, [value], {}, frame, node)
+        return value
+    element = element_of(items)
+    return (
+        join(value, call_value(machine, element, [value], {}, frame, node))
+        if items.element is not None
+        else Unknown("modules not known")
+    )
+
+
+def has_forward(cls: ClassValue) -> Function | None:
+    """The `forward` of a Module class that the workspace defines."""
+    value, _, _ = class_attribute(cls, "forward")
+    return value if isinstance(value, Function) else None

@@ -1,0 +1,444 @@
+"""Operators: arithmetic and comparison of abstract values."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from exportlens.inference.lattice import element_of, join
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.places import Truth
+from exportlens.inference.tensors import broadcast, comparison, fresh_array
+from exportlens.inference.values import (
+    Array,
+    Bound,
+    Choice,
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Mapping_,
+    ModuleRef,
+    Named,
+    Native,
+    Partial,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Unknown,
+    Value,
+    from_data,
+)
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.BitXor: operator.xor,
+    ast.MatMult: operator.matmul,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_DUNDERS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
+    ast.BitOr: "or",
+    ast.BitAnd: "and",
+}
+_MAX_CONSTANT = 10_000
+
+
+def binary(
+    machine: Machine, op: ast.operator, left: Value, right: Value, frame: Frame, node: ast.AST
+) -> Value:
+    """`left op right`."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        return fold(_BINARY[type(op)], left.value, right.value)
+    if isinstance(left, Choice) or isinstance(right, Choice):
+        return _over_options(left, right, lambda a, b: binary(machine, op, a, b, frame, node))
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        other = right if isinstance(left, Tensor) else left
+        if isinstance(other, Instance) and isinstance(other.cls, ClassValue):
+            return Unknown("an operator of an object")
+        return broadcast(left, right, division=isinstance(op, ast.Div), matmul=isinstance(op, ast.MatMult))
+    for value, other, prefix in ((left, right, "__"), (right, left, "__r")):
+        if isinstance(value, Instance) and type(op) in _DUNDERS:
+            from exportlens.inference.calls import call_method
+
+            result = call_method(machine, value, f"{prefix}{_DUNDERS[type(op)]}__", [other], frame, node)
+            if result is not None:
+                return result
+    if isinstance(left, Sequence) or isinstance(right, Sequence):
+        return _sequence_binary(op, left, right)
+    if isinstance(left, Array) or isinstance(right, Array):
+        return fresh_array(left, right)
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        other = right if isinstance(left, Unknown) else left
+        if isinstance(other, TensorScalar) or (isinstance(other, Shape) and other.unbacked):
+            # Whatever is added to a number from data, the result is from data.
+            return replace(other, type="")
+        return Unknown("an operand is unknown")
+    return _number(op, left, right)
+
+
+def fold(function: Callable[..., Any], *operands: Any) -> Value:
+    """Compute on constants, within reason; Unknown where Python would raise."""
+    if any(isinstance(operand, (str, bytes)) and len(operand) > _MAX_CONSTANT for operand in operands):
+        return Static("str")
+    if function in (operator.pow, operator.lshift) and any(
+        isinstance(operand, int) and abs(operand) > _MAX_CONSTANT for operand in operands
+    ):
+        return Static("int")
+    if (
+        function is operator.mul
+        and any(isinstance(o, int) and o > _MAX_CONSTANT for o in operands)
+        and any(isinstance(o, (str, bytes)) for o in operands)
+    ):
+        return Static("str")
+    try:
+        result = function(*operands)
+    except Exception:  # whatever Python itself would raise here stops the user's program, not the analysis
+        return Unknown("this expression raises")
+    if isinstance(result, (int, float, complex, str, bytes, bool, type(None))):
+        return Const(result)
+    return Unknown("a constant expression")
+
+
+def _over_options(left: Value, right: Value, run: Callable[[Value, Value], Value]) -> Value:
+    results = [run(a, b) for a in _options(left) for b in _options(right)]
+    result = results[0]
+    for other in results[1:]:
+        result = join(result, other)
+    return result
+
+
+def _options(value: Value) -> tuple[Value, ...]:
+    return value.options if isinstance(value, Choice) else (value,)
+
+
+def _sequence_binary(op: ast.operator, left: Value, right: Value) -> Value:
+    if isinstance(op, ast.Mod) and isinstance(left, Const) and isinstance(left.value, str):
+        return Static("str")
+    if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
+        kind = left.kind
+        if left.items is not None and right.items is not None:
+            return Sequence(kind, [*left.items, *right.items])
+        if left.items == []:
+            return Sequence(kind, right.items, right.element)
+        return Sequence(kind, None, join(element_of(left), element_of(right)))
+    if isinstance(op, ast.Mult):
+        sequence, times = (left, right) if isinstance(left, Sequence) else (right, left)
+        if isinstance(sequence, Sequence):
+            if (
+                isinstance(times, Const)
+                and isinstance(times.value, int)
+                and sequence.items is not None
+                and len(sequence.items) * times.value <= 256
+            ):
+                return Sequence(sequence.kind, sequence.items * times.value)
+            return Sequence(sequence.kind, None, element_of(sequence))
+    if isinstance(left, Sequence) and left.kind == "set":
+        return Sequence("set", None, element_of(left))
+    return Unknown("an operator of a sequence")
+
+
+def _number(op: ast.operator, left: Value, right: Value) -> Value:
+    """Arithmetic of Python numbers of which at least one is not known."""
+    if isinstance(left, TensorScalar) or isinstance(right, TensorScalar):
+        scalar = left if isinstance(left, TensorScalar) else right
+        assert isinstance(scalar, TensorScalar)
+        kind = "float" if isinstance(op, ast.Div) or "float" in (_type(left), _type(right)) else scalar.type
+        return TensorScalar(kind, scalar.origin)
+    if isinstance(left, Shape) or isinstance(right, Shape):
+        shapes = [value for value in (left, right) if isinstance(value, Shape)]
+        first = next((shape for shape in shapes if shape.unbacked), shapes[0])
+        if isinstance(left, Const) and isinstance(left.value, str):
+            return Static("str")
+        kind = "float" if isinstance(op, ast.Div) or "float" in (_type(left), _type(right)) else "int"
+        return Shape(first.unbacked, first.input, first.dim, first.origin, kind)
+    if isinstance(left, Const) and isinstance(left.value, str):
+        return Static("str")
+    if isinstance(left, Named) or isinstance(right, Named):
+        return Unknown("an operator of something external")
+    kinds = {_type(left), _type(right)}
+    if isinstance(op, ast.Div):
+        return Static("float")
+    return Static("float" if "float" in kinds else kinds.pop() if len(kinds) == 1 else "")
+
+
+def _type(value: Value) -> str:
+    if isinstance(value, Const):
+        return type(value.value).__name__
+    return getattr(value, "type", "")
+
+
+def unary(machine: Machine, op: ast.unaryop, value: Value, frame: Frame, node: ast.AST) -> Value:
+    """`-value`, `+value`, `~value`."""
+    if isinstance(value, Const):
+        return fold(_UNARY[type(op)], value.value)
+    if isinstance(value, Choice):
+        return _over_options(value, Const(0), lambda a, _: unary(machine, op, a, frame, node))
+    if isinstance(value, Tensor):
+        return broadcast(value, value)
+    if isinstance(value, (TensorScalar, Shape, Static, Array)):
+        return value
+    return Unknown("an operator of something unknown")
+
+
+def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: Frame, node: ast.AST) -> Value:
+    """`left op right` for one comparison operator."""
+    if isinstance(left, Choice) or isinstance(right, Choice):
+        return _over_options(left, right, lambda a, b: compare(machine, op, a, b, frame, node))
+    if isinstance(op, (ast.Is, ast.IsNot)):
+        same = _identical(left, right)
+        return Static("bool") if same is None else Const(same is isinstance(op, ast.Is))
+    if isinstance(op, (ast.In, ast.NotIn)):
+        return _contains(machine, left, right, isinstance(op, ast.NotIn), frame, node)
+    if isinstance(left, Const) and isinstance(right, Const):
+        return fold(_COMPARE[type(op)], left.value, right.value)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        other = right if isinstance(left, Tensor) else left
+        if isinstance(other, Const) and (other.value is None or isinstance(other.value, str)):
+            return Const(isinstance(op, ast.NotEq))
+        return comparison(left, right)
+    if isinstance(left, TensorScalar) or isinstance(right, TensorScalar):
+        scalar = left if isinstance(left, TensorScalar) else right
+        other = right if scalar is left else left
+        if isinstance(other, Const) and (other.value is None or isinstance(other.value, str)):
+            return Const(isinstance(op, ast.NotEq))
+        assert isinstance(scalar, TensorScalar)
+        return TensorScalar("bool", scalar.origin)
+    if isinstance(left, Array) or isinstance(right, Array):
+        return fresh_array(left, right)
+    if isinstance(left, Shape) or isinstance(right, Shape):
+        shapes = [value for value in (left, right) if isinstance(value, Shape)]
+        first = next((shape for shape in shapes if shape.unbacked), shapes[0])
+        if first.unbacked and _decided_for_sizes(op, left, right):
+            return Static("bool")
+        if not first.unbacked and isinstance(left, Shape) and isinstance(right, Const) and _is_huge(right):
+            # No example input comes near: `n * n < torch.iinfo(torch.int32).max`.
+            return Const(isinstance(op, (ast.Lt, ast.LtE, ast.NotEq)))
+        if not first.unbacked and isinstance(left, Shape) and left.type == "int" and left.whole:
+            decided = _for_a_size(op, right)
+            if decided is not None:
+                return Const(decided)
+        return Shape(first.unbacked, first.input, first.dim, first.origin, "bool")
+    if isinstance(op, (ast.Eq, ast.NotEq)):
+        return _equality(op, left, right)
+    if isinstance(left, Unknown) or isinstance(right, Unknown):
+        return Unknown("compared with something unknown")
+    return Static("bool")
+
+
+def _is_huge(bound: Const) -> bool:
+    return isinstance(bound.value, (int, float)) and bound.value >= 2**31 - 1
+
+
+def _decided_for_sizes(op: ast.cmpop, left: Value, right: Value) -> bool:
+    """Comparisons that every size answers alike: `n >= 0`, `n < 0`, `n == -1`, `n == None`."""
+    if isinstance(right, Const):
+        if not isinstance(right.value, (int, float)):
+            return True
+        if isinstance(op, (ast.GtE, ast.Lt)):
+            return right.value <= 0
+        return right.value < 0
+    return False
+
+
+def _for_a_size(op: ast.cmpop, right: Value) -> bool | None:
+    """What a comparison with 0 or less gives for the size of a real input: nobody exports with empty tensors."""
+    if (
+        not isinstance(right, Const)
+        or not isinstance(right.value, int)
+        or isinstance(right.value, bool)
+        or right.value > 0
+    ):
+        return None
+    return isinstance(op, (ast.Gt, ast.GtE, ast.NotEq))
+
+
+def _equality(op: ast.cmpop, left: Value, right: Value) -> Value:
+    equal: bool | None = None
+    if isinstance(left, Named) and isinstance(right, Named):
+        if left.name == right.name:
+            equal = True
+        elif (left.name.startswith(("device:", "enum:")) and right.name.startswith(("device:", "enum:"))) or (
+            left.name.startswith("torch.")
+            and right.name.startswith("torch.")
+            and left.name.count(".") == right.name.count(".") == 1
+        ):
+            equal = False
+    elif isinstance(left, Named) and left.name.startswith("device:") and isinstance(right, Const):
+        equal = left.name == f"device:{right.value}"
+    elif (isinstance(left, Const) and isinstance(right, Sequence)) or (
+        isinstance(left, Sequence) and isinstance(right, Const)
+    ):
+        equal = False
+    elif (
+        isinstance(left, Sequence)
+        and isinstance(right, Sequence)
+        and left.items is not None
+        and right.items is not None
+    ):
+        if len(left.items) != len(right.items):
+            equal = False
+        elif any(from_data(item) for item in (*left.items, *right.items)):
+            # Tuples are compared element by element, each asked for its truth.
+            scalars = [item for item in (*left.items, *right.items) if from_data(item)]
+            return TensorScalar("bool", scalars[0].describe())
+        elif all(
+            isinstance(a, Const) and isinstance(b, Const)
+            for a, b in zip(left.items, right.items, strict=True)
+        ):
+            equal = all(a == b for a, b in zip(left.items, right.items, strict=True))
+    elif isinstance(left, (Function, ClassValue)) and isinstance(right, (Function, ClassValue)):
+        equal = left is right
+    elif (isinstance(left, Const) and left.value is None and _never_none(right)) or (
+        isinstance(right, Const) and right.value is None and _never_none(left)
+    ):
+        equal = False
+    if equal is None:
+        return (
+            Unknown("compared with something unknown")
+            if isinstance(left, Unknown) or isinstance(right, Unknown)
+            else Static("bool")
+        )
+    return Const(equal is isinstance(op, ast.Eq))
+
+
+def _never_none(value: Value) -> bool:
+    if isinstance(value, Static):
+        return value.type not in ("", "NoneType")
+    if isinstance(value, Named):
+        return value.name.startswith(("torch.", "numpy.", "math."))
+    return isinstance(
+        value,
+        (
+            Tensor,
+            TensorScalar,
+            Shape,
+            Sequence,
+            Mapping_,
+            Function,
+            ClassValue,
+            Instance,
+            Bound,
+            Partial,
+            Array,
+            ModuleRef,
+            Native,
+        ),
+    )
+
+
+def _identical(left: Value, right: Value) -> bool | None:
+    if left is right and not isinstance(left, (Static, Unknown)):
+        return True
+    if isinstance(left, Const) and isinstance(right, Const):
+        return type(left.value) is type(right.value) and left.value == right.value
+    for value, other in ((left, right), (right, left)):
+        if isinstance(value, Const) and value.value is None and _never_none(other):
+            return False
+        if (
+            isinstance(value, Const)
+            and isinstance(value.value, bool)
+            and isinstance(other, (Tensor, Sequence, Mapping_, Instance))
+        ):
+            return False
+    if isinstance(left, Named) and isinstance(right, Named):
+        return (
+            True
+            if left.name == right.name
+            else False
+            if left.name.startswith("enum:") and right.name.startswith("enum:")
+            else False
+            if left.name.startswith("torch.") and right.name.startswith("torch.")
+            else None
+        )
+    if isinstance(left, (ClassValue, Function)) and isinstance(right, (ClassValue, Function, Named)):
+        return left is right
+    return None
+
+
+def _contains(
+    machine: Machine, item: Value, container: Value, negated: bool, frame: Frame, node: ast.AST
+) -> Value:
+    if isinstance(container, Const) and isinstance(item, Const) and isinstance(container.value, (str, bytes)):
+        return fold(lambda a, b: (a in b) is not negated, item.value, container.value)
+    if isinstance(container, Mapping_) and isinstance(item, Const):
+        if item.value in container.items:
+            return Const(not negated)
+        if container.rest is None:
+            return Const(negated)
+        return Static("bool")
+    if isinstance(container, Instance) and isinstance(container.attributes.get("__items__"), Mapping_):
+        return _contains(machine, item, container.attributes["__items__"], negated, frame, node)
+    if isinstance(container, Instance) and isinstance(container.cls, ClassValue):
+        from exportlens.inference.calls import call_method
+
+        result = call_method(machine, container, "__contains__", [item], frame, node)
+        if result is not None and isinstance(result, Const):
+            return Const(bool(result.value) is not negated)
+        return result if result is not None and not negated else Static("bool")
+    if isinstance(container, Sequence) and container.items is not None:
+        if (
+            any(isinstance(value, Tensor) for value in container.items)
+            and isinstance(item, Tensor)
+            and from_data(item)
+        ):
+            if machine.emits(Truth):
+                machine.notice(
+                    Truth(
+                        machine.site(frame), node, comparison(item, item), "compare", node, dict(frame.locals)
+                    )
+                )
+            return Static("bool")
+        if (
+            from_data(item)
+            and container.items
+            and not all(isinstance(value, Const) and value.value is None for value in container.items)
+        ):
+            if isinstance(item, Tensor):
+                return comparison(item, item)
+            return TensorScalar("bool", item.describe())
+        verdicts = [compare(machine, ast.Eq(), item, value, frame, node) for value in container.items]
+        if any(isinstance(verdict, Const) and verdict.value for verdict in verdicts):
+            return Const(not negated)
+        if all(isinstance(verdict, Const) and not verdict.value for verdict in verdicts):
+            return Const(negated)
+        return Static("bool")
+    if isinstance(container, Tensor):
+        return TensorScalar("bool", "`in` a tensor") if from_data(container) else Static("bool")
+    if isinstance(container, Unknown) or isinstance(item, Unknown):
+        return Unknown("membership in something unknown")
+    return Static("bool")

@@ -1,0 +1,383 @@
+"""Parameters: what an entry point's arguments are, from annotation, default and use."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference import knowledge
+from exportlens.inference.expressions import evaluate
+from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.objects import apart, is_module_class
+from exportlens.inference.values import (
+    Choice,
+    ClassValue,
+    Const,
+    Function,
+    Mapping_,
+    Named,
+    Sequence,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+_TENSOR_TYPES = {
+    "FloatTensor": "float32",
+    "LongTensor": "int64",
+    "BoolTensor": "bool",
+    "IntTensor": "int32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "ByteTensor": "uint8",
+}
+_SCALARS = {"int", "float", "bool", "str", "complex", "bytes"}
+
+
+def argument_value(machine: Machine, function: Function, parameter: ast.arg, default: Value | None) -> Value:
+    """The value that an entry point's parameter is taken to have: its default if it has one, else by annotation, else by use."""
+    if default is not None:
+        return default
+    annotated = (
+        from_annotation(machine, function, parameter.annotation, parameter.arg)
+        if parameter.annotation is not None
+        else None
+    )
+    if annotated is not None:
+        return annotated
+    return by_use(machine, function, parameter.arg)
+
+
+def input_tensor(machine: Machine, name: str, dtype: str | None = None) -> Tensor:
+    return Tensor("input", name, dtype, None, False, machine.new_root())
+
+
+def from_annotation(machine: Machine, function: Function, annotation: ast.expr, name: str) -> Value | None:
+    """The value that an annotation promises; None where it says nothing that helps."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            return from_annotation(machine, function, ast.parse(annotation.value, mode="eval").body, name)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+    if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
+        return _union(machine, function, [annotation.left, annotation.right], name)
+    if isinstance(annotation, ast.Subscript):
+        return _generic(machine, function, annotation, name)
+    if isinstance(annotation, ast.Constant) and annotation.value is None:
+        return Const(None)
+    frame = Frame(
+        function.scope,
+        function.chunk,
+        {},
+        None,
+        function.closure if isinstance(function.closure, Frame) else None,
+    )
+    with apart(machine):
+        try:
+            kind = evaluate(machine, annotation, frame)
+        except Raised:
+            return None
+    return _of_class(machine, kind, name)
+
+
+def _of_class(machine: Machine, kind: Value, name: str) -> Value | None:
+    if isinstance(kind, Named):
+        short = kind.name.rpartition(".")[2]
+        if kind.name.startswith("torch.") and short in ("Tensor", "Parameter"):
+            return input_tensor(machine, name)
+        if kind.name.startswith("torch.") and short in _TENSOR_TYPES:
+            return input_tensor(machine, name, _TENSOR_TYPES[short])
+        if kind.name.startswith("builtins.") and short in _SCALARS:
+            return Static(short)
+        if short == "Tensor":
+            return input_tensor(machine, name)
+        return None
+    if isinstance(kind, ClassValue):
+        if is_module_class(kind):
+            return Unknown(f"a `{kind.name}` that is passed in")
+        return default_instance(machine, kind)
+    if isinstance(kind, Choice):
+        return _of_class(machine, kind.options[0], name)
+    return None
+
+
+def default_instance(machine: Machine, kind: ClassValue) -> Value:
+    """An object of `kind` made with its defaults: what configuration classes are when nothing else is said."""
+    from exportlens.inference.calls import instantiate
+
+    with apart(machine):
+        try:
+            return instantiate(machine, kind, [], {}, Frame(kind.scope, kind.chunk, {}), kind.node)
+        except Raised:
+            return Unknown(f"an instance of `{kind.name}`")
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _generic(machine: Machine, function: Function, annotation: ast.Subscript, name: str) -> Value | None:
+    base = _last(annotation.value)
+    inner = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+    if base == "Optional":
+        return from_annotation(machine, function, inner[0], name)
+    if base == "Union":
+        return _union(machine, function, inner, name)
+    if base in ("List", "list", "Sequence", "Iterable", "Set", "set"):
+        element = from_annotation(machine, function, inner[0], name)
+        return Sequence("list", None, element or Unknown(f"an element of `{name}`"))
+    if base in ("Tuple", "tuple"):
+        if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is Ellipsis:
+            return Sequence(
+                "tuple", None, from_annotation(machine, function, inner[0], name) or Unknown(name)
+            )
+        return Sequence(
+            "tuple", [from_annotation(machine, function, item, name) or Unknown(name) for item in inner]
+        )
+    if base in ("Dict", "dict", "Mapping", "MutableMapping", "OrderedDict") and len(inner) == 2:
+        return Mapping_({}, from_annotation(machine, function, inner[1], name) or Unknown(name))
+    if base in ("Annotated", "Final", "ClassVar", "Required"):
+        return from_annotation(machine, function, inner[0], name)
+    if base == "Literal":
+        return (
+            Static("str")
+            if isinstance(inner[0], ast.Constant) and isinstance(inner[0].value, str)
+            else Static()
+        )
+    # jaxtyping: Float[Tensor, "batch dim"]
+    if (
+        base in ("Float", "Int", "Bool", "Shaped", "Num", "Integer", "Float32", "Int64")
+        and _last(inner[0]) == "Tensor"
+    ):
+        return input_tensor(
+            machine,
+            name,
+            {"Bool": "bool", "Float32": "float32", "Int64": "int64", "Float": "float"}.get(base),
+        )
+    return None
+
+
+def _union(machine: Machine, function: Function, nodes: list[ast.expr], name: str) -> Value | None:
+    values: list[Value] = []
+    for node in nodes:
+        value = from_annotation(machine, function, node, name)
+        if value is None:
+            return None
+        if not (isinstance(value, Const) and value.value is None):
+            values.append(value)
+    # A required argument that may be None is given: otherwise it would have a default.
+    if not values:
+        return Const(None)
+    return values[0] if len(values) == 1 else Choice(tuple(values))
+
+
+# --- by use --------------------------------------------------------------------------------------------------------------
+
+_STRONG = frozenset(
+    {
+        "shape", "size", "view", "dim", "ndim", "unsqueeze", "squeeze", "permute", "transpose", "reshape", "flatten", "contiguous", "float", "long",
+        "device", "dtype", "detach", "expand", "repeat", "mean", "sum", "new_zeros", "new_ones", "type_as", "cuda", "numel", "data", "masked_fill", "t",
+        "T", "expand_as", "softmax", "matmul", "bmm", "chunk", "split", "requires_grad", "clone", "cpu", "norm", "pow", "abs", "is_cuda", "double", "half",
+        "bool", "int", "any", "all", "max", "min", "argmax", "to", "exp", "log", "sqrt", "item", "numpy", "ndimension", "view_as",
+        "std", "var", "clamp", "gather", "unbind", "mT",
+    }
+)  # fmt: skip
+_CONTAINER = frozenset({"keys", "values", "items", "get", "append", "pop", "update", "extend"})
+
+
+class _Uses(ast.NodeVisitor):
+    """Counts what a parameter is used as."""
+
+    def __init__(self, machine: Machine, function: Function, name: str) -> None:
+        self.machine = machine
+        self.function = function
+        self.name = name
+        self.strong = self.weak = self.container = self.mapping = self.flag = self.number = self.iterated = 0
+        self.tests: set[int] = set()
+
+    def is_it(self, node: ast.AST) -> bool:
+        return isinstance(node, ast.Name) and node.id == self.name
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        if self.is_it(node.value):
+            if node.attr in _STRONG:
+                self.strong += 1
+            elif node.attr in _CONTAINER:
+                self.mapping += 1
+            elif knowledge.lookup_method(node.attr) is not None:
+                # Only tensors have methods that write in place: `x.mul_()`.
+                self.strong += node.attr.endswith("_")
+                self.weak += 1
+            else:
+                self.container += 1
+        elif isinstance(node.value, ast.Compare) and self.is_it(node.value.left):
+            # `(x > 0).any()`: only a tensor compares element by element.
+            self.strong += node.attr in _STRONG
+        self.generic_visit(node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        if self.is_it(node.value):
+            if isinstance(node.slice, ast.Tuple):
+                self.strong += 1
+            elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+                self.mapping += 1
+            elif isinstance(node.slice, ast.Constant):
+                self.container += 1
+            else:
+                self.weak += 1
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        if self.is_it(node.left) or self.is_it(node.right):
+            other = node.right if self.is_it(node.left) else node.left
+            # Neither lists nor tuples take part in arithmetic with a float.
+            decimal = isinstance(other, ast.Constant) and isinstance(other.value, float)
+            if isinstance(node.op, ast.MatMult) or (decimal and self.container):
+                self.strong += 1
+            else:
+                self.weak += 1
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        if (
+            self.is_it(node.left)
+            and isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+            and isinstance(node.comparators[0], ast.Constant)
+            and isinstance(node.comparators[0].value, str)
+        ):
+            self.flag += 1
+        elif (
+            self.is_it(node.left)
+            and id(node) not in self.tests
+            and isinstance(node.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
+        ):
+            self.weak += 1
+        self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        if self.is_it(node.iter):
+            self.iterated += 1
+        self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        if self.is_it(node.iter):
+            self.iterated += 1
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        self._test(node.test)
+        self.generic_visit(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self._test(node.test)
+        self.generic_visit(node)
+
+    def _test(self, test: ast.expr) -> None:
+        self.tests.update(id(child) for child in ast.walk(test))
+        for child in [test, *(test.values if isinstance(test, ast.BoolOp) else [])]:
+            if self.is_it(child) or (isinstance(child, ast.UnaryOp) and self.is_it(child.operand)):
+                self.flag += 1
+            elif isinstance(child, ast.Compare) and (
+                self.is_it(child.left) or self.is_it(child.comparators[0])
+            ):
+                # Python asks for one truth: a tensor with more than one element would raise.
+                self.number += isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
+
+    def visit_Slice(self, node: ast.Slice) -> None:
+        self.number += any(bound is not None and self.is_it(bound) for bound in (node.lower, node.upper))
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        for index, argument in enumerate(node.args):
+            if isinstance(argument, ast.Starred) and self.is_it(argument.value):
+                self.container += 1
+            elif self.is_it(argument):
+                self._passed(node, index)
+        self.generic_visit(node)
+
+    def _passed(self, node: ast.Call, index: int) -> None:
+        function = node.func
+        if isinstance(function, ast.Name) and function.id in ("range", "int"):
+            self.number += 1
+            return
+        if isinstance(function, ast.Name) and function.id in ("len", "list", "tuple"):
+            self.container += function.id != "len"
+            return
+        if isinstance(function, ast.Name) and function.id in ("zip", "enumerate", "reversed"):
+            self.iterated += 1
+            return
+        name = self._qualified(function)
+        op = knowledge.lookup_function(name) if name else None
+        if op is not None:
+            kind = op.params[index].type if index < len(op.params) else ""
+            if kind.startswith("tensor["):
+                self.container += 1
+            elif kind.startswith("tensor"):
+                self.strong += 1
+            elif kind.startswith(("int", "bool", "float")):
+                self.number += 1
+        elif (
+            isinstance(function, ast.Attribute)
+            and isinstance(function.value, ast.Name)
+            and function.value.id == "self"
+        ) or isinstance(function, ast.Subscript):
+            self.weak += 1
+
+    def _qualified(self, function: ast.expr) -> str:
+        if not isinstance(function, (ast.Name, ast.Attribute)):
+            return ""
+        root: ast.expr = function
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in ("self", self.name):
+            return ""
+        frame = Frame(self.function.scope, self.function.chunk, {}, None, None)
+        with apart(self.machine):
+            try:
+                value = evaluate(self.machine, function, frame)
+            except Raised:
+                return ""
+        return value.name if isinstance(value, Named) else ""
+
+
+def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
+    """Whether what a loop over the parameter `name` binds is used as a number or a flag."""
+    for node in ast.walk(function.node):
+        if isinstance(node, (ast.For, ast.comprehension)) and any(
+            isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.iter)
+        ):
+            for target in ast.walk(node.target):
+                if isinstance(target, ast.Name):
+                    uses = _Uses(machine, function, target.id)
+                    uses.visit(function.node)
+                    if (uses.number or uses.flag) and not uses.strong:
+                        return True
+    return False
+
+
+def by_use(machine: Machine, function: Function, name: str) -> Value:
+    """What a parameter without annotation and default must be for the body to work."""
+    uses = _Uses(machine, function, name)
+    body = function.node.body if isinstance(function.node.body, list) else [function.node.body]
+    for statement in body:
+        uses.visit(statement)
+    if uses.mapping:
+        return Unknown(f"`{name}` looks like a dict or object")
+    if uses.strong:
+        return input_tensor(machine, name)
+    if uses.container or (
+        uses.iterated and (uses.number or uses.flag or _holds_numbers(machine, function, name))
+    ):
+        return Unknown(f"`{name}` looks like a container")
+    if uses.iterated:
+        # Tensors, or the rows of one: either way each element is a tensor.
+        return (
+            input_tensor(machine, name) if uses.weak else Sequence("list", None, input_tensor(machine, name))
+        )
+    if uses.number and not uses.weak:
+        return Static("int")
+    if uses.flag and not uses.weak:
+        return Static()
+    if uses.weak and not uses.number:
+        return input_tensor(machine, name)
+    return Unknown(f"nothing tells what `{name}` is")

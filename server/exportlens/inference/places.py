@@ -1,0 +1,207 @@
+"""Places: the points of a program that rules may look at, with the values that meet there.
+
+The interpreter makes a place each time that it passes one, once per calling context; rules answer with findings, and the
+engine keeps one finding per node and rule. All nodes are `ast` nodes of `site.chunk`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from exportlens.inference.scopes import ModuleScope
+from exportlens.inference.values import ClassValue, Function, Value
+from exportlens.source.document import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where in the workspace, and how the interpreter came there.
+
+    `function` is the enclosing function (None at module level); `trail` the calls from the entry point to it, outermost
+    first, as (scope, chunk, call node); `certain` is false where only configuration that is not known leads here (an
+    `if` on it, an optional argument); `entry` is "Class" or "Class.method" of the entry point, None for module-level code;
+    `condition` is the
+    innermost test that leads here and that configuration decides.
+    """
+
+    scope: ModuleScope
+    chunk: Chunk
+    function: Function | None
+    trail: tuple[tuple[ModuleScope, Chunk, ast.AST], ...]
+    certain: bool
+    entry: str | None
+    condition: ast.expr | None = None
+
+
+@dataclass(slots=True)
+class Place:
+    """Base of all places: `node` is what a finding underlines unless the rule says otherwise."""
+
+    site: Site
+    node: ast.AST
+
+
+@dataclass(slots=True)
+class Truth(Place):
+    """`value` is asked for its truth.
+
+    `context` says by what: "if", "while", "ternary", "assert", "not", "and", "or", "filter" (of a comprehension), "bool", "match",
+    "any", "all", "compare" (chained, or `in` a sequence), "sort", "max" or "min".
+
+    `node` is the test expression; `statement` the `if`/`while`/`assert`/ternary node. `variables` are the local names
+    with their values just before the test (only given where the value comes from data); `then` and `other` are the values of the names that each
+    arm assigned, `then_ends`/`other_ends` tell how an arm ends: "falls", "returns", "raises", "breaks", "continues".
+    """
+
+    value: Value
+    context: str
+    statement: ast.AST
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    then: Mapping[str, Value] = field(default_factory=dict)
+    other: Mapping[str, Value] = field(default_factory=dict)
+    then_ends: str = "falls"
+    other_ends: str = "falls"
+
+
+@dataclass(slots=True)
+class Conversion(Place):
+    """A tensor (or other value from data) becomes a Python value.
+
+    `to` says which: "int", "float", "complex", "str", "index", "list", "numpy", "item", "key", "hash", "format", "len" (`len()` of
+    what has a size from data), "range", "size" (given to torch as a size) or "compare" (by `max()` or `min()`).
+
+    `use` tells what the Python value is for where that decides the outcome: "size", "range", "key", "" (not known).
+    """
+
+    value: Value
+    to: str
+    use: str = ""
+
+
+@dataclass(slots=True)
+class Call(Place):
+    """A call. `name` is the callee's qualified name: "torch.nn.functional.relu", "torch.Tensor.item" for tensor methods, "builtins.id",
+    "numpy.sin", "random.random"; "" where it is not known. `receiver` is the object of a method call."""
+
+    name: str
+    receiver: Value | None
+    args: Sequence[Value]
+    kwargs: Mapping[str, Value]
+    result: Value
+    callee: Value | None = None
+
+    def argument(self, position: int, keyword: str) -> Value | None:
+        """The argument at `position` (without receiver) or by `keyword`, None where it is not given."""
+        if keyword in self.kwargs:
+            return self.kwargs[keyword]
+        return self.args[position] if position < len(self.args) else None
+
+
+@dataclass(slots=True)
+class AttributeRead(Place):
+    """`owner.attr` is read. `use` is the attribute or method that is taken from it at once (`x.data.size()` -> "size"), or ""."""
+
+    owner: Value
+    attr: str
+    value: Value
+    use: str = ""
+
+
+@dataclass(slots=True)
+class AttributeWrite(Place):
+    """`owner.attr = value` (`augmented` for `+=`, where `value` is the new one). `old` is what was there, None if nothing was."""
+
+    owner: Value
+    attr: str
+    value: Value
+    old: Value | None
+    augmented: bool = False
+
+
+@dataclass(slots=True)
+class ItemWrite(Place):
+    """`owner[key] = value`."""
+
+    owner: Value
+    key: Value
+    value: Value
+    augmented: bool = False
+
+
+@dataclass(slots=True)
+class ItemRead(Place):
+    """`owner[key]`."""
+
+    owner: Value
+    key: Value
+    value: Value
+
+
+@dataclass(slots=True)
+class Mutation(Place):
+    """A tensor's storage is written in place: by `x.mul_()`, `x += 1`, `x[i] = v`, `out=`. `target` is the tensor; `how` the method or operator."""
+
+    target: Value
+    how: str
+
+
+@dataclass(slots=True)
+class Iteration(Place):
+    """A `for` or comprehension runs over `iterable`."""
+
+    iterable: Value
+    context: str
+
+
+@dataclass(slots=True)
+class Handler(Place):
+    """A `try` statement that traced code runs through. `raises` tells whether its body certainly or possibly raises ("yes", "no", "maybe")."""
+
+    raises: str
+
+
+@dataclass(slots=True)
+class Raise(Place):
+    """A `raise`. `guard` is the test value from data that leads here, None where there is none."""
+
+    guard: Value | None
+
+
+@dataclass(slots=True)
+class With(Place):
+    """A `with` block entered while tracing; `manager` is the context manager's value, `name` its qualified class or function name or ""."""
+
+    manager: Value
+    name: str
+
+
+@dataclass(slots=True)
+class Output(Place):
+    """An entry point returns `value`; `node` is the `return` statement."""
+
+    value: Value
+    owner: ClassValue | None
+
+
+@dataclass(slots=True)
+class ExportCall(Place):
+    """A call of `torch.export.export` and its kin anywhere in a document (`__main__` blocks, functions).
+
+    `arguments` and `nodes` are its arguments by parameter name, as values and as expressions.
+    """
+
+    model: Value
+    arguments: Mapping[str, Value]
+    nodes: Mapping[str, ast.expr]
+
+
+@dataclass(slots=True)
+class Definition(Place):
+    """A class or function definition at module level, seen once per document: for rules on how something is declared (custom ops, modules).
+
+    `value` is the ClassValue or Function.
+    """
+
+    value: Value

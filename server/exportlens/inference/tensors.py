@@ -1,0 +1,205 @@
+"""Tensors: the facts (dtype, rank, storage) of results of arithmetic, indexing and comparison."""
+
+from __future__ import annotations
+
+from exportlens.inference.values import (
+    Array,
+    Choice,
+    Const,
+    Named,
+    Sequence,
+    Shape,
+    Slice,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+    from_data,
+)
+
+_ORDER = ("bool", "int", "float", "complex")
+
+
+def dtype_family(dtype: str | None) -> str | None:
+    """ "float" for "float32", "bfloat16" and so on; None where unknown."""
+    if dtype is None:
+        return None
+    if dtype.startswith(("float", "bfloat", "half", "double")):
+        return "float"
+    if dtype.startswith(("int", "uint", "long", "short")):
+        return "int"
+    if dtype.startswith("complex"):
+        return "complex"
+    return dtype if dtype in _ORDER else None
+
+
+def result_origin(*operands: Value) -> str:
+    """A result is known while tracing only when all that it is made from is."""
+    tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+    data = [operand for operand in operands if isinstance(operand, (TensorScalar, Shape))]
+    return (
+        "constant"
+        if tensors and not data and all(tensor.origin == "constant" for tensor in tensors)
+        else "fresh"
+    )
+
+
+def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool = False) -> Value:
+    """The result of elementwise arithmetic (or `@`) of which at least one operand is a tensor."""
+    dtype = _promote(left, right)
+    if division and dtype in ("int", "bool"):
+        dtype = "float"
+    rank = _matmul_rank(left, right) if matmul else _broadcast_rank(left, right)
+    unbacked = any(isinstance(value, Tensor) and value.unbacked for value in (left, right))
+    return Tensor(result_origin(left, right), dtype=dtype, rank=rank, unbacked=unbacked)
+
+
+def _promote(left: Value, right: Value) -> str | None:
+    families = []
+    for value in (left, right):
+        if isinstance(value, Tensor):
+            families.append(dtype_family(value.dtype))
+        elif isinstance(value, Const):
+            families.append(
+                type(value.value).__name__ if isinstance(value.value, (bool, int, float, complex)) else None
+            )
+        else:
+            families.append(getattr(value, "type", None) or None)
+    if None in families or any(family not in _ORDER for family in families):
+        return "float" if "float" in families and "complex" not in families and None not in families else None
+    return max((family for family in families if family), key=_ORDER.index)
+
+
+def _broadcast_rank(left: Value, right: Value) -> int | None:
+    ranks = [value.rank if isinstance(value, Tensor) else 0 for value in (left, right)]
+    if None in ranks:
+        return None
+    return max(rank for rank in ranks if rank is not None)
+
+
+def _matmul_rank(left: Value, right: Value) -> int | None:
+    if (
+        not (isinstance(left, Tensor) and isinstance(right, Tensor))
+        or left.rank is None
+        or right.rank is None
+    ):
+        return None
+    if left.rank >= 2 and right.rank >= 2:
+        return max(left.rank, right.rank)
+    return max(left.rank + right.rank - 2, 0)
+
+
+def comparison(left: Value, right: Value) -> Tensor:
+    """The boolean tensor of an elementwise comparison."""
+    result = broadcast(left, right)
+    assert isinstance(result, Tensor)
+    return Tensor(result.origin, dtype="bool", rank=result.rank, unbacked=result.unbacked)
+
+
+def fresh_array(*operands: Value) -> Value:
+    """The result of NumPy arithmetic: from tensor data when an operand is."""
+    return Array(
+        any(
+            isinstance(value, (Array, Tensor))
+            and (from_data(value) if isinstance(value, Tensor) else value.traced)
+            for value in operands
+        )
+    )
+
+
+def index_tensor(tensor: Tensor, key: Value) -> Value:
+    """`tensor[key]`."""
+    parts: list[Value] = [key]
+    if isinstance(key, Sequence) and key.kind == "tuple" and key.items is not None:
+        parts = key.items
+    rank = tensor.rank
+    unbacked = tensor.unbacked
+    view = True
+    origin = tensor.origin if tensor.origin == "constant" else "fresh"
+    first_index: int | None = None
+    for part in parts:
+        if isinstance(part, Choice):
+            part = part.options[0]
+        if isinstance(part, Tensor):
+            view = False
+            if origin == "constant" and part.origin != "constant":
+                origin = "fresh"
+            if part.dtype == "bool" and part.origin != "constant":
+                unbacked = True
+            if part.dtype == "bool":
+                rank = (
+                    None
+                    if rank is None or part.rank is None
+                    else rank - part.rank + (1 if first_index is None else 0)
+                )
+                first_index = 1
+            elif part.dtype is None or part.rank is None:
+                # A mask or indices? Not known: claim nothing of the shape.
+                rank = None
+            else:
+                rank = None if rank is None else rank - 1 + (part.rank if first_index is None else 0)
+                first_index = part.rank
+            if part.unbacked:
+                unbacked = True
+        elif isinstance(part, Const) and part.value is None:
+            rank = None if rank is None else rank + 1
+        elif isinstance(part, Const) and isinstance(part.value, int) and not isinstance(part.value, bool):
+            rank = None if rank is None else rank - 1
+        elif isinstance(part, (Slice, Const)):
+            if isinstance(part, Slice) and any(
+                bound is not None
+                and (isinstance(bound, TensorScalar) or (isinstance(bound, Shape) and bound.unbacked))
+                for bound in (part.lower, part.upper)
+            ):
+                unbacked = True
+        elif isinstance(part, (Shape, TensorScalar)) or (isinstance(part, Static) and part.type == "int"):
+            rank = None if rank is None else rank - 1
+        elif isinstance(part, Sequence):
+            view = False
+            rank = rank if len(parts) == 1 else None
+        else:
+            rank = None
+    if rank is not None and rank < 0:
+        rank = None
+    return Tensor(
+        origin, tensor.name if view else "", tensor.dtype, rank, unbacked, tensor.root if view else 0
+    )
+
+
+def size_of(tensor: Tensor, dim: Value | None = None) -> Value:
+    """One size of `tensor`."""
+    known = dim.value if isinstance(dim, Const) and isinstance(dim.value, int) else None
+    source = tensor.name if tensor.origin == "input" else None
+    origin = tensor.name or "a tensor"
+    if tensor.unbacked:
+        # Which of its dimensions depends on data is known only for one-dimensional results.
+        certain = tensor.rank == 1 or known == 0
+        return Shape(certain, None, known, origin)
+    return Shape(False, source, known, origin, whole=True)
+
+
+def shape_of(tensor: Tensor) -> Sequence:
+    """`tensor.shape`: a tuple of sizes, its length known when the rank is."""
+    if tensor.rank is None:
+        source = tensor.name if tensor.origin == "input" else None
+        element = Shape(False, source, None, tensor.name, whole=not tensor.unbacked)
+        first = size_of(tensor, Const(0)) if tensor.unbacked else None
+        return Sequence("tuple", None, element, "torch.Size", first=first)
+    return Sequence("tuple", [size_of(tensor, Const(dim)) for dim in range(tensor.rank)], None, "torch.Size")
+
+
+def dtype_of_named(value: Value | None) -> str | None:
+    """ "float32" for the value `torch.float32`, also for `float` and `bool`."""
+    if isinstance(value, Named):
+        name = value.name.rpartition(".")[2]
+        if value.name.startswith("torch."):
+            return {
+                "float": "float32",
+                "double": "float64",
+                "half": "float16",
+                "long": "int64",
+                "short": "int16",
+            }.get(name, name)
+        if value.name.startswith("builtins."):
+            return {"float": "float32", "int": "int64", "bool": "bool"}.get(name)
+    return None

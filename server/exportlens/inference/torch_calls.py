@@ -1,0 +1,377 @@
+"""Calls of torch functions and tensor methods: results by torch's own schemas, writes and sizes noted."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from exportlens.inference import knowledge
+from exportlens.inference.knowledge import TensorFacts
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.places import Conversion, Mutation
+from exportlens.inference.tensors import dtype_of_named, size_of
+from exportlens.inference.values import (
+    Array,
+    Choice,
+    Const,
+    Named,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Unknown,
+    Value,
+    from_data,
+)
+
+_UNKNOWN = knowledge.UNKNOWN
+
+
+def facts_of(value: Value) -> object:
+    """`value` in the words of the knowledge base."""
+    if isinstance(value, Tensor):
+        dtype = (
+            value.dtype
+            if value.dtype is not None and (value.dtype == "bool" or value.dtype[-1].isdigit())
+            else None
+        )
+        return TensorFacts(dtype, value.rank)
+    if isinstance(value, Const):
+        return value.value
+    if isinstance(value, Sequence) and value.kind in ("list", "tuple") and value.items is not None:
+        return [facts_of(item) for item in value.items]
+    if isinstance(value, Named):
+        constant = knowledge.lookup_constant(value.name)
+        if constant is not None:
+            return constant
+        dtype = dtype_of_named(value)
+        if dtype is not None:
+            return knowledge.lookup_constant("torch." + dtype) or _UNKNOWN
+    return _UNKNOWN
+
+
+def call_torch(
+    machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value | None:
+    """The result of calling the torch function or class `name`; None where torch's record does not know it."""
+    op = knowledge.lookup_function(name)
+    return None if op is None else apply_op(machine, op, name, args, kwargs, frame, node)
+
+
+def call_tensor_method(
+    machine: Machine,
+    tensor: Tensor,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value:
+    """The result of `tensor.name(...)`."""
+    special = _method_specials(machine, tensor, name, args, kwargs, frame, node)
+    if special is not None:
+        return special
+    op = knowledge.lookup_method(name)
+    if op is None:
+        return Unknown(f"the tensor method `{name}`")
+    return apply_op(machine, op, "torch.Tensor." + name, [tensor, *args], kwargs, frame, node)
+
+
+def _method_specials(
+    machine: Machine,
+    tensor: Tensor,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value | None:
+    constant = tensor.origin == "constant"
+    if name == "size":
+        dim = args[0] if args else kwargs.get("dim")
+        if dim is None:
+            from exportlens.inference.tensors import shape_of
+
+            return shape_of(tensor)
+        return size_of(tensor, dim)
+    if name in ("dim", "ndimension"):
+        return Const(tensor.rank) if tensor.rank is not None else Static("int")
+    if name in ("numel", "nelement", "__len__"):
+        return Shape(tensor.unbacked, None, None, tensor.name or "a tensor", whole=not tensor.unbacked)
+    if name == "item":
+        return _read_out(machine, tensor, "item", frame, node)
+    if name == "tolist":
+        if not constant and machine.emits(Conversion):
+            machine.notice(Conversion(machine.site(frame), node, tensor, "list"))
+        element = Static() if constant else TensorScalar("", tensor.name or "a tensor")
+        if tensor.rank == 0:
+            return element
+        inner: Value = element
+        for _ in range((tensor.rank or 1) - 1):
+            inner = Sequence("list", None, inner)
+        return Sequence("list", None, inner)
+    if name == "numpy":
+        if not constant and machine.emits(Conversion):
+            machine.notice(Conversion(machine.site(frame), node, tensor, "numpy"))
+        return Array(not constant, tensor.dtype, tensor.rank)
+    if name in ("to", "type", "type_as"):
+        return _convert(tensor, name, args, kwargs)
+    if name in ("float", "double", "half", "bfloat16", "int", "long", "short", "bool", "byte", "char"):
+        dtype = {
+            "float": "float32",
+            "double": "float64",
+            "half": "float16",
+            "int": "int32",
+            "long": "int64",
+            "short": "int16",
+            "byte": "uint8",
+            "char": "int8",
+        }.get(name, name)
+        return replace(tensor, dtype=dtype, origin="constant" if constant else "fresh", name="")
+    if name in (
+        "cuda",
+        "cpu",
+        "contiguous",
+        "clone",
+        "detach",
+        "requires_grad_",
+        "detach_",
+        "retain_grad",
+        "pin_memory",
+    ):
+        return replace(
+            tensor,
+            origin="constant" if constant else tensor.origin if name.endswith("_") else "fresh",
+            root=tensor.root if name != "clone" else 0,
+        )
+    return None
+
+
+def _convert(tensor: Tensor, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    given = [*args, *(kwargs[key] for key in ("dtype", "other") if key in kwargs)]
+    if name == "type" and not given:
+        return Static("str")
+    dtype = tensor.dtype
+    for value in given:
+        found = dtype_of_named(value)
+        if (
+            found is not None
+            and isinstance(value, Named)
+            and knowledge.lookup_constant(value.name) is not None
+        ):
+            dtype = found
+        elif isinstance(value, Tensor):
+            dtype = value.dtype
+        elif (
+            isinstance(value, (Static, Unknown))
+            and not (isinstance(value, Static) and value.type == "device")
+        ) or (isinstance(value, Const) and isinstance(value.value, str) and value.value.startswith("torch.")):
+            dtype = None
+    return replace(tensor, dtype=dtype, origin="constant" if tensor.origin == "constant" else "fresh")
+
+
+def _read_out(machine: Machine, tensor: Tensor, how: str, frame: Frame, node: ast.AST) -> Value:
+    from exportlens.inference.tensors import dtype_family
+
+    kind = dtype_family(tensor.dtype) or ""
+    if tensor.origin == "constant":
+        return Static(kind)
+    if machine.emits(Conversion):
+        machine.notice(Conversion(machine.site(frame), node, tensor, how))
+    return TensorScalar(kind, tensor.name or "a tensor")
+
+
+def apply_op(
+    machine: Machine,
+    op: knowledge.Op,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value:
+    """The result of one call of `op`, by the overload that fits the arguments."""
+    plain_args = [_single(value) for value in args]
+    plain_kwargs = {key: _single(value) for key, value in kwargs.items()}
+    fact_args, fact_kwargs = (
+        [facts_of(value) for value in plain_args],
+        {key: facts_of(value) for key, value in plain_kwargs.items()},
+    )
+    chosen = op.match(fact_args, fact_kwargs)
+    bound = chosen.bind(plain_args, plain_kwargs)
+    facts = chosen.bind(fact_args, fact_kwargs)
+    values = _flatten(plain_args) + _flatten(list(plain_kwargs.values()))
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    constant = _is_constant(machine, chosen, values, tensors)
+    literal = constant and _is_long_literal(machine, chosen, plain_args)
+    constant = constant and not literal
+    written = _note_writes(machine, chosen, bound, plain_kwargs, frame, node)
+    if bound is not None:
+        _note_sizes(machine, chosen, bound, frame, node)
+    if chosen.returns.kind == "self" and plain_args:
+        return plain_args[0]
+    if written is not None:
+        return written
+    made = _Made(machine, chosen, constant, facts, tensors, bound).value(chosen.returned(facts or {}))
+    return replace(made, origin="literal") if literal and isinstance(made, Tensor) else made
+
+
+def _single(value: Value) -> Value:
+    """The tensor of a Choice between a tensor and None: what an operator must have been given."""
+    if isinstance(value, Choice):
+        rest = [
+            option for option in value.options if not (isinstance(option, Const) and option.value is None)
+        ]
+        if len(rest) == 1 or (rest and isinstance(rest[0], Tensor)):
+            return rest[0]
+    return value
+
+
+def _flatten(values: list[Value]) -> list[Value]:
+    flat: list[Value] = []
+    for value in values:
+        if isinstance(value, Sequence) and value.type_name != "torch.Size":
+            flat.extend(
+                _flatten(value.items)
+                if value.items is not None
+                else [value.element]
+                if value.element is not None
+                else []
+            )
+        else:
+            flat.append(value)
+    return flat
+
+
+def _is_constant(machine: Machine, op: knowledge.Op, values: list[Value], tensors: list[Tensor]) -> bool:
+    """Whether the result is known while tracing: made outside of it, or a literal turned into a tensor."""
+    if not machine.tracing:
+        return all(tensor.origin == "constant" for tensor in tensors)
+    if op.name in ("torch.tensor", "torch.as_tensor", "torch.scalar_tensor") and values:
+        return all(
+            isinstance(value, (Const, Static, Named)) or (isinstance(value, Shape) and not value.unbacked)
+            for value in values
+        )
+    return bool(tensors) and not op.random and all(tensor.origin == "constant" for tensor in tensors)
+
+
+def _is_long_literal(machine: Machine, op: knowledge.Op, args: list[Value]) -> bool:
+    """Whether a list of several numbers becomes a tensor while tracing: torch keeps the values of one element only (`CONSTANT_NUMEL_LIMIT`)."""
+    if not machine.tracing or op.name not in ("torch.tensor", "torch.as_tensor") or not args:
+        return False
+    return isinstance(args[0], Sequence) and (args[0].items is None or len(_flatten([args[0]])) > 1)
+
+
+def _note_writes(
+    machine: Machine,
+    op: knowledge.Op,
+    bound: dict[str, Value | tuple[Value, ...]] | None,
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value | None:
+    """Note what the call writes in place; the value that comes back where that is what was written."""
+    out = kwargs.get("out")
+    targets: list[Value] = [out] if isinstance(out, Tensor) else []
+    if bound is not None and (not op.mutates_when or _is_true(bound.get(op.mutates_when))):
+        for index in op.mutates:
+            value = bound.get(op.params[index].name)
+            if isinstance(value, Tensor):
+                targets.append(value)
+    for target in targets:
+        if machine.emits(Mutation):
+            machine.notice(Mutation(machine.site(frame), node, target, op.name.rpartition(".")[2]))
+    return targets[0] if targets and op.returns.kind == "tensor" else None
+
+
+def _is_true(value: object) -> bool:
+    return isinstance(value, Const) and bool(value.value)
+
+
+def _note_sizes(
+    machine: Machine,
+    op: knowledge.Op,
+    bound: dict[str, Value | tuple[Value, ...]],
+    frame: Frame,
+    node: ast.AST,
+) -> None:
+    """Note numbers from data that are given as sizes."""
+    if not machine.emits(Conversion):
+        return
+    for param in op.params:
+        given = bound.get(param.name)
+        if given is None or not param.type.startswith("int"):
+            continue
+        for value in _flatten(list(given)) if isinstance(given, tuple) else _flatten([given]):
+            if from_data(value):
+                machine.notice(Conversion(machine.site(frame), node, value, "size", param.name))
+
+
+class _Made:
+    """Builds the result of one call from its record."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        op: knowledge.Op,
+        constant: bool,
+        facts: dict[str, object] | None,
+        tensors: list[Tensor],
+        bound: dict[str, Value | tuple[Value, ...]] | None,
+    ) -> None:
+        self.machine = machine
+        self.op = op
+        self.constant = constant
+        self.facts = facts
+        self.tensors = tensors
+        self.bound = bound
+
+    def value(self, returns: knowledge.Returns) -> Value:
+        kind = returns.kind
+        if kind == "tensor":
+            return self.tensor(returns)
+        if kind == "tuple":
+            items = [self.value(item) for item in returns.items]
+            return Sequence("tuple", items, None, "torch.return_types", returns.names)
+        if kind == "list":
+            return Sequence(
+                "list" if "split" not in self.op.name else "tuple",
+                None,
+                self.value(returns.items[0]) if returns.items else Unknown("an element"),
+            )
+        if kind in ("int", "float", "bool", "number"):
+            return self.number(kind)
+        if kind == "size":
+            return Sequence("tuple", None, Shape(), "torch.Size")
+        if kind in ("dtype", "device", "layout", "str"):
+            return Static(kind)
+        if kind == "none":
+            return Const(None)
+        return Unknown(f"`{self.op.name}` returns something that depends on its arguments")
+
+    def tensor(self, returns: knowledge.Returns) -> Tensor:
+        dtype = rank = None
+        if self.facts is not None:
+            dtype = knowledge.dtype_after(returns.dtype, self.facts)
+            rank = knowledge.rank_after(returns.rank, self.facts)
+        if dtype is None and self.bound is not None:
+            given = self.bound.get("dtype")
+            dtype = dtype_of_named(given) if isinstance(given, Value) else None
+        unbacked = self.op.dynamic_shape and not self.constant
+        if not unbacked and any(tensor.unbacked for tensor in self.tensors):
+            # A reduction over everything loses the size that depends on data; others may keep it.
+            unbacked = rank != 0
+        root = 0
+        if self.op.aliases and self.bound is not None:
+            source = self.bound.get(self.op.params[self.op.aliases[0]].name)
+            if isinstance(source, Tensor):
+                root = source.root
+        return Tensor("constant" if self.constant else "fresh", "", dtype, rank, unbacked, root)
+
+    def number(self, kind: str) -> Value:
+        if self.op.data_dependent and not self.constant:
+            return TensorScalar("" if kind == "number" else kind, self.op.name)
+        if self.constant and self.op.data_dependent:
+            return Static(kind)
+        return Static("" if kind == "number" else kind)

@@ -1,0 +1,337 @@
+"""Abstract values: what the interpreter knows of a Python value while a model is traced.
+
+Two questions matter for every value: does it come from tensor *data* (then Python must not branch on it), and is it
+known. `Unknown` answers neither and therefore never leads to a finding.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from exportlens.inference.scopes import ModuleScope
+    from exportlens.source.document import Chunk
+
+
+class Value:
+    """Base of all abstract values."""
+
+    __slots__ = ()
+
+    def describe(self) -> str:
+        """A short phrase for people: "a tensor (float32, 2 dimensions)"."""
+        return "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown(Value):
+    """Nothing is known. `why` says what could not be followed, for --explain; `method` is the attribute's name where it is one of something unknown."""
+
+    why: str = ""
+    method: str = ""
+
+    def describe(self) -> str:
+        return f"unknown ({self.why})" if self.why else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Const(Value):
+    """A Python constant that is known: int, float, complex, bool, str, bytes, None, Ellipsis, dtype names as `Named`."""
+
+    value: Any
+
+    def describe(self) -> str:
+        return f"the constant {self.value!r}"
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Const) and type(other.value) is type(self.value) and other.value == self.value
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Static(Value):
+    """Configuration: not known here, but certainly no tensor and not from tensor data. `type` is a builtin's name or ""."""
+
+    type: str = ""
+
+    def describe(self) -> str:
+        return f"configuration ({self.type})" if self.type else "configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape(Value):
+    """A size: from `.shape`, `.size()`, `len()`, `.numel()` of a tensor, or arithmetic on such.
+
+    `unbacked` sizes depend on tensor data (`len(torch.unique(x))`): fine to use, no Python decision may hang on them.
+    `input` and `dim` name the entry point's argument and dimension where that is known. `whole` sizes are
+    those of a tensor itself, not computed from others: at least 1 for any real input.
+    """
+
+    unbacked: bool = False
+    input: str | None = None
+    dim: int | None = None
+    origin: str = ""
+    type: str = "int"
+    whole: bool = False
+
+    def describe(self) -> str:
+        return f"a size that depends on tensor data ({self.origin})" if self.unbacked else "a size"
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor(Value):
+    """A tensor that is traced, or (`origin` "constant") one that was made outside of the traced code.
+
+    origin: "input", "parameter", "buffer", "attribute" (a plain attribute of the model), "literal" (made of several Python numbers
+    while tracing), "fresh", "constant".
+    `name` is how people know it (`x`, `self.weight`); `dtype` is "float", "int", "bool", "complex" or a full name or None;
+    `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data.
+    `root` identifies the storage: two tensors with one root may share memory.
+    """
+
+    origin: str = "fresh"
+    name: str = ""
+    dtype: str | None = None
+    rank: int | None = None
+    unbacked: bool = False
+    root: int = 0
+    requires_grad: bool | None = None
+    dims: tuple[Value, ...] | None = None
+
+    def describe(self) -> str:
+        facts = [
+            fact for fact in (self.dtype, None if self.rank is None else f"{self.rank} dimensions") if fact
+        ]
+        what = {
+            "input": "an input tensor",
+            "parameter": "a parameter",
+            "buffer": "a buffer",
+            "attribute": "a tensor held in a plain attribute",
+        }.get(self.origin, "a tensor")
+        return f"{what} ({', '.join(facts)})" if facts else what
+
+
+@dataclass(frozen=True, slots=True)
+class TensorScalar(Value):
+    """A Python number or bool that comes from tensor data: `.item()`, `int(t)`, an element of `.tolist()`."""
+
+    type: str = ""
+    origin: str = ""
+
+    def describe(self) -> str:
+        return f"a Python {self.type or 'number'} read out of tensor data"
+
+
+@dataclass(frozen=True, slots=True)
+class Array(Value):
+    """A NumPy array (or scalar) made from a traced tensor, or (`traced` false) one of configuration."""
+
+    traced: bool = True
+    dtype: str | None = None
+    rank: int | None = None
+
+    def describe(self) -> str:
+        return "a NumPy array made from a tensor" if self.traced else "a NumPy array"
+
+
+@dataclass(eq=False, slots=True)
+class Sequence(Value):
+    """A list, tuple or set. `items` are known elements; None means any number of `element`. Lists are mutable: identity matters.
+
+    `first` is the first element where more is known of it than of the others.
+    """
+
+    kind: str
+    items: list[Value] | None
+    element: Value | None = None
+    type_name: str = ""
+    fields: tuple[str, ...] = ()
+    first: Value | None = None
+
+    def describe(self) -> str:
+        return f"a {self.kind} of {len(self.items)}" if self.items is not None else f"a {self.kind}"
+
+
+@dataclass(eq=False, slots=True)
+class Mapping_(Value):
+    """A dict. `items` by constant key; `rest` is the value of keys that are not known (None: there are none)."""
+
+    items: dict[Any, Value]
+    rest: Value | None = None
+    kind: str = "dict"
+
+    def describe(self) -> str:
+        return f"a {self.kind}"
+
+
+@dataclass(eq=False, slots=True)
+class Named(Value):
+    """Something external known by its qualified name: `torch.float32`, `torch.nn.functional.relu`, `numpy`, `math.pi`."""
+
+    name: str
+
+    def describe(self) -> str:
+        return f"`{self.name}`"
+
+
+@dataclass(eq=False, slots=True)
+class Function(Value):
+    """A Python function or lambda of the workspace, with the closure that it was made in."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    scope: ModuleScope
+    chunk: Chunk
+    name: str
+    closure: Any = None
+    owner: ClassValue | None = None
+    defaults: tuple[Value | None, ...] = ()
+    kw_defaults: tuple[Value | None, ...] = ()
+    decorators: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        return f"the function `{self.name}`"
+
+
+@dataclass(eq=False, slots=True)
+class ClassValue(Value):
+    """A class of the workspace. `bases` are ClassValue or Named; `order` and `is_module` keep what was once worked out."""
+
+    node: ast.ClassDef
+    scope: ModuleScope
+    chunk: Chunk
+    name: str
+    bases: tuple[Value, ...]
+    attributes: dict[str, Value] = field(default_factory=dict)
+    closure: Any = None
+    order: list[Value] | None = None
+    is_module: bool | None = None
+
+    def describe(self) -> str:
+        return f"the class `{self.name}`"
+
+
+@dataclass(eq=False, slots=True)
+class Instance(Value):
+    """An object: of a workspace class, or (`cls` a Named) of an external one such as `torch.nn.Linear`.
+
+    `attributes` are those set so far; `open` is true where more may exist that were not seen (an unknown base).
+    Two objects with one `fingerprint` were made by the same constructor from the same values; `stamp` counts the writes since.
+    """
+
+    cls: Value
+    attributes: dict[str, Value] = field(default_factory=dict)
+    open: bool = False
+    name: str = ""
+    arguments: Mapping[str, Value] = field(default_factory=dict)
+    fingerprint: Any = None
+    stamp: int = 0
+
+    def describe(self) -> str:
+        cls = self.cls.name if isinstance(self.cls, (ClassValue, Named)) else "?"
+        return f"an instance of `{cls}`"
+
+
+@dataclass(eq=False, slots=True)
+class Bound(Value):
+    """A function or external callable with its receiver: `self.method`, `x.view`."""
+
+    receiver: Value
+    function: Value
+    name: str
+
+    def describe(self) -> str:
+        return f"the method `{self.name}`"
+
+
+@dataclass(eq=False, slots=True)
+class Partial(Value):
+    """`functools.partial`."""
+
+    function: Value
+    args: tuple[Value, ...]
+    kwargs: dict[str, Value]
+
+    def describe(self) -> str:
+        return "a partial"
+
+
+@dataclass(eq=False, slots=True)
+class ModuleRef(Value):
+    """A Python module of the workspace (a file), as bound by `import`."""
+
+    scope: ModuleScope
+
+    def describe(self) -> str:
+        return f"the module `{self.scope.module_name}`"
+
+
+@dataclass(eq=False, slots=True)
+class Super(Value):
+    """`super()` in a method: looks names up behind `after` in the class order of `instance`."""
+
+    instance: Value
+    after: ClassValue
+
+    def describe(self) -> str:
+        return "super()"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Value):
+    """`a:b:c` in a subscript; parts that are absent are None."""
+
+    lower: Value | None
+    upper: Value | None
+    step: Value | None
+
+    def describe(self) -> str:
+        return "a slice"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Value):
+    """One of a few values, depending on configuration that is not known."""
+
+    options: tuple[Value, ...]
+
+    def describe(self) -> str:
+        return " or ".join(option.describe() for option in self.options)
+
+
+@dataclass(eq=False, slots=True)
+class Native(Value):
+    """A callable that the interpreter implements itself; `run` takes the interpreter, the positional and keyword values."""
+
+    name: str
+    run: Callable[..., Value]
+
+    def describe(self) -> str:
+        return f"`{self.name}`"
+
+
+def options(value: Value) -> Iterable[Value]:
+    """The values that `value` may be."""
+    return value.options if isinstance(value, Choice) else (value,)
+
+
+def is_traced_tensor(value: Value) -> bool:
+    """Whether `value` certainly is a tensor that export traces (fake while tracing)."""
+    return isinstance(value, Tensor) and value.origin != "constant"
+
+
+def from_data(value: Value) -> bool:
+    """Whether Python would have to look at tensor data to decide on `value`."""
+    if isinstance(value, Tensor):
+        return value.origin != "constant"
+    return (
+        isinstance(value, TensorScalar)
+        or (isinstance(value, Shape) and value.unbacked)
+        or (isinstance(value, Array) and value.traced)
+    )

@@ -1,0 +1,1 @@
+"""What the text says: documents, chunks, positions, suppressions, notebooks."""
