@@ -1,0 +1,1 @@
+"""How code changes: liveness, branches to torch.cond, loops, asserts, wrappers, imports."""

@@ -1,0 +1,184 @@
+"""Checks of tensor data become assertions of the graph: `assert t` and `if t: raise ...` ->
+torch._assert_async.
+
+torch._assert_async takes a tensor of one element; for bools that Python reads from data there is
+torch._assert_scalar (both take the message as a string and hold in both modes of torch 2.13; torch._check
+with a message fails in strict mode).
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.values import Value
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import is_log
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.predicates import Condition, Predicates
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+
+def assert_text(
+    source: Source, node: ast.Assert, kinds: Kinds, torch: str, value: Value | None = None
+) -> str:
+    """The whole text with the `assert` rewritten. Raises Refused."""
+    message = (
+        _message(source, node.msg, kinds)
+        if node.msg is not None
+        else repr(f"assertion failed: {_flat(source.of(node.test))}")
+    )
+    lines = _checks(source, node.test, kinds, torch, value, negated=False, message=message)
+    return _replace_statement(source, node, node, lines)
+
+
+def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Value | None = None) -> str:
+    """The whole text with `if t: raise ...` (or `else: raise ...`) rewritten. Raises Refused."""
+    raising_then = exits(node.body) == {"raises"}
+    body, rest = (node.body, node.orelse) if raising_then else (node.orelse, node.body)
+    message = _message_of_raise(source, body, kinds)
+    lines = _checks(source, node.test, kinds, torch, value, negated=raising_then, message=message)
+    comments = source.comments_between(source.end(node.test), source.span(body)[1])
+    return _replace_statement(source, node, node, [*comments, *lines], rest)
+
+
+def raises(node: ast.If) -> bool:
+    """Whether one side of the branch does nothing but raise."""
+    return exits(node.body) == {"raises"} or (bool(node.orelse) and exits(node.orelse) == {"raises"})
+
+
+def _checks(
+    source: Source,
+    test: ast.expr,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    *,
+    negated: bool,
+    message: str,
+) -> list[str]:
+    predicates = Predicates(source, kinds, torch)
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, negated = test.operand, not negated
+    if isinstance(test, ast.BoolOp):
+        conjunction = isinstance(test.op, ast.And) != negated
+        parts = [predicates.read(each, negated) for each in test.values]
+        parts = [Condition(each.text, "tensor") if each.form == "unknown" else each for each in parts]
+        static = [each for each in parts if each.form == "static"]
+        if conjunction:
+            guarded = [
+                line
+                for each in parts
+                for line in (
+                    [f"assert {each.text}, {message}"]
+                    if each.form == "static"
+                    else [_check(each, torch, message)]
+                )
+            ]
+            if static and parts[0].form == "static" and negated is False:
+                return guarded
+            if not static:
+                return guarded
+            return [f"assert {each.text}, {message}" for each in static] + [
+                _check(each, torch, message) for each in parts if each.form != "static"
+            ]
+        data = [each for each in parts if each.form != "static"]
+        check = _check(predicates.combine(data, "or"), torch, message)
+        if not static:
+            return [check]
+        guard = " or ".join(
+            f"({each.text})" if " or " in each.text or " and " in each.text else each.text for each in static
+        )
+        return [f"if not ({guard}):", f"\t{check}"]
+    condition = predicates.read(test, negated, value)
+    if condition.form == "static":
+        raise Refused("the condition does not depend on tensor data as far as it can be followed")
+    return [_check(condition, torch, message)]
+
+
+def _check(condition: Condition, torch: str, message: str) -> str:
+    if condition.form == "mixed":
+        raise Refused("configuration and tensor data are mixed in the condition")
+    function = "_assert_scalar" if condition.form == "symbol" else "_assert_async"
+    return f"{torch}.{function}({condition.text}, {message})"
+
+
+def _message(source: Source, node: ast.expr, kinds: Kinds) -> str:
+    """The message as text of a string expression that asks no tensor for its value."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return source.of(node)
+    if isinstance(node, ast.JoinedStr):
+        return repr(_template(source, node))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant):
+        return repr(str(node.left.value))
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "format"
+        and isinstance(node.func.value, ast.Constant)
+    ):
+        return repr(str(node.func.value.value))
+    return repr(_flat(source.of(node)))
+
+
+def _template(source: Source, node: ast.JoinedStr) -> str:
+    pieces = []
+    for each in node.values:
+        if isinstance(each, ast.Constant):
+            pieces.append(str(each.value))
+        elif isinstance(each, ast.FormattedValue):
+            pieces.append("{" + ast.unparse(each.value) + "}")
+    return "".join(pieces)
+
+
+def _message_of_raise(source: Source, body: list[ast.stmt], kinds: Kinds) -> str:
+    assigned: dict[str, ast.expr] = {}
+    for statement in body[:-1]:
+        if (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
+            assigned[statement.targets[0].id] = statement.value
+        elif not (isinstance(statement, ast.Expr) and is_log(statement.value, kinds)):
+            raise Refused("the branch does more than raise")
+    last = body[-1]
+    if not isinstance(last, ast.Raise):
+        raise Refused("the branch does more than raise")
+    error = last.exc
+    if isinstance(error, ast.Call) and error.args:
+        message = error.args[0]
+        if isinstance(message, ast.Name) and message.id in assigned:
+            message = assigned[message.id]
+        return _message(source, message, kinds)
+    return repr(_flat(source.of(error)) if error is not None else "raised")
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _replace_statement(
+    source: Source, first: ast.stmt, last: ast.stmt, lines: list[str], rest: list[ast.stmt] | None = None
+) -> str:
+    nl, unit = source.newline, source.indent_unit()
+    is_elif = isinstance(first, ast.If) and source.text.startswith("elif", source.start(first))
+    indent = source.indent_of(first) + (unit if is_elif else "")
+    lines = [line.replace("\t", unit) for line in lines]
+    if not source.begins_line(first) and not is_elif:
+        if len(lines) > 1 or rest:
+            raise Refused("the statement shares its line with another")
+        return replaced(source.text, [Replacement(source.start(first), source.end(last), lines[0])])
+    text = nl.join(indent + line for line in lines)
+    if rest:
+        text += nl + _dedented(source, rest, indent)
+    text = f"else:{nl}{text}" if is_elif else text[len(indent) :]
+    end = source.span([last])[1] if rest or isinstance(first, ast.If) else source.end(last)
+    return replaced(source.text, [Replacement(source.start(first), end, text)])
+
+
+def _dedented(source: Source, rest: list[ast.stmt], indent: str) -> str:
+    if len(rest) == 1 and source.text.startswith("elif", source.start(rest[0])):
+        start, end = source.start(rest[0]), source.span(rest)[1]
+        return indent + source.shifted(start, end, source.indent_of(rest[0]), indent)[2:]
+    return source.block(rest, indent)

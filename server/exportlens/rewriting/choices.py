@@ -1,0 +1,82 @@
+"""A ternary on tensor data becomes torch.cond on two lambdas, or torch.where on two numbers."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.values import Value
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kinds import Kind, Kinds
+from exportlens.rewriting.outputs import Outputs, same_kind
+from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.text import Source, replaced
+
+
+def ternary_text(
+    source: Source, node: ast.IfExp, kinds: Kinds, torch: str, value: Value | None = None
+) -> str:
+    """The whole text with `node` rewritten. Raises Refused."""
+    if any(
+        isinstance(each, (ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await))
+        for arm in (node.body, node.orelse)
+        for each in ast.walk(arm)
+    ):
+        raise Refused("a side of the ternary binds a name or awaits")
+    condition = Predicates(source, kinds, torch).read(node.test, value=value)
+    if condition.form == "static":
+        raise Refused("the condition does not depend on tensor data as far as it can be followed")
+    sides = [kinds.of(node.body), kinds.of(node.orelse)]
+    texts = [source.of(node.body), source.of(node.orelse)]
+    if all(_is_plain_number(side) for side in sides):
+        if not _beside_tensor(source, node, kinds):
+            raise Refused("the ternary gives a Python number that tensor data would choose")
+        if condition.form in ("tensor", "unknown"):
+            return _put(source, node, f"{torch}.where({condition.text}, {texts[0]}, {texts[1]})")
+        texts = [f"{torch}.tensor({text})" for text in texts]
+    else:
+        same_kind("the result", *sides)
+        mark = kinds.mark()
+        outputs = Outputs(source, torch, mark)
+        texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
+    return _put(source, node, f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())")
+
+
+def _put(source: Source, node: ast.IfExp, text: str) -> str:
+    return replaced(source.text, [source.swap(node, text)])
+
+
+def _is_plain_number(kind: Kind) -> bool:
+    return kind.what == "number" and kind.type in ("float", "bool")
+
+
+def _beside_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether the number is only ever an operand beside a tensor."""
+    parent = source.parents[node]
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is node else parent.left
+        return kinds.of(other).what == "tensor"
+    if (
+        isinstance(parent, ast.Assign)
+        and len(parent.targets) == 1
+        and isinstance(parent.targets[0], ast.Name)
+    ):
+        name, function = parent.targets[0].id, source.enclosing_function(node)
+        uses = [
+            each
+            for each in ast.walk(function or source.tree)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        ]
+        if not uses:
+            return False
+        after = kinds.copy()
+        block, index = source.block_of(parent)
+        after.run(block[index + 1 :])
+        return all(_operand_of_tensor(source, use, after) for use in uses)
+    return False
+
+
+def _operand_of_tensor(source: Source, use: ast.Name, kinds: Kinds) -> bool:
+    parent = source.parents[use]
+    if not isinstance(parent, ast.BinOp):
+        return False
+    return kinds.of(parent.right if parent.left is use else parent.left).what == "tensor"

@@ -1,0 +1,258 @@
+"""Control flow on tensor data: one `Truth` place to one Fix, with whatever else inside of it hangs on
+tensor data."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Place, Truth
+from exportlens.inference.values import Value
+from exportlens.rewriting.assertions import assert_text, raise_text, raises
+from exportlens.rewriting.branches import BranchRewrite
+from exportlens.rewriting.choices import ternary_text
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.loops import LoopRewrite
+from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+_MOST_NESTED = 30
+
+
+def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
+    """The fix for a test of tensor data: torch.cond, while_loop, an assertion, or a logical operator.
+
+    Where the place's branch holds further branches on tensor data they are rewritten with it, or the whole
+    is refused.
+    """
+    try:
+        draft = Draft.of(place, context)
+        node = _whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
+        kinds = _kinds(draft, node, place.variables)
+        value = place.value if _test_of(node) is None or _same_place(_test_of(node), place.node) else None
+        if isinstance(node, ast.If) and _only_logs(node, kinds):
+            return draft.fix("Keep this out of the traced program", _guarded(draft, node))
+        own = draft.source.find(place.statement) is node
+        arms = (dict(place.then), dict(place.other)) if own else ({}, {})
+        text, message = convert(draft.source, node, kinds, draft.torch, value, arms)
+        return draft.fix(message, text)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(_reason(refused))
+
+
+def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """The fix for `for i in range(int(t))`: while_loop."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.enclosing_statement(draft.source.find(place.node))
+        if not isinstance(node, ast.For):
+            raise Refused("only a `for` statement becomes a while_loop")
+        text, message = convert(
+            draft.source,
+            node,
+            _kinds(draft, node, getattr(place, "variables", {})),
+            draft.torch,
+            None,
+            ({}, {}),
+        )
+        return draft.fix(message, text)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(_reason(refused))
+
+
+def _kinds(draft: Draft, node: ast.AST, variables: Mapping[str, Value]) -> Kinds:
+    known = draft.kinds(variables)
+    statement = draft.source.enclosing_statement(node)
+    function = draft.source.enclosing_function(statement)
+    return known if function is None else kinds_before(function, statement, known)
+
+
+def _reason(refused: Exception) -> str:
+    if isinstance(refused, Refused):
+        return str(refused)
+    return "the rewritten code would not parse" if isinstance(refused, SyntaxError) else str(refused)
+
+
+def convert(
+    source: Source,
+    node: ast.AST,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> tuple[str, str]:
+    """The new text, and what was done. Raises Refused."""
+    before = kinds.copy()
+    functions: list[str] = []
+    if isinstance(node, ast.If) and raises(node):
+        return raise_text(source, node, kinds, torch, value), "Assert in the graph"
+    if (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and len(node.body) == 1
+        and isinstance(node.body[0], ast.Assert)
+    ):
+        return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
+    if isinstance(node, ast.If):
+        text, functions = BranchRewrite(source, node, kinds, torch, value, arms).text()
+        message = "Rewrite with torch.cond"
+    elif isinstance(node, (ast.While, ast.For)):
+        text, functions = LoopRewrite(source, node, kinds, torch, value).text()
+        message = "Rewrite with while_loop"
+    elif isinstance(node, ast.IfExp):
+        _refuse_lost_alias(source, node, kinds)
+        return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
+    elif isinstance(node, ast.Assert):
+        return assert_text(source, node, kinds, torch, value), "Assert in the graph"
+    elif isinstance(node, (ast.BoolOp, ast.UnaryOp)):
+        return _logical(source, node, kinds, torch), "Use the tensor's logical operator"
+    else:
+        raise Refused("this use of a tensor's truth has no rewrite")
+    return _settled(text, functions, before, torch), message
+
+
+def _refuse_lost_alias(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
+    """What torch.cond gives has memory of its own: a write in place would no longer reach what a side shares memory with."""
+    shared = [arm for arm in (node.body, node.orelse) if not kinds.of(arm).fresh]
+    statement = source.enclosing_statement(node)
+    function = source.enclosing_function(statement)
+    if not shared or function is None:
+        return
+    for child in ast.walk(function):
+        if getattr(child, "lineno", 0) >= statement.lineno and _writes_in_place(child):
+            raise Refused(
+                f"`{ast.unparse(shared[0])}` shares memory with another tensor, and a later line of the function writes in place"
+            )
+
+
+def _writes_in_place(node: ast.AST) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return True
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+        return name.endswith("_") and not name.endswith("__")
+    return isinstance(node, ast.keyword) and node.arg == "out"
+
+
+def _guarded_assert(source: Source, node: ast.If, check: ast.Assert, kinds: Kinds, torch: str) -> str:
+    """`if c: assert t` asserts `not c or t`."""
+    message = f", {source.of(check.msg)}" if check.msg is not None else ""
+    text = f"assert not ({source.of(node.test)}) or ({source.of(check.test)}){message}"
+    if source.text.startswith("elif", source.start(node)):
+        raise Refused("an `elif` that only checks")
+    start = source.start(node)
+    simple = Source(replaced(source.text, [Replacement(start, source.span([node])[1], text)]))
+    statement = next(
+        each for each in ast.walk(simple.tree) if isinstance(each, ast.Assert) and simple.start(each) == start
+    )
+    return assert_text(simple, statement, kinds, torch)
+
+
+def _settled(text: str, functions: list[str], kinds: Kinds, torch: str) -> str:
+    """Rewrite what hangs on tensor data inside of the new functions, too."""
+    for _ in range(_MOST_NESTED):
+        source = Source(text)
+        found = None
+        for function in ast.walk(source.tree):
+            if isinstance(function, ast.FunctionDef) and function.name in functions:
+                found = _first_hazard(source, function, kinds, torch)
+                if found is not None:
+                    break
+        if found is None:
+            return text
+        node, now = found
+        text, _ = convert(source, node, now, torch, None, ({}, {}))
+    raise Refused("branches on tensor data are nested too deeply")
+
+
+def _first_hazard(
+    source: Source, function: ast.FunctionDef, kinds: Kinds, torch: str
+) -> tuple[ast.AST, Kinds] | None:
+    found: list[tuple[ast.AST, Kinds]] = []
+
+    def see(node: ast.stmt, now: Kinds) -> None:
+        if found:
+            return
+        predicates = Predicates(source, now, torch)
+        if isinstance(node, (ast.If, ast.While, ast.Assert)) and predicates.from_data(node.test):
+            found.append((node, now.copy()))
+            return
+        for each in own_expressions(node):
+            if isinstance(each, ast.IfExp) and predicates.from_data(each.test):
+                found.append((each, now.copy()))
+                return
+
+    inside = kinds.copy()
+    visit(function.body, inside, see)
+    return found[0] if found else None
+
+
+def _whole(source: Source, node: ast.AST, statement: ast.AST) -> ast.AST:
+    """The statement or ternary whose test `node` is part of, or the outermost logical expression around
+    it."""
+    top = node
+    while isinstance(source.parents.get(top), (ast.BoolOp, ast.UnaryOp)) or (
+        isinstance(source.parents.get(top), ast.Call)
+        and getattr(source.parents[top], "func", None) is not top
+        and ast.unparse(source.parents[top].func) == "bool"  # type: ignore[attr-defined]
+    ):
+        top = source.parents[top]
+    parent = source.parents.get(top)
+    if isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is top:
+        return parent
+    if isinstance(statement, (ast.If, ast.While, ast.IfExp, ast.Assert)) and any(
+        each is node for each in ast.walk(statement.test)
+    ):
+        return statement
+    if isinstance(top, ast.IfExp):
+        return top
+    return top
+
+
+def _test_of(node: ast.AST) -> ast.expr | None:
+    return node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
+
+
+def _same_place(a: ast.AST | None, b: ast.AST) -> bool:
+    return a is not None and (a.lineno, a.col_offset) == (b.lineno, b.col_offset)  # type: ignore[attr-defined]
+
+
+def _only_logs(node: ast.If, kinds: Kinds) -> bool:
+    return not node.orelse and all(
+        isinstance(each, ast.Expr) and is_log(each.value, kinds) for each in node.body
+    )
+
+
+def _guarded(draft: Draft, node: ast.If) -> str:
+    """Printing and logging run as before in eager mode, and are no part of the program."""
+    test = draft.source.of(node.test)
+    text = (
+        f"({test})"
+        if isinstance(node.test, (ast.BoolOp, ast.IfExp, ast.NamedExpr))
+        and not isinstance(getattr(node.test, "op", None), ast.And)
+        else test
+    )
+    return replaced(
+        draft.source.text,
+        [draft.source.swap(node.test, f"not {draft.torch}.compiler.is_compiling() and {text}")],
+    )
+
+
+def _logical(source: Source, node: ast.BoolOp | ast.UnaryOp, kinds: Kinds, torch: str) -> str:
+    """`a and b`, `not a` as a value: the same on bool tensors of one element."""
+    operands = node.values if isinstance(node, ast.BoolOp) else [node.operand]
+    for each in operands:
+        kind = kinds.of(each)
+        if kind.what != "tensor" or kind.dtype != "bool":
+            raise Refused(
+                f"`{source.of(each)}` is not known to be a bool tensor: "
+                "`and`, `or` and `not` may give something else than torch's"
+            )
+    condition = Predicates(source, kinds, torch).read(node)
+    return replaced(source.text, [source.swap(node, condition.text)])

@@ -1,0 +1,172 @@
+"""`.data`, `Variable(...)` and `copy.deepcopy(t)`: older ways to say what torch has an operator for.
+
+`t.detach()` shares its memory with `t` as `t.data` does, and the tracer sees what is written through it:
+reads, writes and assignments export in both modes of torch 2.13 and equal eager (measured).
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import AttributeRead, AttributeWrite, Call
+from exportlens.inference.values import Sequence, Tensor, options
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.predicates import primary
+
+_IN_PLACE = {
+    ast.Add: "add_",
+    ast.Sub: "sub_",
+    ast.Mult: "mul_",
+    ast.Div: "div_",
+    ast.Pow: "pow_",
+    ast.FloorDiv: "floor_divide_",
+    ast.Mod: "remainder_",
+    ast.BitAnd: "bitwise_and_",
+    ast.BitOr: "bitwise_or_",
+    ast.BitXor: "bitwise_xor_",
+}
+
+
+def detach_data(place: AttributeRead, context: RewriteContext) -> Fix | Refusal:
+    """`t.data` -> `t.detach()`, read or written through. Safe where it is only read."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Attribute):
+            raise Refused("`.data` is reached in an unusual way")
+        statement = draft.source.parents.get(node)
+        if isinstance(statement, ast.AugAssign) and statement.target is node:
+            return _augmented(draft, statement, node)
+        if not isinstance(node.ctx, ast.Load):
+            return _assigned(draft, node)
+        owner = draft.source.of(node.value)
+        text = f"{owner}.detach()"
+        safe = not _writes(draft, node)
+        swap = draft.source.swap(node, text)
+        return draft.replace(
+            f"Use `{_short(text)}`",
+            [swap],
+            Applicability.SAFE if safe else Applicability.UNSAFE,
+            uses_torch=False,
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def assign_data(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
+    """`t.data = u` -> `t.detach().copy_(u)`, and `t.data += u` -> `t.detach().add_(u)`."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
+            return _augmented(draft, node, node.target)
+        if (
+            isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Attribute)
+        ):
+            node = node.targets[0]
+        if not isinstance(node, ast.Attribute):
+            raise Refused("`.data` is assigned together with other targets")
+        return _assigned(draft, node)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _augmented(draft: Draft, statement: ast.AugAssign, node: ast.Attribute) -> Fix:
+    method = _IN_PLACE.get(type(statement.op))
+    if method is None:
+        raise Refused("this operator has no in-place method")
+    text = f"{draft.source.of(node.value)}.detach().{method}({draft.source.of(statement.value)})"
+    return draft.replace(f"Use `{_short(text)}`", [draft.source.swap(statement, text)], uses_torch=False)
+
+
+def _assigned(draft: Draft, node: ast.Attribute) -> Fix:
+    statement = draft.source.parents[node]
+    if not (
+        isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.targets[0] is node
+    ):
+        raise Refused("`.data` is assigned together with other targets")
+    text = f"{draft.source.of(node.value)}.detach().copy_({draft.source.of(statement.value)})"
+    return draft.replace(
+        "Write into the tensor with `copy_`", [draft.source.swap(statement, text)], uses_torch=False
+    )
+
+
+def _writes(draft: Draft, node: ast.Attribute) -> bool:
+    """Whether memory is written through this `.data`, as far as its own statement shows."""
+    parent = draft.source.parents.get(node)
+    if isinstance(parent, ast.Attribute) and parent.attr.endswith("_"):
+        return True
+    if isinstance(parent, ast.Subscript):
+        while isinstance(parent, ast.Subscript):
+            if not isinstance(parent.ctx, ast.Load):
+                return True
+            parent = draft.source.parents.get(parent)
+        return isinstance(parent, ast.Attribute) and parent.attr.endswith("_")
+    # Bound to a name, anything may be done with it later.
+    return isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+
+
+def unwrap_variable(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`Variable(t)` -> `t`: since torch 0.4 they are the same. `requires_grad` is kept."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call):
+            raise Refused("not a call")
+        given = {keyword.arg: keyword.value for keyword in node.keywords}
+        inner = node.args[0] if node.args else given.get("data")
+        if inner is None or isinstance(inner, ast.Starred) or len(node.args) > 2:
+            raise Refused("what the Variable wraps is not written in the call")
+        wants_grad = node.args[1] if len(node.args) == 2 else given.get("requires_grad")
+        text = draft.source.of(inner)
+        parent = draft.source.parents.get(node)
+        plain = (
+            isinstance(parent, (ast.Assign, ast.Return, ast.Call, ast.keyword))
+            and getattr(parent, "func", None) is not node
+        )
+        if not plain or "\n" in text:
+            text = primary(text)
+        if wants_grad is not None and not (
+            isinstance(wants_grad, ast.Constant) and wants_grad.value is False
+        ):
+            raise Refused("the Variable asks for gradients, which a tensor of the graph cannot start to do")
+        return draft.replace(
+            f"Use `{_short(text)}`", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def clone_for_copy(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`copy.deepcopy(t)` -> `t.clone()`, also of a list or tuple of tensors."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        given = place.argument(0, "x")
+        if not isinstance(node, ast.Call) or not node.args:
+            raise Refused("what is copied is not written in the call")
+        text = primary(draft.source.of(node.args[0]))
+        if given is not None and all(isinstance(option, Tensor) for option in options(given)):
+            text = f"{text}.clone()"
+        elif isinstance(given, Sequence) and given.kind in ("list", "tuple") and _only_tensors(given):
+            inner = f"each.clone() for each in {text}"
+            text = f"[{inner}]" if given.kind == "list" else f"tuple({inner})"
+        else:
+            raise Refused("what is copied is not known to be a tensor")
+        return draft.replace(f"Use `{_short(text)}`", [draft.source.swap(node, text)], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _only_tensors(value: Sequence) -> bool:
+    items = value.items if value.items is not None else [value.element]
+    return bool(items) and all(isinstance(item, Tensor) for item in items)
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 50 else line[:47] + "..."

@@ -1,0 +1,93 @@
+"""A draft: the place of a rewrite as text, and the Fix that a new text makes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from exportlens.finding import Applicability, Edit, Fix, Position, Range
+from exportlens.inference.places import Place
+from exportlens.inference.values import Value
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.imports import document_imports, import_edit, spelled
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import every_name
+from exportlens.rewriting.text import Replacement, Source, edits, replaced
+from exportlens.source.document import Chunk, Document
+
+
+class Refused(Exception):
+    """A rewrite cannot be proved; the message is for people, and becomes a Refusal."""
+
+
+@dataclass
+class Draft:
+    """The chunk of one place, its imports, and how it calls torch."""
+
+    context: RewriteContext
+    chunk: Chunk
+    source: Source
+    modules: dict[str, str]
+    torch: str
+    needs_torch: bool
+
+    @classmethod
+    def of(cls, place: Place, context: RewriteContext) -> Draft:
+        return cls.of_chunk(place.site.chunk, context)
+
+    @classmethod
+    def of_chunk(cls, chunk: Chunk, context: RewriteContext) -> Draft:
+        modules = document_imports(context.document)
+        torch = spelled(modules, "torch")
+        return cls(context, chunk, Source(chunk.text), modules, torch or "torch", torch is None)
+
+    def kinds(self, variables: Mapping[str, Value]) -> Kinds:
+        return Kinds.from_values(variables, {**self.modules, self.torch: "torch"})
+
+    def taken(self, node: ast.AST) -> set[str]:
+        """The names that a new local name near `node` must not have."""
+        return every_name(node) | set(self.modules)
+
+    def fix(
+        self,
+        message: str,
+        text: str,
+        applicability: Applicability = Applicability.UNSAFE,
+        uses_torch: bool = True,
+    ) -> Fix:
+        """The Fix that turns this chunk into `text`, with the import of torch where it was missing."""
+        made = list(edits(self.chunk.text, text, first_line(self.context.document, self.chunk)))
+        if uses_torch and self.needs_torch:
+            made.insert(0, import_edit(self.context.document, "import torch"))
+        return Fix(message, tuple(made), applicability)
+
+    def replace(
+        self,
+        message: str,
+        replacements: list[Replacement],
+        applicability: Applicability = Applicability.UNSAFE,
+        uses_torch: bool = True,
+    ) -> Fix:
+        """The Fix that makes `replacements` in this chunk, each an edit of its own characters alone."""
+        text = replaced(self.source.text, replacements)
+        Source(text)
+        made: list[Edit] = [
+            Edit(Range(self._position(each.start), self._position(each.end)), each.text)
+            for each in sorted(replacements, key=lambda each: each.start)
+        ]
+        if uses_torch and self.needs_torch:
+            made.insert(0, import_edit(self.context.document, "import torch"))
+        return Fix(message, tuple(made), applicability)
+
+    def _position(self, offset: int) -> Position:
+        line, column = self.source.line_and_column(offset)
+        return Position(first_line(self.context.document, self.chunk) + line, column)
+
+
+def first_line(document: Document, chunk: Chunk) -> int:
+    """The 0-based line of `document` on which `chunk` starts."""
+    if not chunk.body:
+        raise Refused("the code around it does not parse")
+    node = chunk.body[0]
+    return document.range_of(chunk, node).start.line - (node.lineno - 1)

@@ -1,0 +1,305 @@
+"""Effects: what a stretch of code does besides binding names, and whose memory it writes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from exportlens.inference import knowledge
+from exportlens.inference.knowledge import EffectKind
+from exportlens.inference.values import Const, Instance
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kinds import UNKNOWN_KIND, Kind, Kinds, merged
+from exportlens.rewriting.liveness import leaves
+from exportlens.rewriting.names import arguments, dotted, walk_own
+from exportlens.rewriting.text import Source
+
+_LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
+_CONTAINER_WRITES = {
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "clear",
+    "update",
+    "setdefault",
+    "add",
+    "discard",
+    "popitem",
+    "sort",
+    "reverse",
+}
+_ASSERTIONS = {
+    "torch._assert_async",
+    "torch._assert",
+    "torch._assert_scalar",
+    "torch._check",
+    "torch._check_is_size",
+    "torch._check_value",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Memory is written in place: that of `base`, by the statement or call `node`."""
+
+    base: ast.expr
+    node: ast.AST
+
+
+def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt, Kinds], None]) -> None:
+    """Call `see` for each statement at any depth of this scope, with the kinds of names just before it;
+    follows the statements."""
+    for node in statements:
+        see(node, kinds)
+        if isinstance(node, ast.If):
+            _visit_arms([node.body, node.orelse], kinds, see)
+        elif isinstance(node, (ast.For, ast.While)):
+            probe = kinds.copy()
+            probe.run([node])
+            for name, kind in kinds.names.items():
+                if probe.names.get(name, kind) != kind:
+                    kinds.names[name] = probe.names[name]
+            if isinstance(node, ast.For):
+                kinds._assign_iteration(node)
+            entry = kinds.copy()
+            visit(node.body, entry, see)
+            visit(node.orelse, kinds.copy(), see)
+            kinds.names = {**entry.names, **kinds.names}
+        elif isinstance(node, ast.With):
+            kinds.run([ast.With(items=node.items, body=[])])
+            visit(node.body, kinds, see)
+        elif isinstance(node, ast.Try):
+            _visit_arms(
+                [[*node.body, *node.orelse], *(handler.body for handler in node.handlers)], kinds, see
+            )
+            visit(node.finalbody, kinds, see)
+        elif isinstance(node, ast.Match):
+            _visit_arms([case.body for case in node.cases], kinds, see)
+        else:
+            kinds.run([node])
+
+
+def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stmt, known: Kinds) -> Kinds:
+    """The kinds just before `goal`: what names are is `known` from the interpreter, whose memory they share
+    is followed here."""
+    own = Kinds({}, known.modules)
+    for each in arguments(function.args):
+        kind = known.names.get(each.arg)
+        own.names[each.arg] = (
+            replace(kind, roots=frozenset({each.arg})) if kind is not None else Kind("unknown", roots=None)
+        )
+    for each in arguments(function.args):
+        annotation = "" if each.annotation is None else ast.unparse(each.annotation).strip("'\"")
+        if annotation.endswith("Tensor") and own.names[each.arg].what == "unknown":
+            own.names[each.arg] = Kind("tensor", roots=frozenset({each.arg}))
+    for each in _plain(function.args) if function.name == "forward" else []:
+        if each.arg != "self" and own.names[each.arg].what == "unknown":
+            # What a model is called with and says nothing else of is a tensor.
+            own.names[each.arg] = Kind("tensor", roots=frozenset({each.arg}))
+    arrived: list[dict[str, Kind]] = []
+
+    def see(node: ast.stmt, now: Kinds) -> None:
+        if node is goal:
+            arrived.append(dict(now.names))
+
+    visit(function.body, own, see)
+    names = dict(known.names)
+    same: dict[int, Kind] = {}
+    for name, kind in arrived[0].items() if arrived else ():
+        told = names.get(name)
+        if isinstance(goal, (ast.For, ast.While)) and kind.what != "unknown":
+            # The interpreter speaks of every round of the loop, this room of what it starts with.
+            names[name] = kind
+            continue
+        if told is None or told.what == "unknown":
+            if kind.what != "unknown":
+                names[name] = kind
+        elif told.what == kind.what == "tensor":
+            # Names for the very same tensor keep one kind, by which they are known.
+            names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots))
+    return Kinds(names, known.modules)
+
+
+def _plain(args: ast.arguments) -> list[ast.arg]:
+    """The parameters without default and annotation."""
+    required = args.args[: len(args.args) - len(args.defaults)]
+    return [each for each in required if each.annotation is None]
+
+
+def _visit_arms(arms: Sequence[list[ast.stmt]], kinds: Kinds, see: Callable[[ast.stmt, Kinds], None]) -> None:
+    ends = []
+    for arm in arms:
+        way = kinds.copy()
+        visit(arm, way, see)
+        if not leaves(arm):
+            ends.append(way.names)
+    if len(ends) == 1:
+        kinds.names = ends[0]
+    elif ends:
+        names = {name for end in ends for name in end}
+        kinds.names = {name: merged([end.get(name, UNKNOWN_KIND) for end in ends]) for name in names}
+
+
+def own_expressions(node: ast.stmt) -> Iterator[ast.AST]:
+    """The nodes of `node`'s own expressions, without the statements inside it."""
+    for _, value in ast.iter_fields(node):
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, ast.withitem):
+                yield from ast.walk(each)
+            elif isinstance(each, ast.expr):
+                yield from walk_own(each)
+
+
+def writes_of(node: ast.stmt, kinds: Kinds) -> Iterator[Write]:
+    """The in-place writes of tensors that `node` itself makes (not the statements inside it)."""
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = list(node.targets)
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        targets = [node.target]
+    for target in targets:
+        for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if isinstance(each, ast.Subscript):
+                yield Write(each.value, node)
+            elif isinstance(node, ast.AugAssign) and kinds.of(_loaded(each)).what == "tensor":
+                yield Write(each, node)
+    for part in own_expressions(node):
+        if isinstance(part, ast.Call):
+            yield from _writes_of_call(part, kinds)
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(node), mode="eval").body
+
+
+def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:
+    for keyword in node.keywords:
+        if keyword.arg == "out":
+            yield Write(keyword.value, node)
+    name = kinds.qualified(node.func)
+    inplace = any(
+        key.arg == "inplace" and not (isinstance(key.value, ast.Constant) and key.value.value is False)
+        for key in node.keywords
+    )
+    if name is not None:
+        op = knowledge.lookup_function(name)
+        if node.args and ((op is not None and 0 in op.mutates and not op.mutates_when) or inplace):
+            yield Write(node.args[0], node)
+        return
+    if isinstance(node.func, ast.Attribute):
+        attr = node.func.attr
+        if (
+            attr.endswith("_")
+            and not attr.endswith("__")
+            and kinds.of(node.func.value).what in ("tensor", "unknown")
+        ):
+            if attr not in ("requires_grad_",):
+                yield Write(node.func.value, node)
+            return
+    callee = kinds.of(node.func).value
+    if isinstance(callee, Instance) and callee.arguments.get("inplace") == Const(True) and node.args:
+        yield Write(node.args[0], node)
+
+
+def refuse_effects(
+    source: Source, statements: Sequence[ast.stmt], kinds: Kinds, method_writes: Callable[[str], str | None]
+) -> None:
+    """Raise Refused where `statements` do what torch.cond and while_loop do not take in a branch or body.
+
+    `method_writes` says for a method of the same class which attribute it writes, or None.
+    """
+
+    def see(node: ast.stmt, now: Kinds) -> None:
+        line = f"`{_short(source, node)}`"
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            raise Refused(f"{line} binds a name outside of the function")
+        if isinstance(node, ast.Delete):
+            raise Refused(f"{line} deletes a name or an item")
+        if isinstance(node, ast.Try):
+            raise Refused("a `try` statement inside of a branch that depends on tensor data")
+        for each in own_expressions(node):
+            if isinstance(each, (ast.Yield, ast.YieldFrom, ast.Await)):
+                raise Refused("the branch yields or awaits")
+            if isinstance(each, ast.Call):
+                _refuse_call(source, each, now, method_writes)
+        for write in writes_of(node, now):
+            kind = now.of(_loaded(write.base))
+            if kind.what not in ("tensor", "unknown"):
+                raise Refused(f"{line} changes `{source.of(write.base)}`, which is no tensor")
+        if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
+            _refuse_statement(source, node, now)
+
+    visit(statements, kinds.copy(), see)
+
+
+def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds) -> None:
+    call = node.value
+    if not isinstance(call, ast.Call):
+        return
+    if any(True for _ in _writes_of_call(call, kinds)):
+        return
+    name = kinds.qualified(call.func)
+    if name in _ASSERTIONS:
+        return
+    if is_log(call, kinds):
+        raise Refused(f"`{_short(source, node)}` prints or logs: tracing would do that once and not per run")
+    raise Refused(f"`{_short(source, node)}` is called for its effect")
+
+
+def is_log(call: ast.expr, kinds: Kinds) -> bool:
+    """Whether `call` only prints, logs or warns."""
+    if not isinstance(call, ast.Call):
+        return False
+    if isinstance(call.func, ast.Name) and call.func.id == "print":
+        return True
+    name = kinds.qualified(call.func)
+    if name is not None:
+        effect = knowledge.effect_of(name)
+        if effect is not None and effect.kind in (EffectKind.LOGS, EffectKind.WARNS):
+            return True
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _LOG_METHODS:
+        owner = dotted(call.func.value) or ""
+        return owner.split(".")[-1].lower() in ("logger", "log", "logging", "_logger", "warnings")
+    return False
+
+
+def _refuse_call(
+    source: Source, call: ast.Call, kinds: Kinds, method_writes: Callable[[str], str | None]
+) -> None:
+    func = call.func
+    if (
+        isinstance(func, ast.Name)
+        and func.id in ("locals", "globals", "vars", "exec", "eval")
+        and func.id not in kinds.names
+    ):
+        raise Refused(f"`{func.id}()` looks at names that the rewrite moves")
+    if isinstance(func, ast.Attribute):
+        if (
+            func.attr in _CONTAINER_WRITES
+            and kinds.of(func.value).what not in ("tensor", "object")
+            and not kinds.of(func.value).fresh
+        ):
+            raise Refused(f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch")
+        if isinstance(func.value, ast.Name) and func.value.id == "self":
+            written = method_writes(func.attr)
+            if written is not None:
+                raise Refused(f"`self.{func.attr}` writes `self.{written}`")
+        if func.attr in (
+            "backward",
+            "register_buffer",
+            "register_parameter",
+            "add_module",
+            "load_state_dict",
+            "train",
+            "eval",
+            "requires_grad_",
+        ):
+            raise Refused(f"`{_short(source, call)}` changes state")
+
+
+def _short(source: Source, node: ast.AST) -> str:
+    first = source.of(node).splitlines()[0].strip()
+    return first if len(first) <= 60 else first[:57] + "..."

@@ -1,0 +1,293 @@
+"""Export calls: a wrapper Module for a callable, `dynamic_shapes` for a static batch."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import ExportCall
+from exportlens.inference.values import (
+    Bound,
+    ClassValue,
+    Function,
+    Instance,
+    Named,
+    Sequence,
+    Tensor,
+    Value,
+    options,
+)
+from exportlens.outcome import TorchVersion
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.names import arguments, bound, fresh, reads
+from exportlens.rewriting.text import Replacement, replaced
+
+
+def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
+    """A wrapper nn.Module for the function, lambda or bound method that is exported.
+
+    The wrapper registers the Modules that the callable uses, so that their parameters are the program's.
+    """
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.nodes["mod"])
+        if not isinstance(node, ast.expr):
+            raise Refused("what is exported is not written in the call")
+        call = _wrapper(draft, node, place.model)
+        statement = draft.source.enclosing_statement(node)
+        while isinstance(draft.source.parents.get(statement), ast.stmt) and isinstance(
+            draft.source.parents[statement], (ast.With, ast.Try)
+        ):
+            statement = draft.source.parents[statement]  # type: ignore[assignment]
+        local = draft.source.enclosing_function(node) is not None
+        if not local:
+            # At the file's top level the class can be used by everyone, and stays when the call goes.
+            statement = draft.source.tree.body[0]
+        indent = draft.source.indent_of(statement)
+        unit = draft.source.indent_unit()
+        name = fresh(call.name, draft.taken(draft.source.tree))
+        base = _module_base(draft)
+        lines = [
+            f"{indent}class {name}({base}):",
+            f"{indent}{unit}def __init__(self{''.join(', ' + each for each in call.parameters)}):",
+            f"{indent}{unit * 2}super().__init__()",
+            *(f"{indent}{unit * 2}self.{each} = {text}" for each, text in call.attributes),
+            "",
+            f"{indent}{unit}def forward(self, {call.signature}):",
+            f"{indent}{unit * 2}return {call.body}",
+            *([""] if local else ["", ""]),
+            "",
+        ]
+        if not local and isinstance(node, ast.Lambda) and not call.attributes and _reads_locals(draft, node):
+            raise Refused("the lambda reads names that are bound where it is written")
+        start, _ = draft.source.span([statement])
+        text = replaced(
+            draft.source.text,
+            [
+                Replacement(start, start, draft.source.newline.join(lines)),
+                draft.source.swap(node, f"{name}({', '.join(call.given)})"),
+            ],
+        )
+        return draft.fix("Export a Module that calls it", text)
+    except (Refused, LookupError, SyntaxError, KeyError) as refused:
+        return Refusal(str(refused))
+
+
+def _reads_locals(draft: Draft, node: ast.Lambda) -> bool:
+    free = reads(node) - set(draft.modules)
+    return bool(free & set(bound(draft.source.tree.body)))
+
+
+class _Wrapper:
+    """How the wrapper is made (`parameters`, `attributes`, `given`) and what its forward does."""
+
+    def __init__(self, name: str, signature: str, body: str) -> None:
+        self.name, self.signature, self.body = name, signature, body
+        self.parameters: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.given: list[str] = []
+
+
+def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
+    if isinstance(node, ast.Lambda):
+        wrapper = _Wrapper(
+            "Wrapper", draft.source.of(node.args) if arguments(node.args) else "", draft.source.of(node.body)
+        )
+        for each in ast.walk(node.body):
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Name)
+                and each.func.id not in draft.modules
+            ):
+                _hold(wrapper, each.func.id)
+        for held, _ in wrapper.attributes:
+            wrapper.body = _renamed(wrapper.body, held)
+        return wrapper
+    if isinstance(model, Bound) and isinstance(node, ast.Attribute) and isinstance(model.function, Function):
+        owner = draft.source.of(node.value)
+        wrapper = _Wrapper(_title(node.attr), _signature(model.function, bound=True), "")
+        wrapper.parameters.append("owner")
+        wrapper.given.append(owner)
+        wrapper.attributes.append(("owner", "owner"))
+        for name, path in _modules_of(model.receiver):
+            wrapper.attributes.append((name, f"owner.{path}"))
+        wrapper.body = f"self.owner.{node.attr}({_passed(model.function, bound=True)})"
+        return wrapper
+    if isinstance(model, Function) and isinstance(node, ast.Name):
+        wrapper = _Wrapper(
+            _title(node.id), _signature(model, bound=False), f"{node.id}({_passed(model, bound=False)})"
+        )
+        for name in _module_globals(model):
+            wrapper.parameters.append(name)
+            wrapper.given.append(name)
+            wrapper.attributes.append((name, name))
+        return wrapper
+    raise Refused("what is exported is neither a function of this file, a bound method nor a lambda")
+
+
+def _hold(wrapper: _Wrapper, name: str) -> None:
+    if name not in wrapper.parameters and name not in (
+        "len",
+        "int",
+        "float",
+        "tuple",
+        "list",
+        "dict",
+        "sum",
+        "max",
+        "min",
+        "abs",
+    ):
+        wrapper.parameters.append(name)
+        wrapper.given.append(name)
+        wrapper.attributes.append((name, name))
+
+
+def _renamed(body: str, name: str) -> str:
+    tree = ast.parse(body, mode="eval")
+    swaps = sorted(
+        (
+            each.col_offset
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Name) and each.id == name and each.lineno == 1
+        ),
+        reverse=True,
+    )
+    for column in swaps:
+        body = body[:column] + "self." + body[column:]
+    return body
+
+
+def _title(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_") if part) + "Module"
+
+
+def _signature(function: Function, bound: bool) -> str:
+    args = function.node.args
+    if args.vararg or args.kwarg:
+        raise Refused("the callable takes any number of arguments")
+    copy = ast.parse(f"def f({ast.unparse(args)}): ...").body[0]
+    assert isinstance(copy, ast.FunctionDef)
+    if bound:
+        copy.args.args = copy.args.args[1:]
+    for each in copy.args.args:
+        each.annotation = None
+    return ast.unparse(copy.args)
+
+
+def _passed(function: Function, bound: bool) -> str:
+    args = function.node.args
+    positional = [each.arg for each in [*args.posonlyargs, *args.args]][1 if bound else 0 :]
+    return ", ".join([*positional, *(f"{each.arg}={each.arg}" for each in args.kwonlyargs)])
+
+
+def _modules_of(owner: Value) -> list[tuple[str, str]]:
+    """(attribute of the wrapper, path below the owner) of the Modules that an object holds."""
+    if not isinstance(owner, Instance):
+        return []
+    return [(name, name) for name, value in owner.attributes.items() if _is_module(value) and name != "owner"]
+
+
+def _module_globals(function: Function) -> list[str]:
+    """The names of the file's top level that a function calls and that a call made: the Modules that it
+    uses."""
+    called = {
+        each.func.id
+        for each in ast.walk(function.node)
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+    }
+    made = []
+    for name in sorted(called):
+        for _, statement in function.scope.bindings.get(name, ()):
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+                made.append(name)
+    return list(dict.fromkeys(made))
+
+
+def _is_module(value: Value) -> bool:
+    if not isinstance(value, Instance):
+        return False
+    cls: Value = value.cls
+    seen: list[Value] = [cls]
+    while seen:
+        cls = seen.pop()
+        if isinstance(cls, Named) and cls.name.startswith("torch.nn."):
+            return True
+        if isinstance(cls, ClassValue):
+            seen += cls.bases
+    return False
+
+
+def _module_base(draft: Draft) -> str:
+    for local, qualified in draft.modules.items():
+        if qualified == "torch.nn":
+            return f"{local}.Module"
+    return f"{draft.torch}.nn.Module"
+
+
+def add_dynamic_shapes(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
+    """`dynamic_shapes` with one Dim for the first dimension of every tensor among the example inputs."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call):
+            raise Refused("not a call")
+        if any(key.arg in ("dynamic_shapes", None) for key in node.keywords):
+            raise Refused("the call gives dynamic_shapes already, or unpacks its arguments")
+        inputs = place.arguments.get("args")
+        if not isinstance(inputs, Sequence) or inputs.items is None:
+            raise Refused("the example inputs are not written where they can be read")
+        names = _forward_parameters(place.model)
+        sizes = {_first_size(item) for item in inputs.items if _is_tensor(item)} - {None}
+        if len(sizes) > 1:
+            raise Refused(
+                "the example inputs differ in their first dimension: one batch dimension is not all of it"
+            )
+        if sizes & {0, 1}:
+            raise Refused(
+                "the example inputs have a first dimension of 0 or 1, which export specialises: use 2 or more"
+            )
+        # AUTO keeps a dimension static where the model's own code ties it down; a named Dim stops there.
+        newer = context.version >= TorchVersion(2, 6)
+        dim = f"{draft.torch}.export.Dim.AUTO" if newer else f'{draft.torch}.export.Dim("batch")'
+        each = [f"{{0: {dim}}}" if _is_tensor(item) else "None" for item in inputs.items]
+        if names is not None and len(names) >= len(inputs.items):
+            named = (f'"{name}": {text}' for name, text in zip(names, each, strict=False))
+            shapes = f"{{{', '.join(named)}}}"
+        else:
+            shapes = f"({', '.join(each)},)"
+        keywords = place.arguments.get("kwargs")
+        if keywords is not None and getattr(keywords, "value", keywords) is not None:
+            raise Refused("the call gives keyword inputs: write dynamic_shapes for all of them")
+        if not any(_is_tensor(item) for item in inputs.items):
+            raise Refused("no example input is known to be a tensor")
+        last = max([*node.args, *(key.value for key in node.keywords)], key=draft.source.end)
+        addition = f", dynamic_shapes={shapes}"
+        end = draft.source.end(last)
+        swap = Replacement(end, end, addition)
+        return draft.replace("Make the batch dimension dynamic", [swap])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _is_tensor(value: Value) -> bool:
+    return any(isinstance(option, Tensor) and option.rank != 0 for option in options(value))
+
+
+def _first_size(value: Value) -> int | None:
+    dims = getattr(value, "dims", None)
+    size = getattr(dims[0], "value", None) if dims else None
+    return size if isinstance(size, int) else None
+
+
+def _forward_parameters(model: Value) -> list[str] | None:
+    """The names of the forward parameters of a Module of the workspace, without self."""
+    cls = model.cls if isinstance(model, Instance) else None
+    while isinstance(cls, ClassValue):
+        for statement in cls.node.body:
+            if isinstance(statement, ast.FunctionDef) and statement.name == "forward":
+                args = statement.args
+                return None if args.vararg else [each.arg for each in [*args.posonlyargs, *args.args]][1:]
+        cls = next((base for base in cls.bases if isinstance(base, ClassValue)), None)
+    return None

@@ -1,0 +1,662 @@
+"""Kinds: what an expression of the code at hand gives, as far as a rewrite must know it.
+
+The interpreter's values say what names are before a place; from there this room reads the expressions of a
+branch or loop: is it a tensor, whose memory may it share, of what dtype and rank.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from exportlens.inference import knowledge
+from exportlens.inference.knowledge import UNKNOWN, Op, Returns, TensorFacts
+from exportlens.inference.values import (
+    Array,
+    Bound,
+    Choice,
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Mapping_,
+    Named,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+)
+from exportlens.rewriting.names import dotted
+
+_FAMILIES = {
+    "float": "float",
+    "double": "float64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "int": "int32",
+    "long": "int64",
+    "bool": "bool",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`what`: "tensor", "scalar" (a Python number from tensor data), "size", "number", "none", "static",
+    "container", "object", "unknown".
+
+    `roots` are the names and attribute paths whose memory a tensor may share (empty: memory of its own;
+    None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
+    they are known.
+    """
+
+    what: str
+    dtype: str | None = None
+    rank: int | None = None
+    roots: frozenset[str] | None = frozenset()
+    type: str = ""
+    items: tuple[Kind, ...] | None = None
+    value: Value | None = None
+
+    @property
+    def fresh(self) -> bool:
+        return self.roots == frozenset()
+
+    @property
+    def from_data(self) -> bool:
+        return self.what in ("tensor", "scalar")
+
+    @property
+    def facts(self) -> Any:
+        if self.what == "tensor":
+            return TensorFacts(
+                self.dtype if self.dtype not in ("float", "int", "complex") else None, self.rank
+            )
+        if self.what == "number" and isinstance(self.value, Const):
+            return self.value.value
+        if self.what == "none":
+            return None
+        if self.what == "container" and self.items is not None:
+            return tuple(item.facts for item in self.items)
+        return UNKNOWN
+
+
+# Roots of memory that was made while following the code itself: LOCAL and a number.
+LOCAL = "~"
+_numbers = itertools.count()
+
+UNKNOWN_KIND = Kind("unknown", roots=None)
+_BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id", "getattr"}
+
+
+def of_value(value: Value | None, root: str) -> Kind:
+    """The kind of an interpreter's value that the code reaches as `root`."""
+    if isinstance(value, Tensor):
+        return Kind("tensor", value.dtype, value.rank, frozenset({root}), value=value)
+    if isinstance(value, TensorScalar):
+        return Kind("scalar", type=value.type)
+    if isinstance(value, Shape):
+        return Kind("scalar" if value.unbacked else "size", type=value.type)
+    if isinstance(value, Const):
+        if value.value is None:
+            return Kind("none")
+        if isinstance(value.value, (bool, int, float)):
+            return Kind("number", type=type(value.value).__name__, value=value)
+        return Kind("static")
+    if isinstance(value, Static):
+        return Kind("number" if value.type in ("int", "float", "bool") else "static", type=value.type)
+    if isinstance(value, Sequence):
+        items = None if value.items is None else tuple(of_value(item, root) for item in value.items)
+        return Kind("container", roots=frozenset({root}), items=items, value=value)
+    if isinstance(value, (Mapping_, Array)):
+        return Kind("container", roots=frozenset({root}), value=value)
+    if isinstance(value, (Instance, Function, ClassValue, Named, Bound)):
+        return Kind("object", roots=frozenset({root}), value=value)
+    if isinstance(value, Choice):
+        kinds = [of_value(option, root) for option in value.options]
+        return merged(kinds)
+    return Kind("unknown", roots=frozenset({root}))
+
+
+def merged(kinds: list[Kind]) -> Kind:
+    """What a name is that is one of `kinds`, depending on the way taken."""
+    first = kinds[0]
+    if any(kind.what != first.what for kind in kinds):
+        return replace(UNKNOWN_KIND, roots=_union(kinds))
+    return Kind(
+        first.what,
+        first.dtype if all(kind.dtype == first.dtype for kind in kinds) else None,
+        first.rank if all(kind.rank == first.rank for kind in kinds) else None,
+        _union(kinds),
+        first.type if all(kind.type == first.type for kind in kinds) else "",
+        first.items if all(kind.items == first.items for kind in kinds) else None,
+        first.value if all(kind.value is first.value for kind in kinds) else None,
+    )
+
+
+def _union(kinds: list[Kind]) -> frozenset[str] | None:
+    roots: frozenset[str] = frozenset()
+    for kind in kinds:
+        if kind.roots is None:
+            return None
+        roots |= kind.roots
+    return roots
+
+
+class Kinds:
+    """Reads expressions in the light of `names` (kinds of local names now) and `modules` (local name ->
+    qualified name)."""
+
+    def __init__(self, names: Mapping[str, Kind], modules: Mapping[str, str]) -> None:
+        self.names = dict(names)
+        self.modules = modules
+
+    @classmethod
+    def from_values(cls, variables: Mapping[str, Value], modules: Mapping[str, str]) -> Kinds:
+        return cls({name: of_value(value, name) for name, value in variables.items()}, modules)
+
+    def copy(self) -> Kinds:
+        return Kinds(self.names, self.modules)
+
+    def qualified(self, node: ast.expr) -> str | None:
+        """ "torch.nn.functional.relu" for `F.relu`; None where the name is local or not imported."""
+        name = dotted(node)
+        if name is None:
+            return None
+        head, _, rest = name.partition(".")
+        if head in self.names or head not in self.modules:
+            return None
+        return knowledge.canonical_name(f"{self.modules[head]}.{rest}" if rest else self.modules[head])
+
+    def of(self, node: ast.expr) -> Kind:
+        method = getattr(self, f"_of_{type(node).__name__}", None)
+        kind: Kind = method(node) if method else UNKNOWN_KIND
+        return kind
+
+    # --- statements -----------------------------------------------------------------------------------------
+
+    def run(self, statements: list[ast.stmt]) -> None:
+        """Follow the assignments of `statements`; what differs between ways is merged."""
+        for node in statements:
+            self._run(node)
+
+    def _run(self, node: ast.stmt) -> None:
+        self.bind_walruses(node)
+        if isinstance(node, ast.Assign):
+            kind = self.of(node.value)
+            for target in node.targets:
+                self.assign(target, kind)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self.assign(node.target, self.of(node.value))
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            before = self.of(ast.Name(node.target.id, ast.Load()))
+            after = self.of(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value))
+            if before.what == "tensor":
+                after = before
+            self.names[node.target.id] = after
+        elif isinstance(node, ast.If):
+            self._run_arms([node.body, node.orelse])
+        elif isinstance(node, (ast.For, ast.While)):
+            if isinstance(node, ast.For):
+                self._assign_iteration(node)
+            entry = dict(self.names)
+            self.run(node.body)
+            self.run(node.body)
+            self._merge_with(entry)
+            self.run(node.orelse)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    self.assign(item.optional_vars, UNKNOWN_KIND)
+            self.run(node.body)
+        elif isinstance(node, ast.Try):
+            self._run_arms([[*node.body, *node.orelse], *(handler.body for handler in node.handlers)])
+            self.run(node.finalbody)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.names[node.name] = Kind("object")
+
+    def bind_walruses(self, node: ast.stmt) -> None:
+        """Take in the names that the expressions of `node` itself bind with `:=`."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                for each in ast.walk(child):
+                    if isinstance(each, ast.NamedExpr):
+                        self.assign(each.target, self.of(each.value))
+
+    def mark(self) -> int:
+        """A number below those of all memory that will be made from now on."""
+        return next(_numbers)
+
+    def _assign_iteration(self, node: ast.For) -> None:
+        iterable = self.of(node.iter)
+        if isinstance(node.iter, ast.Call) and dotted(node.iter.func) in ("range", "enumerate"):
+            if dotted(node.iter.func) == "range":
+                return self.assign(node.target, Kind("number", type="int"))
+            inner = self.of(node.iter.args[0]) if node.iter.args else UNKNOWN_KIND
+            return self.assign(
+                node.target, Kind("container", items=(Kind("number", type="int"), _element(inner)))
+            )
+        return self.assign(node.target, _element(iterable))
+
+    def _run_arms(self, arms: list[list[ast.stmt]]) -> None:
+        from exportlens.rewriting.liveness import leaves
+
+        ends = []
+        for arm in arms:
+            way = self.copy()
+            way.run(arm)
+            if not leaves(arm):
+                ends.append(way.names)
+        if ends:
+            names = {name for end in ends for name in end}
+            self.names = {
+                name: merged([end.get(name, UNKNOWN_KIND) for end in ends])
+                if len(ends) > 1
+                else ends[0][name]
+                for name in names
+            }
+
+    def _merge_with(self, entry: dict[str, Kind]) -> None:
+        for name, kind in entry.items():
+            now = self.names.get(name, kind)
+            if now != kind:
+                self.names[name] = merged([now, kind])
+
+    def assign(self, target: ast.expr, kind: Kind) -> None:
+        if isinstance(target, ast.Name):
+            if (kind.what == "tensor" and kind.fresh) or (kind.what == "unknown" and kind.roots is None):
+                # Memory of its own, but from now on shared with whatever is made from this name.
+                kind = replace(kind, roots=frozenset({f"{LOCAL}{next(_numbers)}"}))
+            self.names[target.id] = kind
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            known = (
+                kind.items
+                if kind.what == "container" and kind.items is not None and len(kind.items) == len(target.elts)
+                else None
+            )
+            for index, each in enumerate(target.elts):
+                if isinstance(each, ast.Starred):
+                    self.assign(each.value, UNKNOWN_KIND)
+                elif known is not None:
+                    self.assign(each, known[index])
+                else:
+                    self.assign(each, _element(kind))
+
+    # --- expressions ----------------------------------------------------------------------------------------
+
+    def _of_Name(self, node: ast.Name) -> Kind:
+        if node.id in self.names:
+            return self.names[node.id]
+        if node.id in self.modules:
+            return Kind("object", value=Named(self.modules[node.id]))
+        return UNKNOWN_KIND
+
+    def _of_Constant(self, node: ast.Constant) -> Kind:
+        return replace(of_value(Const(node.value), ""), roots=frozenset())
+
+    def _of_JoinedStr(self, node: ast.JoinedStr) -> Kind:
+        return Kind("static", type="str")
+
+    def _of_NamedExpr(self, node: ast.NamedExpr) -> Kind:
+        kind = self.of(node.value)
+        self.assign(node.target, kind)
+        return kind
+
+    def _of_Attribute(self, node: ast.Attribute) -> Kind:
+        name = self.qualified(node)
+        if name is not None:
+            constant = knowledge.lookup_constant(name)
+            if constant is not None and isinstance(constant.value, (int, float)):
+                return Kind("number", type=type(constant.value).__name__)
+            return Kind("static", value=Named(name))
+        owner = self.of(node.value)
+        if owner.what == "tensor":
+            return self._of_property(node.attr, owner)
+        path = dotted(node) or ""
+        if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
+            return of_value(owner.value.attributes[node.attr], path)
+        if path in self.names:
+            return self.names[path]
+        if (
+            owner.what == "container"
+            and isinstance(owner.value, Sequence)
+            and node.attr in owner.value.fields
+            and owner.items
+        ):
+            return owner.items[owner.value.fields.index(node.attr)]
+        if owner.what == "container" and node.attr in ("values", "indices"):
+            return replace(
+                _element(owner), dtype="int64" if node.attr == "indices" else _element(owner).dtype
+            )
+        return replace(UNKNOWN_KIND, roots=frozenset({path}) if path else None)
+
+    def _of_property(self, attr: str, owner: Kind) -> Kind:
+        known = knowledge.tensor_property(attr)
+        if known is None:
+            return UNKNOWN_KIND
+        if known.returns.kind == "tensor":
+            return Kind(
+                "tensor",
+                owner.dtype,
+                owner.rank,
+                owner.roots if known.alias else frozenset(),
+            )
+        return _returned(known.returns, Kind("static"), None, None)
+
+    def _of_Subscript(self, node: ast.Subscript) -> Kind:
+        owner = self.of(node.value)
+        if owner.what == "tensor":
+            return Kind(
+                "tensor",
+                owner.dtype,
+                self._rank_after_index(owner.rank, node.slice),
+                None if owner.roots is None else owner.roots,
+            )
+        if owner.what == "container":
+            if (
+                owner.items is not None
+                and isinstance(node.slice, ast.Constant)
+                and isinstance(node.slice.value, int)
+            ):
+                index = node.slice.value
+                if -len(owner.items) <= index < len(owner.items):
+                    return owner.items[index]
+            if isinstance(node.slice, ast.Slice):
+                return replace(owner, items=None)
+            return _element(owner)
+        if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
+            return Kind("size", type="int")
+        return UNKNOWN_KIND
+
+    def _rank_after_index(self, rank: int | None, index: ast.expr) -> int | None:
+        if rank is None:
+            return None
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        for part in parts:
+            if isinstance(part, ast.Constant) and part.value is None:
+                rank += 1
+            elif isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is Ellipsis):
+                continue
+            elif self.of(part).what in ("number", "size") or isinstance(part, ast.UnaryOp):
+                rank -= 1
+            else:
+                return None
+        return rank if rank >= 0 else None
+
+    def _of_Tuple(self, node: ast.Tuple | ast.List) -> Kind:
+        if any(isinstance(each, ast.Starred) for each in node.elts):
+            return Kind("container", roots=None)
+        items = tuple(self.of(each) for each in node.elts)
+        return Kind("container", roots=_union(list(items)), items=items)
+
+    _of_List = _of_Tuple
+
+    def _of_Dict(self, node: ast.Dict) -> Kind:
+        return Kind("container", roots=_union([self.of(each) for each in node.values]))
+
+    def _of_ListComp(self, node: ast.ListComp) -> Kind:
+        return Kind("container", roots=None)
+
+    def _of_BinOp(self, node: ast.BinOp) -> Kind:
+        left, right = self.of(node.left), self.of(node.right)
+        if "tensor" in (left.what, right.what):
+            return Kind("tensor", _binary_dtype(node.op, left, right), _binary_rank(node.op, left, right))
+        if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
+            return Kind("unknown", roots=_union([left, right]))
+        kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"
+        for what in ("scalar", "size", "number"):
+            if what in (left.what, right.what):
+                return Kind(what, type=kind)
+        return Kind("static")
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Kind:
+        kind = self.of(node.operand)
+        if isinstance(node.op, ast.Not):
+            return (
+                Kind("scalar" if kind.from_data else "number", type="bool")
+                if kind.what != "unknown"
+                else UNKNOWN_KIND
+            )
+        if kind.what == "tensor":
+            return Kind("tensor", kind.dtype, kind.rank)
+        if (
+            kind.what == "number"
+            and isinstance(kind.value, Const)
+            and isinstance(node.op, (ast.USub, ast.UAdd))
+        ):
+            number = kind.value.value
+            return replace(kind, value=Const(-number if isinstance(node.op, ast.USub) else number))
+        return kind
+
+    def _of_Compare(self, node: ast.Compare) -> Kind:
+        kinds = [self.of(each) for each in (node.left, *node.comparators)]
+        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return Kind("number", type="bool")
+        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+            if any(kind.from_data for kind in kinds):
+                return Kind("scalar", type="bool")
+            return Kind("number", type="bool") if kinds[1].what != "unknown" else UNKNOWN_KIND
+        if any(kind.what == "tensor" for kind in kinds):
+            ranks = [kind.rank if kind.what == "tensor" else 0 for kind in kinds]
+            return Kind(
+                "tensor", "bool", None if None in ranks else max(rank for rank in ranks if rank is not None)
+            )
+        if any(kind.what == "scalar" for kind in kinds):
+            return Kind("scalar", type="bool")
+        if any(kind.what == "unknown" for kind in kinds):
+            return UNKNOWN_KIND
+        return Kind("number", type="bool")
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> Kind:
+        kinds = [self.of(each) for each in node.values]
+        if any(kind.from_data for kind in kinds):
+            return (
+                Kind("scalar", type="bool") if all(kind.what != "unknown" for kind in kinds) else UNKNOWN_KIND
+            )
+        return UNKNOWN_KIND if any(kind.what == "unknown" for kind in kinds) else Kind("number", type="bool")
+
+    def _of_IfExp(self, node: ast.IfExp) -> Kind:
+        return merged([self.of(node.body), self.of(node.orelse)])
+
+    def _of_Call(self, node: ast.Call) -> Kind:
+        name = self.qualified(node.func)
+        if name is not None:
+            if name in _CONTROL_FLOW:
+                return self._of_control_flow(node)
+            op = knowledge.lookup_function(name)
+            return self._of_op(op, node, None) if op is not None else UNKNOWN_KIND
+        if isinstance(node.func, ast.Attribute):
+            owner = self.of(node.func.value)
+            if owner.what == "tensor":
+                op = knowledge.lookup_method(node.func.attr)
+                return self._of_op(op, node, owner) if op is not None else UNKNOWN_KIND
+        callee = self.of(node.func)
+        if isinstance(callee.value, Instance):
+            return self._of_module_call(callee.value, node)
+        if isinstance(node.func, ast.Name) and node.func.id not in self.names:
+            return self._of_builtin(node.func.id, node)
+        return UNKNOWN_KIND
+
+    def _of_control_flow(self, node: ast.Call) -> Kind:
+        """The outputs of torch.cond never share memory with anything."""
+        if len(node.args) >= 3 and isinstance(node.args[1], ast.Lambda):
+            return replace(self.of(node.args[1].body), roots=frozenset())
+        return UNKNOWN_KIND if not node.args else Kind("tensor")
+
+    def _of_op(self, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
+        given: list[Kind] = [] if receiver is None else [receiver]
+        for each in node.args:
+            if isinstance(each, ast.Starred):
+                return _returned(op.returns, Kind("unknown", roots=None), None, None)
+            given.append(self.of(each))
+        keywords = {each.arg: self.of(each.value) for each in node.keywords if each.arg}
+        facts = [kind.facts for kind in given]
+        named = {key: kind.facts for key, kind in keywords.items()}
+        op = op.match(facts, named)
+        bound = op.bind(facts, named)
+        kinds = op.bind(given, keywords)
+        roots: frozenset[str] | None = frozenset()
+        if op.aliases and kinds is not None:
+            parts = [kinds.get(op.params[index].name) for index in op.aliases if index < len(op.params)]
+            flat = [
+                part
+                for each in parts
+                for part in (each if isinstance(each, tuple) else (each,))
+                if isinstance(part, Kind)
+            ]
+            # A view of memory that no name knows: the views share it among themselves.
+            roots = _union(flat)
+            if roots == frozenset():
+                roots = frozenset({f"{LOCAL}{next(_numbers)}"})
+        elif op.aliases:
+            roots = None
+        dtype = rank = None
+        if bound is not None:
+            dtype = knowledge.dtype_after(op.dtype, bound)
+            rank = knowledge.rank_after(op.rank, bound)
+        return _returned(op.returns, Kind("tensor", dtype, rank, roots), bound, op)
+
+    def _of_module_call(self, instance: Instance, node: ast.Call) -> Kind:
+        if not isinstance(instance.cls, Named):
+            return UNKNOWN_KIND
+        given = [self.of(each) for each in node.args]
+        roots: frozenset[str] | None = frozenset()
+        module = knowledge.lookup_module(instance.cls.name)
+        if instance.cls.name.endswith(_MAY_PASS_THROUGH) or (module is not None and module.forward.aliases):
+            roots = _union(given)
+        if module is None:
+            if not instance.cls.name.startswith("torch.nn.") or instance.cls.name.endswith(_SEVERAL_OUTPUTS):
+                return UNKNOWN_KIND
+            return Kind("tensor", roots=roots)
+        bound = module.forward.bind([kind.facts for kind in given], {})
+        dtype = rank = None
+        if bound is not None:
+            dtype = knowledge.dtype_after(module.forward.dtype, bound)
+            rank = knowledge.rank_after(module.forward.rank, bound)
+        return _returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
+
+    def _of_builtin(self, name: str, node: ast.Call) -> Kind:
+        kinds = [self.of(each) for each in node.args]
+        data = any(kind.from_data for kind in kinds)
+        if name in ("int", "float", "bool"):
+            return (
+                Kind("scalar" if data else "number", type=name)
+                if kinds and kinds[0].what != "unknown"
+                else UNKNOWN_KIND
+            )
+        if name == "len":
+            return Kind("size", type="int")
+        if name in ("abs", "max", "min", "round", "sum") and kinds:
+            if data and all(kind.what in ("tensor", "number", "size") for kind in kinds):
+                return Kind("tensor", roots=_union(kinds) if name in ("max", "min") else frozenset())
+            return merged(kinds) if name in ("max", "min") else kinds[0]
+        if name in _BUILTIN_STATIC:
+            return Kind(
+                "number" if name in ("isinstance", "hasattr", "callable", "issubclass") else "static",
+                type="bool",
+            )
+        if name in ("list", "tuple", "zip", "range", "enumerate", "reversed", "sorted", "dict"):
+            return Kind("container", roots=_union(kinds))
+        return UNKNOWN_KIND
+
+
+# Modules whose output may be their input, and modules that give several outputs (torch/nn/modules).
+_MAY_PASS_THROUGH = (
+    "Sequential",
+    "Identity",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "Flatten",
+    "Unflatten",
+)
+_SEVERAL_OUTPUTS = (
+    "LSTM",
+    "GRU",
+    "RNN",
+    "LSTMCell",
+    "MultiheadAttention",
+    "AdaptiveLogSoftmaxWithLoss",
+    "ModuleList",
+    "ModuleDict",
+)
+_CONTROL_FLOW = {
+    "torch.cond",
+    "torch.ops.higher_order.cond",
+    "torch._higher_order_ops.cond",
+    "functorch.experimental.control_flow.cond",
+}
+
+
+def _element(kind: Kind) -> Kind:
+    """What iterating or unpacking gives."""
+    if kind.what == "tensor":
+        return Kind("tensor", kind.dtype, None if kind.rank is None else kind.rank - 1, kind.roots)
+    if kind.what == "container":
+        if kind.items:
+            return merged(list(kind.items))
+        if kind.type == "tensors":
+            return Kind("tensor", roots=kind.roots)
+        if isinstance(kind.value, Sequence) and kind.value.element is not None:
+            return replace(of_value(kind.value.element, ""), roots=kind.roots)
+    if kind.what == "static" and kind.type == "size":
+        return Kind("size", type="int")
+    return UNKNOWN_KIND
+
+
+def _returned(returns: Returns, tensor: Kind, bound: object, op: Op | None) -> Kind:
+    if returns.kind == "tensor":
+        return replace(tensor, what="tensor")
+    if returns.kind in ("tuple", "list"):
+        items = (
+            tuple(_returned(item, Kind("tensor", roots=tensor.roots), None, None) for item in returns.items)
+            if returns.kind == "tuple"
+            else None
+        )
+        return Kind(
+            "container", roots=tensor.roots, items=items, type="tensors" if _holds_tensors(returns) else ""
+        )
+    if returns.kind in ("int", "float", "bool", "number"):
+        if op is not None and op.data_dependent:
+            return Kind("scalar", type="" if returns.kind == "number" else returns.kind)
+        return Kind("size" if returns.kind == "int" else "number", type=returns.kind)
+    if returns.kind == "self":
+        return tensor
+    if returns.kind == "size":
+        return Kind("static", type="size")
+    if returns.kind == "none":
+        return Kind("none")
+    if returns.kind == "any":
+        return UNKNOWN_KIND
+    return Kind("static")
+
+
+def _holds_tensors(returns: Returns) -> bool:
+    return bool(returns.items) and all(item.kind == "tensor" for item in returns.items)
+
+
+def _binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
+    operands = [kind.facts for kind in (left, right)]
+    promoted = None if UNKNOWN in operands else knowledge.promote(operands)
+    if promoted is None and (isinstance(op, ast.Div) or "float" in (left.type, right.type)):
+        # Of some float dtype, whatever the other operand is.
+        return "float"
+    if (
+        isinstance(op, ast.Div)
+        and promoted is not None
+        and not promoted.startswith(("float", "bfloat", "complex"))
+    ):
+        return "float32"
+    return promoted
+
+
+def _binary_rank(op: ast.operator, left: Kind, right: Kind) -> int | None:
+    if isinstance(op, ast.MatMult):
+        return None
+    ranks = [kind.rank if kind.what == "tensor" else 0 for kind in (left, right)]
+    return None if None in ranks else max(rank for rank in ranks if rank is not None)

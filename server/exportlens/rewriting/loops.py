@@ -1,0 +1,327 @@
+"""Loops on tensor data become while_loop: `while t`, and `for _ in range(int(t))`.
+
+while_loop carries tensors and ints; its body gives back what it took, of the same dtype and shape and in
+memory of its own; its condition is a bool tensor without dimensions or a symbolic bool (measured on torch
+2.13).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from exportlens.inference.values import Value
+from exportlens.rewriting.branches import augmented_names
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import refuse_effects, visit, writes_of
+from exportlens.rewriting.kinds import LOCAL, Kind, Kinds
+from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
+from exportlens.rewriting.names import bound, every_name, fresh, reads
+from exportlens.rewriting.outputs import Outputs, same_kind
+from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.sharing import to_separate
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+
+class LoopRewrite:
+    """Turns one `while` or `for` of `source` into while_loop; `kinds` are those just before it."""
+
+    def __init__(
+        self, source: Source, node: ast.While | ast.For, kinds: Kinds, torch: str, value: Value | None = None
+    ) -> None:
+        self.source, self.node, self.kinds, self.torch, self.value = source, node, kinds, torch, value
+        function = source.enclosing_function(node)
+        if function is None or isinstance(function, ast.AsyncFunctionDef):
+            raise Refused("the loop is not inside a plain function")
+        self.function = function
+        self.live = Liveness(function)
+        self.taken = every_name(source.tree)
+        self.replacements: list[Replacement] = []
+        self.read_back: list[str] = []
+        self.counted: list[str] = []
+
+    def text(self) -> tuple[str, list[str]]:
+        """The whole new text and the names of the new functions."""
+        ways = exits(self.node.body)
+        if ways & {"breaks", "returns", "raises"}:
+            raise Refused(
+                "the loop's body may leave it by " + ", ".join(sorted(ways & {"breaks", "returns", "raises"}))
+            )
+        if self.node.orelse:
+            raise Refused("the loop has an `else`")
+        counter = self._counter() if isinstance(self.node, ast.For) else None
+        refuse_effects(self.source, self.node.body, self._inside({}), lambda name: None)
+        written = self._written()
+        carried = self._carried(written, counter)
+        kinds, start = self._start(carried)
+        if counter is not None:
+            kinds[counter] = Kind("scalar", type="int")
+        inside = self._inside(kinds)
+        mark = inside.mark()
+        condition = self._condition(inside, counter)
+        first_lines = [f"{name} = {name}.clone()" for name in written]
+        end = inside.copy()
+        for name in written:
+            end.names[name] = Kind(
+                "tensor", kinds[name].dtype, kinds[name].rank, frozenset({f"{LOCAL}{end.mark()}"})
+            )
+        ends: list[tuple[ast.stmt | None, Kinds]] = []
+
+        def see(node: ast.stmt, now: Kinds) -> None:
+            if isinstance(node, ast.Continue):
+                ends.append((node, now.copy()))
+
+        visit(self.node.body, end, see)
+        ends.append((None, end))
+        for each in self._own_augmented():
+            operator = (
+                self.source.text[self.source.end(each.target) : self.source.start(each.value)]
+                .strip()
+                .removesuffix("=")
+            )
+            name = self.source.of(each.target)
+            self.replacements.append(
+                self.source.swap(each, f"{name} = {name} {operator} {self.source.of(each.value)}")
+            )
+        for _, now in ends:
+            for name in self.counted:
+                now.names[name] = Kind("tensor", "int64", 0, frozenset({f"{LOCAL}{now.mark()}"}))
+        names = ([counter] if counter else []) + carried
+        last = ""
+        for where, now in ends:
+            for name in carried:
+                same_kind(f"`{name}`", kinds[name], now.names.get(name, kinds[name]))
+            text = self._results(names, carried, counter, now, kinds, mark)
+            if where is None:
+                last = text
+            else:
+                self.replacements.append(self.source.swap(where, f"return {text}"))
+        return self._assembled(names, start, condition, first_lines, last, written, counter)
+
+    def _counter(self) -> str:
+        node = self.node
+        if not isinstance(node, ast.For) or not (
+            isinstance(node.iter, ast.Call) and len(node.iter.args) == 1 and isinstance(node.target, ast.Name)
+        ):
+            raise Refused("only `for i in range(n)` becomes a while_loop")
+        if node.target.id in self.live.live_after(node):
+            raise Refused(f"`{node.target.id}` is used after the loop")
+        return node.target.id if node.target.id != "_" else fresh("step", self.taken)
+
+    def _condition(self, inside: Kinds, counter: str | None) -> str:
+        predicates = Predicates(self.source, inside, self.torch)
+        if isinstance(self.node, ast.While):
+            return predicates.for_loop(self.node.test, self.value)
+        call = self.node.iter
+        assert isinstance(call, ast.Call)
+        limit = predicates.number_as_tensor(call.args[0])
+        if limit is None:
+            raise Refused(
+                f"`{self.source.of(call.args[0])}` is a Python number already: give the tensor to `range`"
+            )
+        return f"{counter} < {limit}"
+
+    def _written(self) -> list[str]:
+        """The outside tensors that the body writes in place."""
+        found: dict[str, None] = {}
+        before = self._inside({})
+        mark = before.mark()
+        read = reads(self.node.body) | augmented_names(self.node.body) | reads(self.node)
+
+        def see(node: ast.stmt, now: Kinds) -> None:
+            for write in writes_of(node, now):
+                kind = now.of(ast.parse(ast.unparse(write.base), mode="eval").body)
+                if kind.roots is None:
+                    raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
+                for root in kind.roots:
+                    if root.startswith(LOCAL) and int(root[len(LOCAL) :]) > mark:
+                        continue
+                    owners = [
+                        one
+                        for one, each in self.kinds.names.items()
+                        if one in read and root in (each.roots or ())
+                    ]
+                    if len(owners) != 1 or "." in root:
+                        raise Refused(
+                            "a tensor that the loop writes is an attribute, or has several names there"
+                        )
+                    found[owners[0]] = None
+            for target in getattr(node, "targets", [getattr(node, "target", None)]):
+                if isinstance(target, ast.Attribute):
+                    raise Refused(f"the loop sets `{self.source.of(target)}`")
+
+        visit(self.node.body, before, see)
+        for name in found:
+            roots = self.kinds.names[name].roots or frozenset()
+            shared: list[str] = [
+                other
+                for other, kind in self.kinds.names.items()
+                if other != name and kind.roots and kind.roots & roots
+            ]
+            if shared:
+                raise Refused(f"`{shared[0]}` may share memory with `{name}`, which the loop writes in place")
+        return list(found)
+
+    def _carried(self, written: list[str], counter: str | None) -> list[str]:
+        after = self.live.live_after(self.node)
+        test = reads(self.node.test) if isinstance(self.node, ast.While) else set()
+        entering = live_before(self.node.body, frozenset(), self.function)
+        names = [name for name in bound(self.node.body) if name in entering or name in test or name in after]
+        names += [name for name in written if name not in names]
+        if isinstance(self.node, ast.For) and self.node.target.id in names:  # type: ignore[attr-defined]
+            raise Refused("the loop's body binds its counter")
+        if not names:
+            raise Refused("the loop changes nothing that is used afterwards")
+        certain = certainly_bound_before(self.function, self.node)
+        for name in names:
+            if name not in certain:
+                raise Refused(f"`{name}` may be unbound before the loop")
+        return names
+
+    def _start(self, carried: list[str]) -> tuple[dict[str, Kind], list[str]]:
+        """The kinds of the carried names inside, and the texts that they start with."""
+        kinds: dict[str, Kind] = {}
+        texts = []
+        after = self.kinds.copy()
+        after.run(self.node.body)
+        for name in carried:
+            kind, later = self.kinds.names.get(name, Kind("unknown")), after.names.get(name, Kind("unknown"))
+            text = name
+            if kind.what == "number" and kind.type == "bool" and later.what in ("tensor", "unknown"):
+                kind, text = Kind("tensor", "bool", 0), f"{self.torch}.tensor({name})"
+            elif kind.what in ("number", "size", "scalar") and kind.type == "int":
+                if self._only_counted(name):
+                    self.counted.append(name)
+                    kind, text = Kind("tensor", "int64", 0), f"{self.torch}.tensor({name})"
+                    if name in self.live.live_after(self.node):
+                        self.read_back.append(name)
+                else:
+                    kind = Kind("scalar", type="int")
+            elif kind.what != "tensor":
+                raise Refused(
+                    f"`{name}` is carried through the loop, and no tensor or int as far as is known"
+                )
+            kinds[name] = Kind(kind.what, kind.dtype, kind.rank, frozenset({name}), kind.type)
+            texts.append(text)
+        return kinds, texts
+
+    def _own_augmented(self) -> list[ast.AugAssign]:
+        """The augmented assignments of counters: an int is bound anew where a tensor would be written."""
+        return [
+            each
+            for each in ast.walk(self.node)
+            if isinstance(each, ast.AugAssign)
+            and isinstance(each.target, ast.Name)
+            and each.target.id in self.counted
+        ]
+
+    def _written_later(self) -> set[str]:
+        """The names that are written in place somewhere else in the function."""
+        inside = {id(each) for each in ast.walk(self.node)}
+        found: set[str] = set()
+        for statement in ast.walk(self.function):
+            if isinstance(statement, ast.stmt) and id(statement) not in inside:
+                for write in writes_of(statement, self.kinds):
+                    found |= {each.id for each in ast.walk(write.base) if isinstance(each, ast.Name)}
+        return found - set(self.counted)
+
+    def _only_counted(self, name: str) -> bool:
+        """Whether the loop only counts with and compares `name`, so that a tensor can stand for the int.
+
+        Ints are carried as well, but not where the loop stands inside of a torch.cond.
+        """
+        for each in ast.walk(self.node):
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
+                parent = self.source.parents[each]
+                if not isinstance(parent, (ast.BinOp, ast.Compare, ast.AugAssign)):
+                    return False
+                if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Div, ast.Pow)):
+                    return False
+        return True
+
+    def _inside(self, kinds: dict[str, Kind]) -> Kinds:
+        inside = self.kinds.copy()
+        inside.names |= kinds
+        return inside
+
+    def _results(
+        self,
+        names: list[str],
+        carried: list[str],
+        counter: str | None,
+        now: Kinds,
+        kinds: dict[str, Kind],
+        mark: int,
+    ) -> str:
+        outputs = Outputs(self.source, self.torch, mark)
+        used: set[str] = set()
+        texts = [f"{counter} + 1"] if counter else []
+        for name in carried:
+            kind = now.names.get(name, kinds[name])
+            if kinds[name].what == "scalar":
+                if kind.what not in ("scalar", "number", "size") or kind.type != "int":
+                    raise Refused(f"`{name}` does not stay an int")
+                texts.append(name)
+            elif kind.what == "number":
+                texts.append(f"{self.torch}.tensor({name})")
+            else:
+                texts.append(outputs.leaf(name, name, kind, True, used))
+        return f"({texts[0]},)" if len(texts) == 1 else ", ".join(texts)
+
+    def _assembled(
+        self,
+        names: list[str],
+        start: list[str],
+        condition: str,
+        first_lines: Sequence[str],
+        last: str,
+        written: list[str],
+        counter: str | None,
+    ) -> tuple[str, list[str]]:
+        source, nl = self.source, self.source.newline
+        indent = source.indent_of(self.node)
+        inner = indent + source.indent_unit()
+        test, body = (fresh(wish, self.taken) for wish in ("keep_going", "loop_body"))
+        parameters = ", ".join(names)
+        values = [*(["0"] if counter else []), *start]
+        targets = [fresh("steps", self.taken) if name == counter else name for name in names]
+        after = [f"{indent}{name} = {name}.item()" for name in self.read_back]
+        # What while_loop gives back may not be written in place where gradients are recorded.
+        after += [f"{indent}{name} = {name}.clone()" for name in targets if name in self._written_later()]
+        for name in written:
+            roots = self.kinds.names[name].roots or frozenset()
+            if not all(root.startswith(LOCAL) for root in roots):
+                new = fresh(f"new_{name}", self.taken)
+                targets[names.index(name)] = new
+                after.append(f"{indent}{name}.copy_({new})")
+        tail = "," if len(names) == 1 else ""
+        head = f"({targets[0]},)" if tail else ", ".join(targets)
+        lines = [
+            f"def {test}({parameters}):",
+            f"{inner}return {condition}",
+            "",
+            f"{indent}def {body}({parameters}):",
+            *(inner + line for line in first_lines),
+            source.block(self.node.body, inner, self.replacements),
+            f"{inner}return {last}",
+            "",
+            f"{indent}{head} = {self.torch}._higher_order_ops.while_loop("
+            f"{test}, {body}, ({', '.join(values)}{tail}))",
+            *after,
+        ]
+        clones = to_separate(self.node.body, set(names), self.kinds, set(written))
+        for name in set(clones) - certainly_bound_before(self.function, self.node):
+            raise Refused(
+                f"`{name}` is a view of what the loop reads as well, and belongs to another function"
+            )
+        lines = [*(f"{name} = {name}.clone()" + nl + indent for name in clones), *lines]
+        if clones:
+            lines[0 : len(clones) + 1] = [
+                "".join(lines[0:-1][: len(clones)]).rstrip(),
+                "",
+                indent + lines[len(clones)],
+            ]
+        gap = source.gap_before(self.node)
+        begin = source.start(self.node) - (len(indent) if gap else 0)
+        text = (gap + indent if gap else "") + nl.join(lines)
+        return replaced(source.text, [Replacement(begin, source.span([self.node])[1], text)]), [body]

@@ -1,0 +1,136 @@
+"""Names: what statements bind and read, and names that nothing else uses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def walk_own(nodes: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes in source order that run in the same scope: bodies of nested functions and classes are left
+    out."""
+    for node in [nodes] if isinstance(nodes, ast.AST) else nodes:
+        yield node
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from walk_own(
+                [*node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+            )
+        elif isinstance(node, ast.Lambda):
+            yield from walk_own([*node.args.defaults, *filter(None, node.args.kw_defaults)])
+        elif isinstance(node, ast.ClassDef):
+            yield from walk_own([*node.decorator_list, *node.bases])
+        else:
+            yield from walk_own(ast.iter_child_nodes(node))
+
+
+def bound(nodes: ast.AST | Iterable[ast.AST]) -> list[str]:
+    """The names that running `nodes` may bind in their scope, in order of appearance."""
+    names: dict[str, None] = {}
+    for node in [nodes] if isinstance(nodes, ast.AST) else nodes:
+        for name in _bound_in(node):
+            names[name] = None
+    return list(names)
+
+
+def _bound_in(node: ast.AST) -> Iterator[str]:
+    for each in walk_own(node):
+        if (
+            isinstance(each, ast.Name)
+            and isinstance(each.ctx, (ast.Store, ast.Del))
+            and not _in_comprehension(each, node)
+        ):
+            yield each.id
+        elif isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield each.name
+        elif isinstance(each, ast.alias):
+            yield (each.asname or each.name).split(".")[0]
+        elif (isinstance(each, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar))) and each.name:
+            yield each.name
+        elif isinstance(each, ast.MatchMapping) and each.rest:
+            yield each.rest
+
+
+def _in_comprehension(name: ast.Name, root: ast.AST) -> bool:
+    return any(
+        target is name
+        for comprehension in ast.walk(root)
+        if isinstance(comprehension, ast.comprehension)
+        for target in ast.walk(comprehension.target)
+    )
+
+
+def reads(nodes: ast.AST | Iterable[ast.AST]) -> set[str]:
+    """The names that `nodes` read, those read by nested functions and not bound there included."""
+    names: set[str] = set()
+    for node in [nodes] if isinstance(nodes, ast.AST) else nodes:
+        names |= _reads(node)
+    return names
+
+
+def _reads(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.Name):
+        return {node.id} if isinstance(node.ctx, ast.Load) else set()
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        inner = node.body if isinstance(node.body, list) else [node.body]
+        own = set(bound(inner)) | {each.arg for each in arguments(node.args)}
+        outer = [
+            *node.args.defaults,
+            *filter(None, node.args.kw_defaults),
+            *getattr(node, "decorator_list", []),
+        ]
+        return (reads(inner) - own) | reads(outer)
+    if isinstance(node, _COMPREHENSIONS):
+        targets = {
+            each.id for one in node.generators for each in ast.walk(one.target) if isinstance(each, ast.Name)
+        }
+        return reads(ast.iter_child_nodes(node)) - targets
+    return reads(ast.iter_child_nodes(node))
+
+
+def arguments(args: ast.arguments) -> list[ast.arg]:
+    """All parameters in order."""
+    return [
+        *args.posonlyargs,
+        *args.args,
+        *([args.vararg] if args.vararg else []),
+        *args.kwonlyargs,
+        *([args.kwarg] if args.kwarg else []),
+    ]
+
+
+def every_name(node: ast.AST) -> set[str]:
+    """All identifiers that occur anywhere in `node`, whatever their scope."""
+    names = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name):
+            names.add(each.id)
+        elif isinstance(each, ast.arg):
+            names.add(each.arg)
+        elif isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(each.name)
+        elif isinstance(each, ast.alias):
+            names.add((each.asname or each.name).split(".")[0])
+    return names
+
+
+def fresh(wish: str, taken: set[str]) -> str:
+    """`wish`, or `wish_2`, `wish_3`... where that is taken; the answer is added to `taken`."""
+    name, number = wish, 1
+    while name in taken:
+        number += 1
+        name = f"{wish}_{number}"
+    taken.add(name)
+    return name
+
+
+def dotted(node: ast.AST) -> str | None:
+    """ "a.b.c" for such an expression, None for any other."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        owner = dotted(node.value)
+        return None if owner is None else f"{owner}.{node.attr}"
+    return None

@@ -1,0 +1,272 @@
+"""Outputs of a branch: tensors that share no memory with anything else, in the same structure on every
+way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from exportlens.inference.values import ClassValue, Const
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kinds import LOCAL, Kind, Kinds
+from exportlens.rewriting.names import fresh
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Source
+
+
+@dataclass
+class Shape:
+    """What every return gives: one value, or a tuple of `parts` where a text stands for what is the same
+    constant everywhere."""
+
+    parts: list[str | None] | None = None
+    kinds: list[Kind] = field(default_factory=list)
+
+    @property
+    def single(self) -> bool:
+        return self.parts is None
+
+    def lines(self, indent: str, taken: set[str]) -> list[str]:
+        """The lines that return `{call}`."""
+        if self.parts is None or all(part is None for part in self.parts):
+            return [f"{indent}return {{call}}"]
+        names = [fresh("result", taken) if part is None else part for part in self.parts]
+        moving = [name for name, part in zip(names, self.parts, strict=True) if part is None]
+        return [f"{indent}{', '.join(moving)} = {{call}}", f"{indent}return {', '.join(names)}"]
+
+    def lines_from(self, result: str, indent: str, taken: set[str]) -> list[str]:
+        """The lines that return what the name `result` holds."""
+        if self.parts is None or all(part is None for part in self.parts):
+            return [f"{indent}return {result}"]
+        raise Refused("the branch writes in place and returns a tuple with constants")
+
+
+class Outputs:
+    """Writes outputs. `mark` is the number of the oldest memory that was made inside of the branch."""
+
+    def __init__(self, source: Source, torch: str, mark: int) -> None:
+        self.source, self.torch, self.mark = source, torch, mark
+        self.as_tensor: dict[str, str] = {}
+
+    # --- names at a merge -----------------------------------------------------------------------------------
+
+    def unify(
+        self, names: list[str], then: Kinds, other: Kinds, used_as_number: Callable[[str], bool]
+    ) -> None:
+        """Raise Refused where a name is not the same kind of thing on both sides."""
+        for name in names:
+            a, b = then.names.get(name), other.names.get(name)
+            if a is None or b is None:
+                raise Refused(f"it is not known what `{name}` is after the branch")
+            self._unify_name(name, a, b, used_as_number)
+
+    def _unify_name(self, name: str, a: Kind, b: Kind, used_as_number: Callable[[str], bool]) -> None:
+        whats = {a.what, b.what}
+        if "none" in whats:
+            raise Refused(f"`{name}` may be None after the branch")
+        if whats <= {"object", "static"} or whats & {"object", "static"}:
+            raise Refused(f"`{name}` is a Python object that tensor data would choose")
+        if "scalar" in whats:
+            raise Refused(f"`{name}` is a Python number read out of tensor data inside of the branch")
+        if whats <= {"number", "size"}:
+            if {a.type, b.type} == {"int"}:
+                return
+            if used_as_number(name):
+                raise Refused(
+                    f"`{name}` is a Python number that tensor data would choose, and used as one afterwards"
+                )
+            self.as_tensor[name] = "bool" if {a.type, b.type} == {"bool"} else ""
+            return
+        if "number" in whats and "tensor" in whats:
+            tensor, number = (a, b) if a.what == "tensor" else (b, a)
+            if (
+                tensor.rank != 0
+                or tensor.dtype is None
+                or not isinstance(number.value, Const)
+                or used_as_number(name)
+            ):
+                raise Refused(
+                    f"`{name}` is a tensor on one side of the branch and a Python number on the other"
+                )
+            self.as_tensor[name] = tensor.dtype
+            return
+        _same_tensor(f"`{name}`", a, b)
+
+    def names(self, names: list[str], end: Kinds, bound: set[str], used: set[str]) -> list[str]:
+        """The texts of `names` as outputs of one side; `used` is memory that is already an output."""
+        return [self._name(name, end.names[name], name in bound, used) for name in names]
+
+    def _name(self, name: str, kind: Kind, bound: bool, used: set[str]) -> str:
+        if kind.what in ("number", "size"):
+            dtype = self.as_tensor.get(name)
+            if dtype is None:
+                return name
+            return (
+                f"{self.torch}.as_tensor({name}, dtype={self.torch}.{dtype})"
+                if dtype not in ("", "bool")
+                else f"{self.torch}.as_tensor({name})"
+            )
+        return self.leaf(name, name, kind, bound, used)
+
+    def leaf(self, name: str, text: str, kind: Kind, bound: bool, used: set[str]) -> str:
+        if kind.what == "tensor":
+            if self._unshared(kind, used):
+                used |= set(kind.roots or ())
+                return text
+            return f"{primary(text)}.clone()"
+        if kind.what == "container":
+            if self._unshared(kind, used) and (kind.items is None or bound):
+                return text
+            if (
+                kind.items is not None
+                and all(item.what == "tensor" for item in kind.items)
+                and text.isidentifier()
+            ):
+                each = fresh("each", {text})
+                inner = f"{each}.clone() for {each} in {text}"
+                return f"[{inner}]" if getattr(kind.value, "kind", "") == "list" else f"tuple({inner})"
+            raise Refused(f"`{text}` holds tensors that may share memory with others")
+        if kind.what == "unknown" and bound:
+            if f"text {text}" in used:
+                return f"{primary(text)}.clone()"
+            used.add(f"text {text}")
+            return text
+        if kind.what == "unknown":
+            raise Refused(f"it is not known whether `{text}` is a tensor")
+        raise Refused(f"`{text}` is no tensor")
+
+    def _made_inside(self, kind: Kind) -> bool:
+        """Whether an unknown value was at least not there before the branch."""
+        return kind.roots is not None and all(
+            root.startswith(LOCAL) and int(root[len(LOCAL) :]) > self.mark for root in kind.roots
+        )
+
+    def _unshared(self, kind: Kind, used: set[str]) -> bool:
+        if kind.roots is None:
+            return False
+        return (
+            all(root.startswith(LOCAL) and int(root[len(LOCAL) :]) > self.mark for root in kind.roots)
+            and not kind.roots & used
+        )
+
+    # --- returned expressions -------------------------------------------------------------------------------
+
+    def shape(self, returns: list[tuple[ast.expr | None, Kinds]]) -> Shape:
+        """The structure that all `returns` share. Raises Refused where they do not."""
+        if any(
+            value is None or (isinstance(value, ast.Constant) and value.value is None) for value, _ in returns
+        ):
+            raise Refused("one way through the branch returns None")
+        values = [(value, kinds) for value, kinds in returns if value is not None]
+        tuples = [isinstance(value, ast.Tuple) for value, _ in values]
+        if not all(tuples):
+            if any(tuples):
+                raise Refused("the returns of the branch differ in structure")
+            first = values[0][1].of(values[0][0])
+            for value, kinds in values[1:]:
+                same_kind("the result", first, kinds.of(value))
+            return Shape()
+        lengths = {len(value.elts) for value, _ in values if isinstance(value, ast.Tuple)}
+        if len(lengths) != 1 or any(
+            isinstance(each, ast.Starred)
+            for value, _ in values
+            if isinstance(value, ast.Tuple)
+            for each in value.elts
+        ):
+            raise Refused("the returns of the branch differ in length")
+        parts: list[str | None] = []
+        for index in range(lengths.pop()):
+            column = [(value.elts[index], kinds) for value, kinds in values if isinstance(value, ast.Tuple)]
+            texts = {self.source.of(each) for each, _ in column}
+            constant = all(isinstance(each, ast.Constant) for each, _ in column)
+            if constant and len(texts) == 1 and not isinstance(getattr(column[0][0], "value", None), int):
+                parts.append(texts.pop())
+                continue
+            first = column[0][1].of(column[0][0])
+            for each, kinds in column[1:]:
+                same_kind("the result", first, kinds.of(each))
+            parts.append(None)
+        if all(part is not None for part in parts):
+            raise Refused("the branch returns constants only")
+        return Shape(parts)
+
+    def returned(self, node: ast.Return, kinds: Kinds, shape: Shape, used: set[str]) -> str:
+        """The text after `return` for one return of the branch; `used` is memory that is already an
+        output."""
+        value = node.value
+        if value is None:
+            raise Refused("one way through the branch returns None")
+        if shape.parts is not None and isinstance(value, ast.Tuple):
+            kept = [each for each, part in zip(value.elts, shape.parts, strict=True) if part is None]
+            texts = [self.expression(each, kinds, used) for each in kept]
+            if len(kept) == len(value.elts):
+                return self.source.of(
+                    value, [self.source.swap(each, text) for each, text in zip(kept, texts, strict=True)]
+                )
+            return ", ".join(texts)
+        return self.expression(value, kinds, used)
+
+    def expression(self, node: ast.expr, kinds: Kinds, used: set[str]) -> str:
+        if isinstance(node, (ast.Tuple, ast.List)):
+            swaps = [self.source.swap(each, self.expression(each, kinds, used)) for each in node.elts]
+            return self.source.of(node, swaps)
+        if isinstance(node, ast.Dict):
+            if any(not isinstance(key, ast.Constant) for key in node.keys):
+                raise Refused("the keys of a returned dict are not known")
+            swaps = [self.source.swap(each, self.expression(each, kinds, used)) for each in node.values]
+            return self.source.of(node, swaps)
+        if isinstance(node, ast.Starred):
+            raise Refused("a starred value is returned")
+        kind = kinds.of(node)
+        text = self.source.of(node)
+        if kind.what in ("number", "size") and kind.type == "int":
+            return text
+        if isinstance(kind.value, ClassValue):
+            raise Refused(f"`{text}` is no tensor")
+        return self.leaf(text, text, kind, isinstance(node, ast.Call) or self._made_inside(kind), used)
+
+
+def same_kind(name: str, a: Kind, b: Kind) -> None:
+    """Raise Refused where `a` and `b`, two ways to the result `name`, cannot both be outputs."""
+    whats = {a.what, b.what}
+    if "none" in whats:
+        raise Refused(f"{name} is None on one way")
+    if whats <= {"number", "size", "scalar"} and {a.type, b.type} == {"int"}:
+        return
+    if "scalar" in whats:
+        raise Refused(f"{name} is a Python number read out of tensor data")
+    if whats <= {"number", "size"}:
+        raise Refused(f"{name} is a Python number that tensor data would choose")
+    if whats & {"number", "size"} and whats & {"tensor", "container"}:
+        raise Refused(f"{name} is a tensor on one way and a Python number on another")
+    if whats & {"static", "object"}:
+        raise Refused(f"{name} is a Python object that tensor data would choose")
+    _same_tensor(name, a, b)
+
+
+def _same_tensor(name: str, a: Kind, b: Kind) -> None:
+    if a.what == b.what == "tensor":
+        if a.dtype and b.dtype and _dtype_differs(a.dtype, b.dtype):
+            raise Refused(
+                f"{name} is of dtype {a.dtype} on one side of the branch and of {b.dtype} on the other"
+            )
+        if a.rank is not None and b.rank is not None and a.rank != b.rank:
+            raise Refused(
+                f"{name} has {a.rank} dimensions on one side of the branch and {b.rank} on the other"
+            )
+    elif {a.what, b.what} == {"tensor", "container"}:
+        raise Refused(f"{name} is one tensor on one side of the branch and several on the other")
+
+
+def _dtype_differs(a: str, b: str) -> bool:
+    families = {
+        "float": ("float", "bfloat", "double", "half"),
+        "int": ("int", "uint"),
+        "complex": ("complex",),
+        "bool": ("bool",),
+    }
+    if a in families or b in families:
+        short, full = (a, b) if a in families else (b, a)
+        return not full.startswith(families[short])
+    return a != b

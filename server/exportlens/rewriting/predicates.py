@@ -1,0 +1,385 @@
+"""Predicates: a Python condition on tensor data as something that torch.cond and while_loop take.
+
+torch.cond takes a tensor of one element of any dtype, a symbolic bool, or a Python bool; while_loop takes a
+bool tensor without dimensions or a symbolic bool (both measured on torch 2.13).
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from dataclasses import dataclass
+
+from exportlens.inference.values import Const, Tensor, TensorScalar, Value
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kinds import Kind, Kinds
+from exportlens.rewriting.text import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """`form`: "static" (Python decides), "tensor", "symbol" (a bool that Python reads from data), "mixed"
+    (one of them, as configuration decides)."""
+
+    text: str
+    form: str
+    rank: int | None = None
+    dtype: str | None = None
+    is_bool: bool = False
+
+
+class Predicates:
+    """Reads conditions of one Source. `value` is what the interpreter knows of the whole test, if
+    anything."""
+
+    def __init__(self, source: Source, kinds: Kinds, torch: str) -> None:
+        self.source = source
+        self.kinds = kinds
+        self.torch = torch
+
+    def from_data(self, test: ast.expr) -> bool:
+        """Whether Python would certainly ask tensor data to decide `test`."""
+        if isinstance(test, ast.BoolOp):
+            return any(self.from_data(each) for each in test.values)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return self.from_data(test.operand)
+        return self.kinds.of(test).from_data
+
+    def for_cond(self, test: ast.expr, value: Value | None = None, negated: bool = False) -> str:
+        """The text of a predicate for torch.cond. Raises Refused."""
+        condition = self.read(test, negated, value)
+        if condition.form == "static":
+            raise Refused("the condition does not depend on tensor data as far as it can be followed")
+        return condition.text
+
+    def for_loop(self, test: ast.expr, value: Value | None = None) -> str:
+        """The text of a bool tensor without dimensions, or of a symbolic bool. Raises Refused."""
+        condition = self.read(test, False, value)
+        if condition.form == "mixed":
+            raise Refused(
+                "the loop's condition is partly configuration: move that part into an `if` around the loop"
+            )
+        if condition.form == "tensor":
+            return self.scalar_bool(condition)
+        if condition.form == "static":
+            raise Refused("the loop's condition does not depend on tensor data as far as it can be followed")
+        return condition.text
+
+    def scalar_bool(self, condition: Condition) -> str:
+        """A tensor condition as bool tensor without dimensions."""
+        text = condition.text
+        if condition.dtype != "bool":
+            text = f"{_primary(text)}.bool()"
+        return text if condition.rank == 0 else f"{_primary(text)}.reshape(())"
+
+    def read(self, node: ast.expr, negated: bool = False, value: Value | None = None) -> Condition:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.read(node.operand, not negated, value)
+        if isinstance(node, ast.BoolOp):
+            return self._bool_op(node, negated)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "bool"
+            and len(node.args) == 1
+        ):
+            return self.read(node.args[0], negated, value)
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            return self._chain(node, negated)
+        condition = self._leaf(node, value)
+        return self._negate(condition) if negated else condition
+
+    def _negate(self, condition: Condition) -> Condition:
+        if condition.form in ("tensor", "unknown"):
+            return Condition(
+                f"{self.torch}.logical_not({condition.text})", condition.form, condition.rank, "bool", True
+            )
+        if condition.form == "symbol":
+            return Condition(f"{self.torch}.sym_not({condition.text})", "symbol", is_bool=True)
+        return Condition(f"not {_primary(condition.text)}", condition.form, is_bool=True)
+
+    def _leaf(self, node: ast.expr, value: Value | None) -> Condition:
+        text = self.source.of(node)
+        if isinstance(node, ast.Call):
+            special = self._comparison_call(node)
+            if special is not None:
+                return special
+        kind = self.kinds.of(node)
+        if isinstance(node, ast.Compare) and kind.from_data:
+            return self._comparison(node, kind)
+        if kind.what == "unknown":
+            if isinstance(value, Tensor):
+                kind = Kind("tensor", value.dtype, value.rank)
+            elif isinstance(value, TensorScalar):
+                kind = Kind("scalar", type=value.type)
+        if kind.what == "tensor":
+            return Condition(text, "tensor", kind.rank, kind.dtype, kind.dtype == "bool")
+        if kind.what == "scalar":
+            as_tensor = self._as_tensor(node, exact=True)
+            if as_tensor is not None:
+                inner = self._tensor_kind(node)
+                return Condition(as_tensor, "tensor", inner.rank, inner.dtype)
+            self._no_conversion(node)
+            if kind.type == "bool":
+                return Condition(text, "symbol", is_bool=True)
+            return Condition(f"{_primary(text)} != 0", "symbol", is_bool=True)
+        if kind.what == "unknown":
+            return Condition(text, "unknown")
+        return Condition(text, "static", is_bool=kind.type == "bool" or isinstance(node, ast.Compare))
+
+    def _comparison(self, node: ast.Compare, kind: Kind) -> Condition:
+        left, op, right = node.left, node.ops[0], node.comparators[0]
+        if isinstance(op, (ast.In, ast.NotIn)):
+            raise Refused(f"`{self.source.of(node)}` looks for a tensor value in a container")
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            return Condition(self.source.of(node), "static", is_bool=True)
+        sides = [self.kinds.of(left), self.kinds.of(right)]
+        if any(side.what == "tensor" for side in sides):
+            replacements = []
+            for side, each in zip(sides, (left, right), strict=True):
+                if side.what == "scalar":
+                    widened = self._as_tensor(each, exact=False)
+                    if widened is not None:
+                        replacements.append(self.source.swap(each, widened))
+            return Condition(self.source.of(node, replacements), "tensor", kind.rank, "bool", True)
+        exact = all(side.what == "scalar" or _exact(side) for side in sides) and not all(
+            side.what == "scalar" for side in sides
+        )
+        texts: list[str | None] = [
+            self._as_tensor(each, exact) if side.what == "scalar" else self.source.of(each)
+            for side, each in zip(sides, (left, right), strict=True)
+        ]
+        if None not in texts:
+            replacements = [
+                self.source.swap(each, text or "") for each, text in zip((left, right), texts, strict=True)
+            ]
+            ranks = [
+                self._tensor_kind(each).rank
+                for side, each in zip(sides, (left, right), strict=True)
+                if side.what == "scalar"
+            ]
+            return Condition(
+                self.source.of(node, replacements),
+                "tensor",
+                ranks[0] if len(set(ranks)) == 1 else None,
+                "bool",
+                True,
+            )
+        self._no_conversion(node)
+        return Condition(self.source.of(node), "symbol", is_bool=True)
+
+    def _comparison_call(self, node: ast.Call) -> Condition | None:
+        """`torch.equal` and `torch.allclose` read data; their elementwise kin do not."""
+        name = self.kinds.qualified(node.func)
+        method = isinstance(node.func, ast.Attribute) and self.kinds.of(node.func.value).what == "tensor"
+        called = (
+            name.removeprefix("torch.")
+            if name
+            else node.func.attr
+            if isinstance(node.func, ast.Attribute) and method
+            else ""
+        )
+        if called == "allclose":
+            head = self.source.of(node.func).removesuffix("allclose")
+            return Condition(
+                f"{head}isclose{self.source.text[self.source.end(node.func) : self.source.end(node)]}.all()",
+                "tensor",
+                0,
+                "bool",
+                True,
+            )
+        if called == "equal":
+            pair = (
+                [node.func.value, *node.args]
+                if method and isinstance(node.func, ast.Attribute)
+                else node.args
+            )
+            if len(pair) == 2:
+                a, b = (self.source.of(each) for each in pair)
+                return Condition(
+                    f"{_primary(a)}.shape == {_primary(b)}.shape and ({_primary(a)} == {_primary(b)}).all()",
+                    "mixed",
+                    0,
+                    "bool",
+                    True,
+                )
+        if called == "is_nonzero":
+            owner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0]
+            return Condition(
+                f"{_primary(self.source.of(owner))} != 0", "tensor", self.kinds.of(owner).rank, "bool", True
+            )
+        return None
+
+    def number_as_tensor(self, node: ast.expr) -> str | None:
+        """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there
+        is none."""
+        return self._as_tensor(node, exact=True)
+
+    def combine(self, data: list[Condition], word: str) -> Condition:
+        """Conditions on data joined by `word`, "and" or "or"."""
+        return self._combine(data, word)
+
+    def _tensor_kind(self, node: ast.expr) -> Kind:
+        """The kind of the tensor behind a conversion such as `t.item()` or `int(t)`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+            return self.kinds.of(node.func.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            return self._tensor_kind(node.args[0])
+        return self.kinds.of(node)
+
+    def _as_tensor(self, node: ast.expr, exact: bool) -> str | None:
+        """The tensor whose comparison gives what the Python number gives; None where there is none.
+
+        Python compares doubles, torch compares in the tensor's dtype: with a constant that every float
+        dtype holds (`exact`) this is the same, with others the tensor is widened first.
+        """
+        kind = self.kinds.of(node)
+        if kind.what == "tensor":
+            text = self.source.of(node)
+            if exact or kind.dtype in ("bool", "float64") or _is_integer(kind.dtype):
+                return text
+            return f"{_primary(text)}.double()"
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "item"
+            and not node.args
+        ):
+            return (
+                self._as_tensor(node.func.value, exact)
+                if self.kinds.of(node.func.value).what == "tensor"
+                else None
+            )
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+            inner = self._tensor_kind(node.args[0])
+            if node.func.id == "float" and kind.what == "scalar":
+                return self._as_tensor(node.args[0], exact)
+            if node.func.id == "int" and kind.what == "scalar":
+                whole = self._as_tensor(node.args[0], exact=True)
+                return (
+                    whole
+                    if whole is None or _is_integer(inner.dtype) or inner.dtype == "bool"
+                    else f"{_primary(whole)}.trunc()"
+                )
+            if node.func.id == "abs" and kind.what == "scalar":
+                signed = self._as_tensor(node.args[0], exact)
+                return None if signed is None else f"{_primary(signed)}.abs()"
+        return None
+
+    def _no_conversion(self, node: ast.expr) -> None:
+        for each in ast.walk(node):
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Name)
+                and each.func.id in ("int", "float", "bool")
+                and self.kinds.of(each).what == "scalar"
+            ):
+                raise Refused(
+                    f"`{self.source.of(each)}` turns tensor data into a Python number inside the condition"
+                )
+
+    def _chain(self, node: ast.Compare, negated: bool) -> Condition:
+        operands = [node.left, *node.comparators]
+        if any(isinstance(each, ast.Call) and not self.kinds.of(each).from_data for each in operands[1:-1]):
+            raise Refused("the middle of a chained comparison would be evaluated twice")
+        parts = [
+            ast.copy_location(ast.Compare(a, [op], [b]), a)
+            for a, op, b in zip(operands, node.ops, operands[1:], strict=False)
+        ]
+        for part, b in zip(parts, operands[1:], strict=True):
+            part.end_lineno, part.end_col_offset = b.end_lineno, b.end_col_offset
+        whole = self._joined([self._leaf(part, None) for part in parts], "and")
+        return self._negate(whole) if negated else whole
+
+    def _bool_op(self, node: ast.BoolOp, negated: bool) -> Condition:
+        conditions = [self.read(each, negated) for each in node.values]
+        word = "and" if isinstance(node.op, ast.And) != negated else "or"
+        return self._joined(conditions, word)
+
+    def _joined(self, conditions: list[Condition], word: str) -> Condition:
+        if any(each.form == "unknown" for each in conditions):
+            others = [each for each in conditions if each.form != "unknown"]
+            if any(each.form != "static" for each in others):
+                # The data is in another part. Python asks for the truth of this one as it did before.
+                conditions = [
+                    Condition(each.text, "static") if each.form == "unknown" else each for each in conditions
+                ]
+                return self._joined(conditions, word)
+            if len(conditions) - len(others) > 1 or any(each.form != "static" for each in others):
+                unknown = next(each for each in conditions if each.form == "unknown")
+                raise Refused(f"it is not known what `{unknown.text}` is")
+            conditions = [
+                Condition(each.text, "tensor") if each.form == "unknown" else each for each in conditions
+            ]
+        static = [each for each in conditions if each.form == "static"]
+        data = [each for each in conditions if each.form != "static"]
+        if len(data) > 1 and any(each.form == "mixed" for each in data):
+            raise Refused("configuration and tensor data are mixed on several levels of the condition")
+        if not data:
+            return Condition(
+                f" {word} ".join(_operand(each.text, word) for each in static),
+                "static",
+                is_bool=all(each.is_bool for each in static),
+            )
+        joined = self._combine(data, word)
+        if not static:
+            return joined
+        first = [_operand(each.text, word) if each.is_bool else f"bool({each.text})" for each in static]
+        return Condition(
+            f" {word} ".join([*first, _operand(joined.text, word)]),
+            "mixed",
+            joined.rank,
+            joined.dtype,
+            joined.is_bool,
+        )
+
+    def _combine(self, data: list[Condition], word: str) -> Condition:
+        if len(data) == 1:
+            return data[0]
+        if all(each.form == "tensor" for each in data):
+            text = data[-1].text
+            for each in reversed(data[:-1]):
+                text = f"{self.torch}.logical_{word}({each.text}, {text})"
+            ranks = {each.rank for each in data}
+            return Condition(text, "tensor", 0 if ranks == {0} else None, "bool", True)
+        operator = "&" if word == "and" else "|"
+        texts = [
+            each.text
+            if each.form == "symbol"
+            else f"{_primary(each.text)}{'' if each.is_bool else '.bool()'}.item()"
+            for each in data
+        ]
+        return Condition(f" {operator} ".join(f"({text})" for text in texts), "symbol", is_bool=True)
+
+
+def _is_integer(dtype: str | None) -> bool:
+    return dtype is not None and dtype.startswith(("int", "uint"))
+
+
+def _exact(kind: Kind) -> bool:
+    """Whether every float dtype of torch holds this number (bfloat16 has 8 significant bits)."""
+    if kind.what != "number" or not isinstance(kind.value, Const):
+        return False
+    mantissa, exponent = math.frexp(float(kind.value.value))
+    return (mantissa * 256).is_integer() and -13 < exponent < 15
+
+
+def _primary(text: str) -> str:
+    """`text` so that `.attribute` may follow."""
+    node = ast.parse(f"({text})", mode="eval").body
+    simple = isinstance(
+        node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
+    )
+    return text if simple and "\n" not in text else f"({text})"
+
+
+def _operand(text: str, word: str) -> str:
+    """`text` as an operand of `and` or `or`."""
+    node = ast.parse(f"({text})", mode="eval").body
+    loose = isinstance(node, (ast.Lambda, ast.IfExp, ast.NamedExpr)) or (
+        isinstance(node, ast.BoolOp) and word == "and" and isinstance(node.op, ast.Or)
+    )
+    return f"({text})" if loose or "\n" in text else text
+
+
+primary = _primary

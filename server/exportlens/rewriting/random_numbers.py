@@ -1,0 +1,95 @@
+"""Python's and NumPy's random numbers become torch's: other numbers, drawn anew on each run of the
+program."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+
+
+def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`random.random()` -> `torch.rand(())` and its kin; unsafe, because the numbers differ."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call):
+            raise Refused("not a call")
+        if any(isinstance(each, ast.Starred) for each in node.args) or any(
+            key.arg is None for key in node.keywords
+        ):
+            raise Refused("the arguments are unpacked from elsewhere")
+        text = _translated(draft, place.name, node)
+        if text is None:
+            raise Refused(f"`{place.name}` has no counterpart in torch")
+        target: ast.expr = node
+        parent = draft.source.parents.get(node)
+        if (
+            (
+                isinstance(parent, ast.Call)
+                and parent.func is not node
+                and draft.source.of(parent.func).endswith((".from_numpy", ".tensor", ".as_tensor"))
+            )
+            and len(parent.args) == 1
+            and not parent.keywords
+        ):
+            target = parent
+        return draft.replace("Draw with torch", [draft.source.swap(target, text)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _translated(draft: Draft, name: str, node: ast.Call) -> str | None:
+    torch = draft.torch
+    texts = [draft.source.of(each) for each in node.args]
+    named = {key.arg or "": draft.source.of(key.value) for key in node.keywords}
+    numpy = name.startswith("numpy.")
+    word = name.rpartition(".")[2]
+    if word in ("random", "random_sample", "rand", "sample") and name != "random.sample":
+        size = named.get("size") or (
+            f"({', '.join(texts)},)" if word == "rand" and texts else texts[0] if texts else None
+        )
+        return f"{torch}.rand({size or '()'}{_double(torch, numpy and size is not None)})"
+    if word in ("randn", "standard_normal"):
+        size = named.get("size") or (
+            f"({', '.join(texts)},)" if word == "randn" and texts else texts[0] if texts else None
+        )
+        return f"{torch}.randn({size or '()'}{_double(torch, numpy and size is not None)})"
+    if word == "uniform":
+        low, high, size = _arguments(
+            texts, named, ("low", "high", "size") if numpy else ("a", "b", ""), ("0.0", "1.0", "()")
+        )
+        draw = f"{torch}.rand({size}{_double(torch, size != '()')})"
+        return draw if (low, high) == ("0.0", "1.0") else f"({low} + ({high} - {low}) * {draw})"
+    if word in ("normal", "gauss", "normalvariate"):
+        mean, scale, size = _arguments(
+            texts, named, ("loc", "scale", "size") if numpy else ("mu", "sigma", ""), ("0.0", "1.0", "()")
+        )
+        return f"({mean} + {scale} * {torch}.randn({size}{_double(torch, size != '()')}))"
+    if word == "randint" and not numpy and len(texts) == 2:
+        return f"{torch}.randint({texts[0]}, {texts[1]} + 1, ())"
+    if word in ("randint", "randrange", "integers"):
+        if len(texts) == 1 and "high" not in named:
+            return f"{torch}.randint(0, {texts[0]}, {named.get('size', '()')})"
+        low, high, size = _arguments(texts, named, ("low", "high", "size"), ("0", "", "()"))
+        return f"{torch}.randint({low}, {high}, {size})" if high else None
+    if word == "permutation" and len(texts) == 1:
+        return f"{torch}.randperm({texts[0]})"
+    return None
+
+
+def _arguments(
+    texts: list[str], named: dict[str, str], names: tuple[str, ...], defaults: tuple[str, ...]
+) -> list[str]:
+    return [
+        texts[index] if index < len(texts) else named.get(name, default)
+        for index, (name, default) in enumerate(zip(names, defaults, strict=True))
+    ]
+
+
+def _double(torch: str, wanted: bool) -> str:
+    """NumPy draws doubles."""
+    return f", dtype={torch}.float64" if wanted else ""

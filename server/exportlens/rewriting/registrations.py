@@ -1,0 +1,290 @@
+"""What torch must be told of: fake kernels, output classes, tensors that a Module holds."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import AttributeWrite, Call, Mutation, Output, Place
+from exportlens.inference.values import (
+    Bound,
+    ClassValue,
+    Function,
+    Instance,
+    Mapping_,
+    Sequence,
+    Tensor,
+    Value,
+    options,
+)
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.text import Replacement, Source
+from exportlens.source.document import Chunk
+
+
+def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """A fake kernel behind the custom operator: empty tensors like its first one, for the user to confirm."""
+    try:
+        function = place.callee.function if isinstance(place.callee, Bound) else place.callee
+        if not isinstance(function, Function) or not isinstance(function.node, ast.FunctionDef):
+            raise Refused("the operator is not a function of the workspace")
+        document = function.scope.document
+        if document.path != context.document.path:
+            raise Refused(f"the operator is defined in {document.path.name}")
+        draft = Draft.of_chunk(function.chunk, context)
+        node = draft.source.find(function.node)
+        assert isinstance(node, ast.FunctionDef)
+        first = next(
+            (
+                each.arg
+                for each in node.args.args
+                if each.annotation is not None and draft.source.of(each.annotation).endswith("Tensor")
+            ),
+            None,
+        )
+        returns = draft.source.of(node.returns) if node.returns is not None else ""
+        if first is None or not returns.endswith("Tensor"):
+            raise Refused(
+                "the operator does not take a tensor and give back one: write its fake kernel by hand"
+            )
+        unit, nl = draft.source.indent_unit(), draft.source.newline
+        head = f"def _({ast.unparse(node.args)}) -> {returns}:"
+        lines = [
+            "",
+            "",
+            f"@{node.name}.register_fake",
+            head,
+            f"{unit}# The result has the shape and dtype of `{first}`: change this where that is not so.",
+            f"{unit}return {draft.torch}.empty_like({first})",
+        ]
+        end = draft.source.end(node)
+        swap = Replacement(end, end, nl + nl.join(lines))
+        return draft.replace(f"Register a fake kernel for `{node.name}`", [swap])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def register_output_class(place: Output, context: RewriteContext) -> Fix | Refusal:
+    """`torch.export.register_dataclass` behind the dataclass that the model returns."""
+    try:
+        cls = next((found for option in options(place.value) for found in _classes(option, 0)), None)
+        if cls is None:
+            raise Refused("the class of what is returned is not known")
+        if cls.scope.path != context.document.path:
+            raise Refused(f"`{cls.name}` is defined in {cls.scope.path.name}")
+        draft = Draft.of_chunk(cls.chunk, context)
+        node = draft.source.find(cls.node)
+        assert isinstance(node, ast.ClassDef)
+        is_dataclass = any(
+            draft.source.of(each).split("(")[0].endswith("dataclass") for each in node.decorator_list
+        )
+        if not is_dataclass:
+            raise Refused(
+                f"`{cls.name}` is no dataclass: register it with "
+                "torch.utils._pytree.register_pytree_node, or return a dict"
+            )
+        nl = draft.source.newline
+        end = draft.source.span([node])[1]
+        swap = Replacement(end, end, f"{nl}{nl}{nl}{draft.torch}.export.register_dataclass({cls.name})")
+        return draft.replace(f"Register `{cls.name}` with torch.export", [swap], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _classes(value: Value, depth: int) -> list[ClassValue]:
+    if depth > 4:
+        return []
+    if isinstance(value, Instance) and isinstance(value.cls, ClassValue):
+        return [value.cls]
+    inner: list[Value] = []
+    if isinstance(value, Sequence):
+        inner = list(value.items or [])
+    elif isinstance(value, Mapping_):
+        inner = list(value.items.values())
+    return [cls for item in inner for cls in _classes(item, depth + 1)]
+
+
+def without_cache(place: Output, context: RewriteContext) -> Fix | Refusal:
+    """`use_cache=False` in the call whose result is returned."""
+    try:
+        draft = Draft.of(place, context)
+        return _without_cache(draft, draft.source.find(place.node))
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def without_cache_at(line: int, context: RewriteContext) -> Fix | Refusal:
+    """The same for the `return` that stands on `line` (from 0) of the document, as an export blames it."""
+    try:
+        blamed: list[tuple[Chunk, ast.Return]] = []
+        for placed in context.document.placed:
+            for node in (each for statement in placed.chunk.body for each in ast.walk(statement)):
+                # torch blames the `return`, or the line of the `def` around it.
+                if isinstance(node, (ast.FunctionDef, ast.Return)):
+                    where = context.document.range_of(placed.chunk, node)
+                    if where.start.line <= line <= where.end.line:
+                        found = [
+                            each for each in ast.walk(node) if isinstance(each, ast.Return) and each.value
+                        ]
+                        blamed = [(placed.chunk, each) for each in found]
+        if len(blamed) == 1:
+            draft = Draft.of_chunk(blamed[0][0], context)
+            return _without_cache(draft, draft.source.find(blamed[0][1]))
+        raise Refused("the line that torch blames does not lead to one `return`")
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _without_cache(draft: Draft, node: ast.AST) -> Fix:
+    value = node.value if isinstance(node, ast.Return) else node
+    if isinstance(value, ast.Name):
+        value = _assigned(draft.source, node, value.id) or value
+    if not isinstance(value, ast.Call):
+        raise Refused("what is returned is not the result of one call")
+    for keyword in value.keywords:
+        if keyword.arg == "use_cache":
+            return draft.replace(
+                "Leave the cache out", [draft.source.swap(keyword.value, "False")], uses_torch=False
+            )
+    given = [*value.args, *(keyword.value for keyword in value.keywords)]
+    if given:
+        end = draft.source.end(max(given, key=draft.source.end))
+        swap = Replacement(end, end, ", use_cache=False")
+    else:
+        end = draft.source.end(value) - 1
+        swap = Replacement(end, end, "use_cache=False")
+    return draft.replace("Leave the cache out", [swap], uses_torch=False)
+
+
+def _assigned(source: Source, node: ast.AST, name: str) -> ast.expr | None:
+    function = source.enclosing_function(node)
+    found = [
+        each.value
+        for each in ast.walk(function or source.tree)
+        if isinstance(each, ast.Assign)
+        and len(each.targets) == 1
+        and isinstance(each.targets[0], ast.Name)
+        and each.targets[0].id == name
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def register_tensor(
+    place: Place, attribute: str, owner: ClassValue, context: RewriteContext
+) -> Fix | Refusal:
+    """`self.name = tensor` in `__init__` becomes a buffer that is not saved with the state dict."""
+    try:
+        if owner.scope.path != context.document.path:
+            raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
+        draft = Draft.of_chunk(owner.chunk, context)
+        node = draft.source.find(owner.node)
+        assert isinstance(node, ast.ClassDef)
+        for method in node.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                found = [each for each in ast.walk(method) if _sets(each, attribute)]
+                if (
+                    len(found) != 1
+                    or not isinstance(found[0], (ast.Assign, ast.AnnAssign))
+                    or found[0].value is None
+                ):
+                    raise Refused(f"`self.{attribute}` is set several times in `__init__`")
+                value = draft.source.of(found[0].value)
+                text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
+                return draft.replace(
+                    f"Register `{attribute}` as a buffer",
+                    [draft.source.swap(found[0], text)],
+                    uses_torch=False,
+                )
+        raise Refused(f"`self.{attribute}` is not set in `__init__`")
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _sets(node: ast.AST, attribute: str) -> bool:
+    targets = (
+        node.targets
+        if isinstance(node, ast.Assign)
+        else [node.target]
+        if isinstance(node, ast.AnnAssign)
+        else []
+    )
+    return any(
+        isinstance(each, ast.Attribute)
+        and each.attr == attribute
+        and isinstance(each.value, ast.Name)
+        and each.value.id == "self"
+        for each in targets
+    )
+
+
+def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
+    """`self.state = f(self.state)` -> `self.state.copy_(f(self.state))`; a plain attribute becomes a buffer
+    as well."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        statement = draft.source.enclosing_statement(node)
+        if not (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Attribute)
+        ):
+            raise Refused("the attribute is set together with other targets")
+        if not isinstance(place.old, Tensor) or (
+            isinstance(place.value, Tensor)
+            and None not in (place.old.rank, place.value.rank)
+            and place.old.rank != place.value.rank
+        ):
+            raise Refused("the new tensor may be of another shape than the old one")
+        target = draft.source.of(statement.targets[0])
+        text = f"{target}.copy_({draft.source.of(statement.value)})"
+        fix = draft.replace(
+            "Write into the tensor with `copy_`", [draft.source.swap(statement, text)], uses_torch=False
+        )
+        if (
+            place.old.origin == "buffer"
+            or not isinstance(place.owner, Instance)
+            or not isinstance(place.owner.cls, ClassValue)
+        ):
+            return fix
+        registered = register_tensor(place, place.attr, place.owner.cls, context)
+        if isinstance(registered, Refusal):
+            return registered
+        return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def clone_before_write(place: Mutation | Place, context: RewriteContext) -> Fix | Refusal:
+    """`t[i] = v` on a tensor that may not be written: `t = t.clone()` in the line before."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        statement = draft.source.enclosing_statement(node)
+        base: ast.expr | None = None
+        if isinstance(statement, (ast.Assign, ast.AugAssign)):
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            base = target.value if isinstance(target, ast.Subscript) else target
+        elif (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and isinstance(statement.value.func, ast.Attribute)
+        ):
+            base = statement.value.func.value
+        while isinstance(base, ast.Subscript):
+            base = base.value
+        if (
+            base is None
+            or not isinstance(base, (ast.Name, ast.Attribute))
+            or not draft.source.begins_line(statement)
+        ):
+            raise Refused("what is written to has no name of its own")
+        name = draft.source.of(base)
+        start = draft.source.start(statement)
+        line = f"{name} = {name}.clone(){draft.source.newline}{draft.source.indent_of(statement)}"
+        return draft.replace(
+            f"Write to a clone of `{name}`", [Replacement(start, start, line)], uses_torch=False
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))

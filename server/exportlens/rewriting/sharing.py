@@ -1,0 +1,60 @@
+"""Memory that several names share: torch.cond and while_loop take no two tensors of the same memory.
+
+Measured on torch 2.13: two names for the very same tensor are fine, a tensor and a view of it (or two
+views) are not, be they arguments or closures ("Input-to-input aliasing").
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import dotted
+
+
+def to_separate(statements: Sequence[ast.stmt], also: set[str], kinds: Kinds, written: set[str]) -> list[str]:
+    """The names to clone beforehand, so that no two tensors that `statements` read (and `also`) share memory.
+
+    `written` are the names that are written in place, in the statements or later. Raises Refused where one
+    of those shares.
+    """
+    seen: list[tuple[str, object, frozenset[str]]] = []
+    clones: list[str] = []
+    for name in dict.fromkeys([*_read(statements, kinds), *sorted(also)]):
+        kind = kinds.names.get(name) if name.isidentifier() else kinds.of(ast.parse(name, mode="eval").body)
+        if (
+            kind is None
+            or kind.what != "tensor"
+            or not kind.roots
+            or any(name == each for each, _, _ in seen)
+        ):
+            continue
+        partners = [(each, roots) for each, other, roots in seen if roots & kind.roots and other is not kind]
+        if partners:
+            if written & {name, *(each for each, _ in partners), *kind.roots}:
+                raise Refused(
+                    f"`{name}` may share memory with `{partners[0][0]}`, and one of them is written"
+                )
+            clones.append(name if name.isidentifier() else partners[0][0])
+            continue
+        seen.append((name, kind, kind.roots))
+    return clones
+
+
+def _read(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:
+    """The outside names and attribute paths that are read, attributes first: they cannot be bound anew."""
+    names: dict[str, None] = {}
+    paths: dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in kinds.names:
+                names[node.id] = None
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                names[node.target.id] = None
+            elif isinstance(node, ast.Attribute):
+                path = dotted(node)
+                if path is not None and path.startswith("self."):
+                    paths[path] = None
+    return [*paths, *names]
