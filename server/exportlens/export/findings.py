@@ -1,0 +1,110 @@
+"""From the worker's blame to findings on the user's lines."""
+
+from __future__ import annotations
+
+import linecache
+from pathlib import Path
+from typing import Any
+
+from exportlens.finding import Finding, Position, Range, Severity
+
+# code, name and words of each kind of runtime finding; `{target}` is filled for targets.
+WORDS: dict[str, tuple[str, str, str]] = {
+    "export": ("EXP001", "export-failed", "torch.export fails here"),
+    "constraint": ("EXP002", "dynamic-range-broken", "the dynamic range asked for does not hold here"),
+    "mismatch": ("EXP003", "differs-from-eager", "the exported program differs from eager here"),
+    "run": ("EXP004", "program-raises", "the exported program raises where eager does not"),
+    "lower": ("EXP005", "target-refuses", "{target} does not take this"),
+    "target-run": ("EXP006", "artifact-differs", "what {target} runs is not what eager computes"),
+    "left": ("EXP007", "left-to-cpu", "{target} leaves this to the CPU"),
+    "eager": ("EXP008", "eager-fails", "eager itself fails here"),
+    "import": ("EXP009", "model-unusable", "the model cannot be made"),
+    "draft": ("EXP010", "export-would-fail", "draft export gets past this, torch.export will not"),
+    "limit": ("EXP011", "export-interrupted", "the export was ended here"),
+}
+
+
+def runtime_codes() -> dict[str, str]:
+    """Each runtime finding's code and its name."""
+    return {code: name for code, name, _ in WORDS.values()}
+
+
+def _source_line(file: str, line: int) -> str:
+    linecache.checkcache(file)
+    return linecache.getline(file, line)
+
+
+def _code_points(text: str, byte_offset: int) -> int:
+    return len(text.encode()[:byte_offset].decode(errors="ignore"))
+
+
+def frame_range(frame: dict[str, Any]) -> Range:
+    """The expression that the frame was at, where Python tells (3.11 on); else the line without its
+    indentation.
+    """
+    line = max(int(frame.get("line") or 1), 1)
+    text = _source_line(frame["file"], line).rstrip("\n")
+    start = len(text) - len(text.lstrip())
+    end = max(len(text.rstrip()), start)
+    if frame.get("byte_column") is not None and frame.get("byte_end") is not None:
+        start, end = _code_points(text, frame["byte_column"]), _code_points(text, frame["byte_end"])
+    return Range(Position(line - 1, start), Position(line - 1, end))
+
+
+def blame_finding(
+    key: str, blame: dict[str, Any], *, fallback: Path | None = None, target: str | None = None
+) -> Finding | None:
+    """The finding for one entry of a failure's blame; None where no file at all is known."""
+    frame = blame.get("frame") or ({"file": str(fallback), "line": 1} if fallback else None)
+    if frame is None or not Path(frame["file"]).is_file():
+        if fallback is None:
+            return None
+        frame = {"file": str(fallback), "line": 1}
+    if key == "export" and (blame.get("guard") or "Constraints violated" in blame.get("detail", "")):
+        key = "constraint"
+    code, name, words = WORDS[key]
+    said = blame.get("message") or blame.get("type") or ""
+    data = {"torch": str(blame.get("detail") or said)}
+    for field in ("type", "gb", "gb_type", "guard", "operation", "suggested_fixes", "values"):
+        if blame.get(field):
+            data[field] = str(blame[field])
+    if target:
+        data["target"] = target
+    notes = []
+    if blame.get("guard"):
+        notes.append(f"This line needs {blame['guard']}, which some sizes in the range break.")
+    if blame.get("operation"):
+        notes.append(f"The first operation that differs: {blame['operation']}.")
+    if blame.get("advice"):
+        notes.append(f"{blame['advice']}.")
+    if blame.get("values"):
+        notes.append(f"Values here: {blame['values']}.")
+    if blame.get("suggested_fixes"):
+        notes.append(f"torch suggests: {blame['suggested_fixes']}")
+    return Finding(
+        code=code,
+        name=name,
+        severity=Severity.INFORMATION if key == "left" else Severity.ERROR,
+        message=f"{words.format(target=target)}: {said}" if said else words.format(target=target),
+        path=Path(frame["file"]),
+        range=frame_range(frame),
+        notes=tuple(notes),
+        url=blame.get("url"),
+        data=data,
+    )
+
+
+def left_findings(target: str, left: list[dict[str, Any]]) -> list[Finding]:
+    """One hint per source line that a target leaves to the CPU, with the operators of that line."""
+    by_line: dict[tuple[str, int], tuple[dict[str, Any], list[str]]] = {}
+    for node in left:
+        frame = node.get("frame")
+        if frame:
+            entry = by_line.setdefault((frame["file"], frame["line"]), (frame, []))
+            if node["op"] not in entry[1]:
+                entry[1].append(node["op"])
+    found = (
+        blame_finding("left", {"frame": frame, "message": ", ".join(operators)}, target=target)
+        for frame, operators in by_line.values()
+    )
+    return [finding for finding in found if finding is not None]

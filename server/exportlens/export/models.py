@@ -1,0 +1,230 @@
+"""The models of a file, found without running it, each with what it could be constructed and called with."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from exportlens.export.request import ExportRequest, ModelInputs
+from exportlens.finding import Position, Range
+
+MODULE_NAMES = frozenset(
+    {"torch.nn.Module", "torch.nn.Sequential", "torch.nn.ModuleList", "torch.jit.ScriptModule"}
+)
+MODULE_SUFFIXES = ("Module", "PreTrainedModel", "Model")
+"""Endings of an imported base's name that make a class with no `forward` of its own a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """One model. `kind`: module (a class), function, method (`Class.method`) or instance (a name of the
+    file).
+
+    `proposals` are ordered by trust: configuration, export calls, example inputs, calls, annotations, first
+    layers.
+    `dynamic_shapes` is a proposal with a dynamic batch, for who wants one.
+    """
+
+    name: str
+    kind: str
+    path: Path
+    range: Range
+    parameters: tuple[str, ...]
+    proposals: tuple[ModelInputs, ...] = ()
+    dynamic_shapes: str | None = None
+
+    @property
+    def model(self) -> str:
+        """How `exportlens export` names it."""
+        return f"{self.path}:{self.name}"
+
+    def to_json(self) -> dict[str, Any]:
+        start = self.range.start
+        return {
+            "model": self.model,
+            "name": self.name,
+            "kind": self.kind,
+            "filename": str(self.path),
+            "location": {"row": start.line + 1, "column": start.column + 1},
+            "parameters": list(self.parameters),
+            "proposals": [proposal.to_json() for proposal in self.proposals],
+            "dynamic_shapes": self.dynamic_shapes,
+        }
+
+
+class FileNames:
+    """A file's imports and classes, enough to tell what a dotted name means."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.imports: dict[str, str] = {}
+        self.classes: dict[str, ast.ClassDef] = {}
+        self.functions: dict[str, ast.FunctionDef] = {}
+        self.constants: dict[str, ast.expr] = {}
+        for node in _top_level(tree.body):
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+            elif isinstance(node, ast.ClassDef):
+                self.classes[node.name] = node
+            elif isinstance(node, ast.FunctionDef):
+                self.functions[node.name] = node
+            elif (
+                isinstance(node, ast.Assign)
+                and len(node.targets) == 1
+                and isinstance(node.targets[0], ast.Name)
+            ):
+                self.constants[node.targets[0].id] = node.value
+
+    def full(self, node: ast.expr) -> str:
+        """The dotted name of an expression with its import resolved; empty where it is no name."""
+        if isinstance(node, ast.Name):
+            return self.imports.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            owner = self.full(node.value)
+            return f"{owner}.{node.attr}" if owner else ""
+        if isinstance(node, ast.Subscript):  # Generic[...] and the like
+            return self.full(node.value)
+        return ""
+
+    def lineage(self, cls: ast.ClassDef) -> list[ast.ClassDef]:
+        """The class and those of its ancestors that stand in this file, nearest first."""
+        found: list[ast.ClassDef] = []
+        queue = [cls]
+        while queue:
+            current = queue.pop(0)
+            if current in found:
+                continue
+            found.append(current)
+            queue += [
+                self.classes[name] for base in current.bases if (name := self.full(base)) in self.classes
+            ]
+        return found
+
+    def method(self, cls: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+        """A method of the class or of its ancestors in this file."""
+        for ancestor in self.lineage(cls):
+            for node in ancestor.body:
+                if isinstance(node, ast.FunctionDef) and node.name == name:
+                    return node
+        return None
+
+    def is_model(self, cls: ast.ClassDef) -> bool:
+        """Whether a class is an nn.Module with something to export."""
+        lineage = self.lineage(cls)
+        outside = [self.full(b) for c in lineage for b in c.bases if self.full(b) not in self.classes]
+        if not outside or all(
+            name.split(".")[-1] in ("object", "Protocol", "ABC", "Enum", "Generic") for name in outside
+        ):
+            return False
+        if any(name.startswith("torch.autograd") for name in outside):
+            return False
+        if self.method(cls, "forward") is not None:
+            return True
+        return any(
+            name == "torch.nn.Sequential"
+            or (name.endswith(MODULE_SUFFIXES) and name not in MODULE_NAMES and "pydantic" not in name)
+            for name in outside
+        ) and not any(name.endswith("LightningDataModule") for name in outside)
+
+
+def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements that run on import, inside `if`/`try` too."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If) and not is_main_guard(node):
+            yield from _top_level([*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            yield from _top_level([*node.body, *(s for h in node.handlers for s in h.body), *node.orelse])
+
+
+def is_main_guard(node: ast.stmt) -> bool:
+    """`if __name__ == "__main__":`."""
+    return isinstance(node, ast.If) and any(
+        isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
+    )
+
+
+def parameters_of(function: ast.FunctionDef, *, method: bool) -> list[ast.arg]:
+    """Positional and keyword-only parameters, without `self`."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    return [*(arguments[1:] if method else arguments), *function.args.kwonlyargs]
+
+
+def _range(path_lines: list[str], node: ast.ClassDef | ast.FunctionDef) -> Range:
+    """The name in the definition line."""
+    line = node.lineno - 1
+    text = path_lines[line] if line < len(path_lines) else ""
+    column = max(text.find(node.name), 0)
+    return Range(Position(line, column), Position(line, column + len(node.name)))
+
+
+def find_models(path: Path, text: str) -> list[ModelInfo]:
+    """Every model of one file, in order: its Module classes, and the callables that it passes to an export.
+
+    Runs nothing and imports no torch. A file that does not parse has no models.
+    """
+    from exportlens.export.proposals import Proposer, exported_callables
+
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    names = FileNames(tree)
+    lines = text.splitlines()
+    proposer = Proposer(path, tree, names)
+    found: list[ModelInfo] = []
+    for cls in names.classes.values():
+        if not names.is_model(cls):
+            continue
+        forward = names.method(cls, "forward")
+        parameters = parameters_of(forward, method=True) if forward else []
+        found.append(
+            ModelInfo(
+                cls.name,
+                "module",
+                path,
+                _range(lines, cls),
+                tuple(parameter.arg for parameter in parameters),
+                proposer.for_class(cls),
+                proposer.dynamic_batch(parameters, forward),
+            )
+        )
+    for name, kind, node in exported_callables(tree, names):
+        function = names.functions.get(name) if kind == "function" else None
+        parameters = parameters_of(function, method=False) if function else []
+        found.append(
+            ModelInfo(
+                name,
+                kind,
+                path,
+                _range(lines, node),
+                tuple(parameter.arg for parameter in parameters),
+                proposer.for_callable(name, kind),
+            )
+        )
+    return sorted(found, key=lambda info: info.range)
+
+
+def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:
+    """What the model's own file proposes for a request; nothing for a model named by package."""
+    file = request.file
+    if file is None or not file.is_file():
+        from exportlens.export.configured import configured_inputs
+
+        stated = configured_inputs(Path.cwd(), request.model)
+        return (stated,) if stated else ()
+    for info in find_models(file, file.read_text(errors="replace")):
+        if info.name == request.name:
+            return info.proposals
+    from exportlens.export.configured import configured_inputs
+
+    stated = configured_inputs(file, f"{file}:{request.name}")
+    return (stated,) if stated else ()

@@ -1,0 +1,384 @@
+"""Proposed constructor arguments and inputs of a model, from what its file (and its tests) say."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from exportlens.export.configured import configured_inputs
+from exportlens.export.layers import LayerReader, constructor_proposal
+from exportlens.export.models import FileNames, is_main_guard, parameters_of
+from exportlens.export.request import ModelInputs
+
+EXPORTS = frozenset({"torch.export.export", "torch.export.draft_export", "torch.export.export_for_training"})
+TRACES = frozenset({"torch.jit.trace", "torch.onnx.export"})
+PROVIDERS = ("get_example_inputs", "example_inputs", "get_dummy_inputs", "dummy_inputs", "sample_inputs")
+SAFE_NAMES = frozenset({"torch", "nn", "F", "np", "numpy", "Dim", "math", *dir(builtins)})
+MOST_TEST_FILES = 40
+
+
+class _Scope:
+    """One function's, the main block's or the file's statements: what each name was last bound to, in
+    order.
+    """
+
+    def __init__(self, body: list[ast.stmt], outer: _Scope | None = None) -> None:
+        self.bound: dict[str, ast.expr] = dict(outer.bound) if outer else {}
+        self.local = set(self.bound)
+        self.calls: list[tuple[ast.Call, dict[str, ast.expr]]] = []
+        self._read(body)
+
+    def _read(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+                continue
+            for part in _expressions(node):
+                for call in ast.walk(part):
+                    if isinstance(call, ast.Call):
+                        self.calls.append((call, dict(self.bound)))
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    self._bind(target, node.value)
+            elif isinstance(node, ast.AnnAssign) and node.value is not None:
+                self._bind(node.target, node.value)
+            elif isinstance(node, (ast.With, ast.For, ast.If, ast.Try, ast.While)):
+                if isinstance(node, ast.For):
+                    self._forget(node.target)
+                self._read(node.body)
+                self._read(getattr(node, "orelse", []))
+
+    def _bind(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self.bound[target.id] = inlined(value, self.bound)
+            self.local.add(target.id)
+        elif (
+            isinstance(target, ast.Tuple)
+            and isinstance(value, ast.Tuple)
+            and len(target.elts) == len(value.elts)
+        ):
+            for part, item in zip(target.elts, value.elts, strict=True):
+                self._bind(part, item)
+        else:
+            self._forget(target)
+
+    def _forget(self, target: ast.expr) -> None:
+        for name in ast.walk(target):
+            if isinstance(name, ast.Name):
+                self.bound.pop(name.id, None)
+
+
+def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
+    """The expressions of a statement itself, not of the statements inside it."""
+    for _, value in ast.iter_fields(node):
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, ast.expr):
+                yield item
+            elif isinstance(item, ast.withitem):
+                yield item.context_expr
+
+
+class _Inline(ast.NodeTransformer):
+    def __init__(self, bound: dict[str, ast.expr]) -> None:
+        self._bound = bound
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if isinstance(node.ctx, ast.Load) and node.id in self._bound:
+            return copy.deepcopy(self._bound[node.id])
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        return node
+
+
+def inlined(node: ast.expr, bound: dict[str, ast.expr]) -> ast.expr:
+    """The expression with the names of its scope replaced by what they were bound to."""
+    result: ast.expr = _Inline(bound).visit(copy.deepcopy(node))
+    return result
+
+
+def _scopes(tree: ast.Module) -> Iterator[_Scope]:
+    """The main block (which sees the file's names as its own), then each function, then the file's top
+    level.
+    """
+    top = _Scope([node for node in tree.body if not is_main_guard(node)])
+    for node in tree.body:
+        if is_main_guard(node) and isinstance(node, ast.If):
+            yield _Scope(node.body, top)
+    for walked in ast.walk(tree):
+        if isinstance(walked, ast.FunctionDef) and walked.name not in ("forward", "__init__"):
+            yield _Scope(walked.body, top)
+    yield top
+
+
+def _usable(text: str | None, names: FileNames, *, foreign: bool) -> bool:
+    """Whether an expression can be evaluated beside the model's file: all its names are torch's or the
+    file's.
+    """
+    if text is None:
+        return True
+    try:
+        tree = ast.parse(f"f({text}\n)", mode="eval")
+    except SyntaxError:
+        return False
+    inner = {
+        part.id
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+    }
+    inner |= {part.arg for part in ast.walk(tree) if isinstance(part, ast.arg)}
+    known = {*names.imports, *names.classes, *names.functions} | (
+        {*names.constants} if not foreign else set()
+    )
+    used = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - {"f"} - inner
+    return used <= known | SAFE_NAMES
+
+
+def _model_class(node: ast.expr) -> ast.Call | None:
+    """The constructor call in `Net(8)`, `Net(8).eval()`, `torch.compile(Net(8))` or `Net(8).to("cpu")`."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Call)
+    ):
+        node = node.func.value
+    return node if isinstance(node, ast.Call) else None
+
+
+def _arguments_text(call: ast.Call) -> str:
+    parts = [ast.unparse(argument) for argument in call.args]
+    parts += [
+        f"{k.arg}={ast.unparse(k.value)}" if k.arg else f"**{ast.unparse(k.value)}" for k in call.keywords
+    ]
+    return ", ".join(parts)
+
+
+def _argument(call: ast.Call, position: int, *names: str) -> ast.expr | None:
+    for keyword in call.keywords:
+        if keyword.arg in names:
+            return keyword.value
+    return call.args[position] if len(call.args) > position else None
+
+
+def exported_callables(
+    tree: ast.Module, names: FileNames
+) -> list[tuple[str, str, ast.FunctionDef | ast.ClassDef]]:
+    """Functions and bound methods that the file passes to an export: (name, kind, where it is defined)."""
+    found: dict[str, tuple[str, str, ast.FunctionDef | ast.ClassDef]] = {}
+    for scope in _scopes(tree):
+        for call, bound in scope.calls:
+            if names.full(call.func) not in EXPORTS:
+                continue
+            subject = _argument(call, 0, "mod", "f")
+            if isinstance(subject, ast.Name) and subject.id in names.functions:
+                found[subject.id] = (subject.id, "function", names.functions[subject.id])
+            elif isinstance(subject, ast.Attribute):
+                made = _model_class(inlined(subject.value, bound))
+                owner = names.full(made.func) if made else ""
+                if owner in names.classes and not names.is_model(names.classes[owner]):
+                    method = names.method(names.classes[owner], subject.attr)
+                    if method is not None:
+                        name = f"{owner}.{subject.attr}"
+                        found[name] = (name, "method", method)
+    return list(found.values())
+
+
+class Proposer:
+    """Proposals for the models of one file."""
+
+    def __init__(self, path: Path, tree: ast.Module, names: FileNames) -> None:
+        self._path = path
+        self._names = names
+        self._tree = tree
+        self._scopes = list(_scopes(tree))
+
+    def for_class(self, cls: ast.ClassDef) -> tuple[ModelInputs, ...]:
+        """All proposals for a Module class, the most trusted first."""
+        forward = self._names.method(cls, "forward")
+        parameters = parameters_of(forward, method=True) if forward else []
+        found: list[ModelInputs] = []
+        stated = configured_inputs(self._path, f"{self._path}:{cls.name}")
+        if stated is not None:
+            found.append(stated)
+        found += self._exports(cls.name)
+        found += self._providers(cls, found)
+        found += self._calls(self._scopes, cls.name, self._names, "a call in this file")
+        found += self._tests(cls.name) if not found else []
+        made = constructor_proposal(cls, self._names)
+        if forward is not None and made is not None:
+            reader = LayerReader(cls, forward, self._names, made)
+            for inputs, source in reader.proposals(parameters):
+                found.append(ModelInputs(made.text, inputs, None, None, source))
+        return tuple(_complete(proposal, made.text if made else None) for proposal in dict.fromkeys(found))
+
+    def for_callable(self, name: str, kind: str) -> tuple[ModelInputs, ...]:
+        """Proposals for a function or a method: configuration and the export calls."""
+        stated = configured_inputs(self._path, f"{self._path}:{name}")
+        return (*([stated] if stated else []), *self._exports(name))
+
+    def _exports(self, name: str) -> list[ModelInputs]:
+        found = []
+        for scope in self._scopes:
+            for call, bound in scope.calls:
+                function = self._names.full(call.func)
+                if function not in EXPORTS | TRACES:
+                    continue
+                subject = _argument(call, 0, "mod", "model", "f", "func")
+                inputs = _argument(call, 1, "args", "example_inputs")
+                init = self._init_of(subject, bound, name)
+                if subject is None or init is None:
+                    continue
+                kwargs = _argument(call, 2 if function in EXPORTS else 99, "kwargs")
+                shapes = _argument(call, 99, "dynamic_shapes")
+                proposal = ModelInputs(
+                    init or None,
+                    _text(inputs, bound),
+                    _text(kwargs, bound),
+                    _text(shapes, bound),
+                    f"the {function} call in line {call.lineno}",
+                )
+                words = (init, proposal.inputs, proposal.kwargs, proposal.dynamic_shapes)
+                if all(_usable(text, self._names, foreign=False) for text in words):
+                    found.append(proposal)
+        return found
+
+    def _init_of(self, subject: ast.expr | None, bound: dict[str, ast.expr], name: str) -> str | None:
+        """Constructor arguments with which `subject` is an instance of `name` (or `name` itself: ""); else
+        None.
+        """
+        if subject is None:
+            return None
+        owner, _, attribute = name.partition(".")
+        if attribute:
+            if not (isinstance(subject, ast.Attribute) and subject.attr == attribute):
+                return None
+            subject = subject.value
+        elif isinstance(subject, ast.Name) and subject.id == name:
+            return ""
+        made = _model_class(inlined(subject, bound))
+        if made is None or self._names.full(made.func) != owner:
+            return None
+        return _arguments_text(made)
+
+    def _providers(self, cls: ast.ClassDef, known: list[ModelInputs]) -> list[ModelInputs]:
+        init = known[0].init if known else None
+        for provider in PROVIDERS:
+            for node in cls.body:
+                if isinstance(node, ast.FunctionDef) and node.name == provider:
+                    decorators = {self._names.full(d) for d in node.decorator_list}
+                    if decorators & {"staticmethod", "classmethod"}:
+                        return [
+                            ModelInputs(init, f"{cls.name}.{provider}()", source=f"{cls.name}.{provider}")
+                        ]
+            function = self._names.functions.get(provider)
+            if function is not None and not _required(function):
+                return [ModelInputs(init, f"{provider}()", source=f"{provider}() in this file")]
+            if provider in self._names.constants:
+                return [ModelInputs(init, provider, source=f"{provider} in this file")]
+        return []
+
+    def _calls(self, scopes: list[_Scope], name: str, names: FileNames, source: str) -> list[ModelInputs]:
+        """Calls of an instance: `net = Net(8); net(torch.randn(2, 8))`."""
+        found = []
+        for scope in scopes:
+            for call, bound in scope.calls:
+                if not isinstance(call.func, (ast.Name, ast.Call)) or not (call.args or call.keywords):
+                    continue
+                made = (
+                    _model_class(inlined(call.func, bound)) if not isinstance(call.func, ast.Call) else None
+                )
+                if made is None and isinstance(call.func, ast.Call):
+                    made = _model_class(inlined(call.func, bound))
+                if made is None or names.full(made.func).rpartition(".")[2] != name:
+                    continue
+                if any(isinstance(argument, ast.Starred) for argument in call.args):
+                    continue
+                arguments = [ast.unparse(inlined(a, bound)) for a in call.args]
+                inputs = f"({', '.join(arguments)},)" if arguments else "()"
+                keywords = [
+                    f"{k.arg!r}: {ast.unparse(inlined(k.value, bound))}" for k in call.keywords if k.arg
+                ]
+                kwargs = "{" + ", ".join(keywords) + "}" if keywords else None
+                init = _arguments_text(made)
+                if all(
+                    _usable(text, self._names, foreign=names is not self._names)
+                    for text in (init, inputs, kwargs)
+                ):
+                    found.append(
+                        ModelInputs(init or None, inputs, kwargs, source=f"{source}, line {call.lineno}")
+                    )
+        return found
+
+    def _tests(self, name: str) -> list[ModelInputs]:
+        """Calls of the model in the project's tests, as far as their expressions stand by themselves."""
+        for folder in self._project_folders():
+            candidates = [*sorted(folder.glob("test_*.py")), *sorted(folder.glob("test*/**/test_*.py"))]
+            for file in candidates[:MOST_TEST_FILES]:
+                try:
+                    text = file.read_text(encoding="utf-8")
+                    tree = ast.parse(text) if name in text else None
+                except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
+                    continue
+                if tree is None:
+                    continue
+                names = FileNames(tree)
+                module = names.imports.get(name, "").split(".")[-2:-1]
+                if module not in ([self._path.stem], [self._path.parent.name]):
+                    continue  # another class of this name
+                found = self._calls(list(_scopes(tree)), name, names, f"a call in {file.name}")
+                if found:
+                    return found
+        return []
+
+    def _project_folders(self) -> list[Path]:
+        """The file's folder, and those above it up to the project's own; of a file in no project, its
+        folder.
+        """
+        folders: list[Path] = []
+        for folder in self._path.absolute().parents:
+            folders.append(folder)
+            if any((folder / mark).exists() for mark in ("pyproject.toml", "setup.py", "setup.cfg", ".git")):
+                return folders
+        return folders[:1]
+
+    def dynamic_batch(self, parameters: list[ast.arg], forward: ast.FunctionDef | None) -> str | None:
+        """`dynamic_shapes` with a dynamic first dim for each parameter that looks like a tensor and has no
+        default.
+        """
+        if forward is None:
+            return None
+        needed = _required_names(forward)
+        named = [p.arg for p in parameters if p.arg in needed]
+        if not named:
+            return None
+        return "{" + ", ".join(f"{name!r}: {{0: Dim('batch', min=1, max=64)}}" for name in named) + "}"
+
+
+def _text(node: ast.expr | None, bound: dict[str, ast.expr]) -> str | None:
+    return ast.unparse(inlined(node, bound)) if node is not None else None
+
+
+def _required(function: ast.FunctionDef) -> list[str]:
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    bare = arguments[: len(arguments) - len(function.args.defaults)]
+    return [a.arg for a in bare if a.arg not in ("self", "cls")]
+
+
+def _required_names(function: ast.FunctionDef) -> set[str]:
+    only = [
+        a.arg for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is None
+    ]
+    return {*_required(function), *only}
+
+
+_ANY_ARGUMENT = re.compile(r"\S")
+
+
+def _complete(proposal: ModelInputs, init: str | None) -> ModelInputs:
+    """A proposal that says nothing of the constructor gets the arguments that the constructor needs."""
+    if proposal.init is None and init and _ANY_ARGUMENT.search(init):
+        return ModelInputs(init, proposal.inputs, proposal.kwargs, proposal.dynamic_shapes, proposal.source)
+    return proposal

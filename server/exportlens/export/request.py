@@ -1,0 +1,98 @@
+"""What is asked of an export: the model, its inputs, the mode, the targets and the limits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+DEFAULT_TIMEOUT_SECONDS = 600.0
+ALL_TARGETS = "all"
+BOTH_MODES = "both"
+MODES = ("strict", "non-strict", BOTH_MODES)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInputs:
+    """How to construct a model and call it, as Python expressions in the words of the model's own file.
+
+    `init` is what stands in the constructor's parentheses, `inputs` a tuple of positional arguments,
+    `kwargs` a dict,
+    `dynamic_shapes` what `torch.export.export` takes. `source` says in words where they come from.
+    """
+
+    init: str | None = None
+    inputs: str | None = None
+    kwargs: str | None = None
+    dynamic_shapes: str | None = None
+    source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """One confirmation. `model` is `FILE.py:name` or `package.module:name`; `mode` None is the user's
+    torch's default.
+
+    What `given` leaves out is filled from `proposals`, tried in order. `timeout` (seconds) holds for the
+    export and
+    for each target by itself; `target_pythons` names other interpreters, with the same torch, for targets
+    whose
+    packages are not in the session's; `memory_limit` (bytes) for the worker's child with all that it starts.
+    """
+
+    model: str
+    given: ModelInputs = ModelInputs()
+    proposals: tuple[ModelInputs, ...] = ()
+    mode: str | None = None
+    targets: tuple[str, ...] = ("torch",)
+    target_pythons: tuple[tuple[str, Path], ...] = ()
+    output: Path | None = None
+    timeout: float = DEFAULT_TIMEOUT_SECONDS
+    memory_limit: int | None = None
+    train: bool = False
+    wrap: bool = False
+    draft: bool = False
+
+    def __post_init__(self) -> None:
+        if ":" not in self.model or not self.model.rpartition(":")[2]:
+            raise ValueError(
+                f"not a model: {self.model!r}; write it as FILE.py:Class or package.module:Class"
+            )
+        if self.mode is not None and self.mode not in MODES:
+            raise ValueError(f"not a mode: {self.mode!r}; it is one of {', '.join(MODES)}")
+
+    @property
+    def place(self) -> str:
+        return self.model.rpartition(":")[0]
+
+    @property
+    def name(self) -> str:
+        return self.model.rpartition(":")[2]
+
+    @property
+    def file(self) -> Path | None:
+        """The model's file as an absolute path, where the model is named by file."""
+        return Path(self.place).absolute() if self.place.endswith(".py") else None
+
+    def modes(self, default: str) -> tuple[str, ...]:
+        """The modes to trace in; `default` is what the user's torch does by itself."""
+        if self.mode == BOTH_MODES:
+            return ("strict", "non-strict")
+        return (self.mode or default,)
+
+
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", re.I)
+
+
+def parse_size(text: str) -> int:
+    """Bytes in "8G", "512 MiB" or "1000000" (K, M, G, T are powers of 1024). Raises ValueError on anything
+    else.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not a size: {text!r}; write it as 8G or 512M")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))

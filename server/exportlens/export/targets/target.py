@@ -1,0 +1,117 @@
+"""What a target is: it probes, lowers, saves, runs, and explains what it does not take."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Whether a target can be used here. `message` says with what, or what is missing and what to do."""
+
+    available: bool
+    message: str
+    install: str | None = None
+
+
+@dataclass
+class Coverage:
+    """How a lowered program is shared out: calls the target took, and the nodes left to the CPU (or refused).
+
+    `left` holds (node name, operator) pairs; None for `delegated` means that the target has no notion of
+    leaving.
+    """
+
+    delegated: int | None = None
+    left: list[tuple[str, str]] = field(default_factory=list)
+
+
+class TargetError(Exception):
+    """A target's own refusal, in words for the user; `node` is the graph node at fault, where it is known."""
+
+    def __init__(self, message: str, node: str | None = None) -> None:
+        super().__init__(message)
+        self.node = node
+
+
+class Target:
+    """One hardware target. Subclasses import their packages inside the methods: the file itself needs none.
+
+    `program` is the `torch.export.ExportedProgram`, with `node.meta["stack_trace"]` on its nodes.
+    """
+
+    name: str
+    purpose: str
+    suffix: str
+    """The artifact's file name ending."""
+    requires: tuple[str, ...] = ()
+    """Import names that must be there."""
+    install: str = ""
+    """What to type to get them."""
+    runs_here = True
+    """Whether the artifact can be run on the machine that lowers it."""
+    torch_generators = False
+    """Whether random numbers come from torch's own generators, so that seeding them makes results
+    comparable.
+    """
+    slack = 10.0
+    """How much wider than the exported program's own tolerance the errors may be: other kernels add in other
+    order.
+    """
+
+    def probe(self) -> Probe:
+        """Look for what the target needs, without importing it where that is costly."""
+        for module in self.requires:
+            if importlib.util.find_spec(module.partition(".")[0]) is None or not _has(module):
+                return Probe(False, f"{module} is not installed for {sys.executable}", self.install)
+        return Probe(True, self.describe())
+
+    def describe(self) -> str:
+        """The versions that would be used, for people."""
+        return ", ".join(f"{name} {version_of(name)}" for name in self.requires) or "part of torch"
+
+    def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Lower to whatever `save` takes. `args` and `kwargs` are the example inputs."""
+        raise NotImplementedError
+
+    def save(self, lowered: Any, path: Path) -> None:
+        """Write the artifact to `path`."""
+        raise NotImplementedError
+
+    def load(self, path: Path) -> Any:
+        """The artifact, ready to be called with the model's own arguments; returns outputs in any nesting."""
+        raise NotImplementedError
+
+    def explain(self, program: Any, lowered: Any) -> Coverage:
+        """Which nodes the target took."""
+        return Coverage(delegated=sum(node.op == "call_function" for node in program.graph.nodes))
+
+    def notes(self) -> list[str]:
+        """What a user of the artifact must know."""
+        return []
+
+
+def _has(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def version_of(module: str) -> str:
+    """The installed version of the distribution that has this import name; "?" where it does not say."""
+    top = module.partition(".")[0]
+    for name in (top, top.replace("_", "-")):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    for names in (importlib.metadata.packages_distributions().get(top, []),):
+        for name in names:
+            return importlib.metadata.version(name)
+    return "?"

@@ -1,0 +1,130 @@
+"""A report as text: what failed on which line, and one table of stages and targets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from exportlens.export.report import ModeReport, Report, TargetReport
+from exportlens.finding import Finding, Severity
+
+
+def render_report(report: Report, *, verbose: bool = False) -> str:
+    """The whole report, coloured where the terminal takes it."""
+    lines = [f"{report.model}  (torch {report.torch or '?'}, {report.interpreter})"]
+    if report.chosen and report.chosen.get("source"):
+        lines.append(
+            f"inputs from {report.chosen['source']}: "
+            f"{report.chosen.get('inputs') or report.chosen.get('kwargs')}"
+        )
+    lines += [_mode_line(mode) for mode in report.modes]
+    lines += _target_table(report.targets)
+    for finding in report.findings:
+        if finding.severity is Severity.ERROR or verbose:
+            lines += ["", *frame_lines(finding)]
+    hints = sum(finding.severity is not Severity.ERROR for finding in report.findings)
+    if hints and not verbose:
+        lines += ["", f"{hints} lines are left to the CPU by a target (--verbose lists them)"]
+    shown = {finding.message for finding in report.findings}
+    if report.failure is not None and not any(report.failure.message in words for words in shown):
+        lines += [
+            "",
+            f"{click.style('failed', fg='red')} at {report.failure.stage}: {report.failure.message}",
+        ]
+    for target in report.targets:
+        if target.failure is not None and target.status != "unavailable":
+            lines += [
+                "",
+                f"{click.style(target.name, bold=True)} failed at {target.failure.stage}: "
+                f"{target.failure.message}",
+            ]
+    if report.ok:
+        lines += [
+            "",
+            click.style("confirmed", fg="green") + ": it exports, and equals eager on every case tried",
+        ]
+    elif report.log.strip() and verbose:
+        lines += ["", "log:", report.log.rstrip()]
+    return "\n".join(lines)
+
+
+def _mode_line(mode: ModeReport) -> str:
+    if mode.failure is not None:
+        word = click.style("fails", fg="red")
+        return f"  {mode.mode:<12} {word} at {mode.failure.stage} ({mode.failure.kind}), {mode.seconds:.1f} s"
+    comparison: dict[str, Any] = mode.comparison or {}
+    cases = comparison.get("cases", [])
+    tried = sum(case["status"] == "equal" for case in cases)
+    skipped = sum(case["status"] == "skipped" for case in cases)
+    words = f"{tried} cases equal, max error {_number(comparison.get('max_abs_error'))}"
+    words += f", {skipped} refused by eager too" if skipped else ""
+    lines = [f"  {mode.mode:<12} {click.style('exports', fg='green')}, {words}, {mode.seconds:.1f} s"]
+    lines += [f"    note: {note}" for note in (*comparison.get("warnings", ()), *comparison.get("notes", ()))]
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}"
+
+
+def _target_table(targets: list[TargetReport]) -> list[str]:
+    if not targets:
+        return []
+    rows = [("target", "status", "stage", "seconds", "max error", "eager -> here", "left", "artifact")]
+    for target in targets:
+        latency = target.latency or {}
+        times = (
+            f"{_number(latency.get('eager_ms'))} -> {_number(latency.get('artifact_ms'))} ms"
+            if latency
+            else "-"
+        )
+        comparison = target.comparison or {}
+        rows.append(
+            (
+                target.name,
+                target.status,
+                target.stage or "-",
+                "-" if target.seconds is None else f"{target.seconds:.1f}",
+                _number(comparison.get("max_abs_error")),
+                times,
+                str(len(target.left)) if target.delegated is not None else "-",
+                str(target.artifact or "-"),
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [""] + [
+        "  " + "  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+    for target in targets:
+        if target.failure is not None and target.status == "unavailable":
+            lines.append(f"  {target.name}: {target.failure.message}")
+        lines += [f"  {target.name}: {note}" for note in target.notes]
+    return lines
+
+
+def frame_lines(finding: Finding) -> list[str]:
+    """A finding with its source line underlined, as `check` shows it."""
+    start, end = finding.range.start, finding.range.end
+    place = f"{_shown(finding.path)}:{start.line + 1}:{start.column + 1}"
+    lines = [f"{place}: {click.style(finding.code, fg='red')} {finding.message}"]
+    try:
+        text = finding.path.read_text(errors="replace").splitlines()[start.line]
+    except (OSError, IndexError):
+        text = ""
+    if text:
+        width = max(1, (end.column if end.line == start.line else len(text)) - start.column)
+        number = f"{start.line + 1:>5}"
+        lines += [f"{number} | {text}", f"      | {' ' * start.column}{click.style('^' * width, fg='red')}"]
+    lines += [f"      = {note}" for note in finding.notes]
+    if finding.url:
+        lines.append(f"      = {finding.url}")
+    return lines
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,161 @@
+"""Does a fix hold? The original and the fixed text of one file, run and exported in the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from exportlens.export.report import Failure
+from exportlens.export.request import ExportRequest
+from exportlens.export.session import Listen, Session, default_mode, failure_of, silent, worker_words
+
+
+@dataclass
+class VerifyReport:
+    """The verdict on one fix.
+
+    `equal` says whether the fixed model equals the original in eager on every case; `modes` holds, per mode,
+    {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text.
+    """
+
+    verified: bool = False
+    equal: bool = False
+    failure: Failure | None = None
+    modes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cases: list[dict[str, Any]] = field(default_factory=list)
+    lost_weights: list[str] = field(default_factory=list)
+    blame: list[dict[str, Any]] = field(default_factory=list)
+    chosen: dict[str, Any] | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why the fix is not verified, in one sentence; empty where it is."""
+        if self.failure is not None:
+            return self.failure.message
+        for mode, result in self.modes.items():
+            if not result["ok"]:
+                return f"{mode}: {result['failure']['message']}"
+        return "" if self.verified else "nothing was exported"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verified": self.verified,
+            "equal": self.equal,
+            "failure": self.failure.to_json() if self.failure else None,
+            "modes": self.modes,
+            "cases": self.cases,
+            "lost_weights": self.lost_weights,
+            "reason": self.reason,
+        }
+
+
+async def verify_fix(
+    session: Session,
+    request: ExportRequest,
+    fixed_text: str,
+    *,
+    fixed_name: str | None = None,
+    fixed_init: str | None = None,
+    progress: Listen = silent,
+) -> VerifyReport:
+    """Compare the model of `request` (a `FILE.py:name`) with the same model in `fixed_text`, and export the
+    latter.
+
+    `fixed_name` and `fixed_init` name the model in the fixed text where the fix gave it another (a wrapper).
+    Weights and seeds are the same on both sides. The fixed text is written beside no user file: it lives in a
+    folder of its own, whose sibling modules are found in the original's folder. Raises ValueError for a
+    model that
+    is named by package, WorkerUnusable as `Session.run` does.
+    """
+    file = request.file
+    if file is None:
+        raise ValueError(f"only a model named by file can be verified, not {request.model}")
+    with tempfile.TemporaryDirectory(prefix="exportlens-fixed-") as scratch:
+        fixed_file = _place_beside(file, fixed_text, Path(scratch))
+        facts = await session.start()
+        words = worker_words(request)
+        words["homes"] = [*words["homes"], str(scratch)]
+        words.update(
+            op="verify",
+            fixed_model=f"{fixed_file}:{fixed_name or request.name}",
+            fixed_init=fixed_init,
+            modes=list(request.modes(default_mode(facts["torch"]))),
+            wrap=True,
+        )
+        ended = await session.exclusively(words, "verify", progress)
+    parts = ended.parts
+    found = VerifyReport(
+        failure=failure_of(ended, request.timeout, request.memory_limit),
+        cases=parts.get("eager", []),
+        lost_weights=parts.get("lost_weights", []),
+        blame=(parts.get("failure") or {}).get("blame") or [],
+        chosen=parts.get("chosen"),
+    )
+    found.equal = bool(found.cases) and all(case["status"] in ("equal", "skipped") for case in found.cases)
+    found.modes = {m: parts[f"export {m}"] for m in words["modes"] if f"export {m}" in parts}
+    exported = len(found.modes) == len(words["modes"]) and all(mode["ok"] for mode in found.modes.values())
+    found.verified = found.failure is None and found.equal and exported
+    return found
+
+
+def _place_beside(file: Path, text: str, scratch: Path) -> Path:
+    """The fixed text as a file that imports as the original does: a packaged file keeps its package around
+    it.
+
+    The package is linked (copied where links are not allowed) into the scratch folder under another top name.
+    """
+    package: list[str] = []
+    folder = file.parent
+    while (folder / "__init__.py").exists():
+        package.insert(0, folder.name)
+        folder = folder.parent
+    if not package:
+        fixed = scratch / f"{file.stem}_fixed.py"
+        fixed.write_text(text, encoding="utf-8")
+        return fixed
+    here, there = folder, scratch
+    for depth, part in enumerate(package):
+        here, there = here / part, there / (f"{part}_fixed" if depth == 0 else part)
+        there.mkdir()
+        following = package[depth + 1] if depth + 1 < len(package) else file.name
+        for item in here.iterdir():
+            if item.name in (following, "__pycache__"):
+                continue
+            try:
+                (there / item.name).symlink_to(item)
+            except OSError:
+                (shutil.copytree if item.is_dir() else shutil.copy2)(item, there / item.name)
+    fixed = there / file.name
+    fixed.write_text(text, encoding="utf-8")
+    return fixed
+
+
+def verify(
+    interpreter: Path,
+    request: ExportRequest,
+    fixed_text: str,
+    *,
+    fixed_name: str | None = None,
+    fixed_init: str | None = None,
+) -> VerifyReport:
+    """`verify_fix` for callers without an event loop, in a session of its own."""
+
+    async def whole() -> VerifyReport:
+        session = Session(interpreter)
+        try:
+            return await verify_fix(
+                session, request, fixed_text, fixed_name=fixed_name, fixed_init=fixed_init
+            )
+        finally:
+            await session.close()
+
+    return asyncio.run(whole())
+
+
+def in_both_modes(request: ExportRequest) -> ExportRequest:
+    """The request, asking for both modes."""
+    return replace(request, mode="both")

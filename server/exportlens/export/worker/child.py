@@ -1,0 +1,379 @@
+"""One request in one fresh process: import, construct, run eager, export, compare, save; or lower to one
+target.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import sys
+import time
+import warnings
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from exportlens.export.worker import cases as inputs_of
+from exportlens.export.worker.blame import (
+    GuardLog,
+    Owner,
+    describe,
+    guard_log,
+    traceback_frames,
+    violated_guards,
+)
+from exportlens.export.worker.channel import Channel
+from exportlens.export.worker.confirming import EagerRun, all_cases, confirm_program, run_eager
+from exportlens.export.worker.divergence import first_difference
+from exportlens.export.worker.graph import describe_graph, histogram
+from exportlens.export.worker.loading import (
+    HOW_TO_GIVE_INPUTS,
+    Inputs,
+    Subject,
+    construct,
+    import_user_module,
+    read_inputs,
+    seed_all,
+    wrapped,
+)
+from exportlens.export.worker.stages import StageError, Stages
+
+MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
+
+
+def run_request(request: dict[str, Any], channel: Channel) -> None:
+    """Serve one request to its end; whatever fails is told as a `failure` part, never raised."""
+    sys.dont_write_bytecode = True
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), 3000))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    if request.get("cwd"):
+        os.chdir(request["cwd"])
+    warnings.simplefilter("ignore")
+    stages = Stages(channel)
+    owner = Owner(request.get("homes") or [os.getcwd()])
+    operations = {
+        "export": export_operation,
+        "target": _target,
+        "probe": _probe,
+        "verify": _verify,
+        "draft": _draft,
+    }
+    try:
+        operations[request["op"]](request, stages, owner)
+    except BaseException as error:
+        if not channel.is_mine:
+            os._exit(0)
+        _tell_failure(error, stages, owner)
+    stages.finish()
+    stages.put("peak_memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _RSS_UNIT)
+    channel.send("done")
+
+
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024  # getrusage(2): bytes on macOS, KiB on Linux
+
+
+def _target(request: dict[str, Any], stages: Stages, owner: Owner) -> None:
+    from exportlens.export.worker.lowering import target_operation
+
+    target_operation(request, stages, owner)
+
+
+def _probe(request: dict[str, Any], stages: Stages, owner: Owner) -> None:
+    from exportlens.export.worker.lowering import probe_operation
+
+    probe_operation(request, stages, owner)
+
+
+def _verify(request: dict[str, Any], stages: Stages, owner: Owner) -> None:
+    from exportlens.export.worker.verifying import verify_operation
+
+    verify_operation(request, stages, owner)
+
+
+def _draft(request: dict[str, Any], stages: Stages, owner: Owner) -> None:
+    from exportlens.export.worker.drafting import draft_operation
+
+    draft_operation(request, stages, owner)
+
+
+def failure_kind(error: BaseException, stage: str) -> str:
+    """The kind of a failure that no StageError has named: by what it says, else by its stage."""
+    words = str(error).lower()
+    if isinstance(error, MemoryError) or any(word in words for word in MEMORY_WORDS):
+        return "memory"
+    return {"save": "lower", "lower": "lower", "compare": "run", "load": "run"}.get(stage, stage)
+
+
+def _tell_failure(error: BaseException, stages: Stages, owner: Owner) -> None:
+    """Send the failure that ended the request: stage, kind, message and the places at fault."""
+    if isinstance(error, StageError):
+        kind, message, cause = error.kind, error.message, error.error
+        blames = error.blames
+    else:
+        kind, message, cause, blames = failure_kind(error, stages.current), "", error, None
+    if blames is None:
+        blames = [describe(cause, owner)] if cause is not None else []
+    if isinstance(error, (SystemExit, KeyboardInterrupt)):
+        message = f"the model ended the process ({type(error).__name__}: {error})"
+    if not message:
+        message = f"{blames[0]['type']}: {blames[0]['message']}"
+    stages.put("failure", {"stage": stages.current, "kind": kind, "message": message, "blame": blames})
+
+
+@dataclass
+class Prepared:
+    """A model with inputs that eager takes."""
+
+    subject: Subject
+    inputs: Inputs
+    chosen: dict[str, Any]
+    seconds: float
+    """What eager took for the example inputs."""
+
+
+def prepare(request: dict[str, Any], stages: Stages) -> Prepared:
+    """Import, construct, make inputs and run eager once. Of several proposals, the first that works is
+    taken.
+    """
+    stages.enter("import")
+    module, name = import_user_module(request["model"], request.get("roots") or [])
+    proposals = request.get("proposals") or []
+    given = {key: request.get(key) for key in ("init", "inputs", "kwargs", "dynamic_shapes")}
+    attempts = (
+        [{**given}] if given["inputs"] is not None or given["kwargs"] is not None or not proposals else []
+    )
+    if not attempts:
+        attempts = [_filled(given, proposal) for proposal in proposals]
+    refused: list[StageError] = []
+    for attempt in attempts:
+        try:
+            prepared = _attempt(module, name, attempt, request, stages)
+        except StageError as error:
+            refused.append(error)
+            continue
+        stages.put("chosen", {**attempt})
+        return prepared
+    if given["inputs"] is None and len(attempts) > 1:
+        words = refused[0].message
+        raise StageError(
+            "inputs",
+            f"none of {len(attempts)} proposed inputs fits {name} (the first: {words}). {HOW_TO_GIVE_INPUTS}",
+            refused[0].error,
+        )
+    raise refused[0]
+
+
+def _filled(given: dict[str, Any], proposal: dict[str, Any]) -> dict[str, Any]:
+    """The request's own words, and the proposal's where it has none."""
+    return {**proposal, **{key: value for key, value in given.items() if value is not None}}
+
+
+def _attempt(
+    module: Any, name: str, words: dict[str, Any], request: dict[str, Any], stages: Stages
+) -> Prepared:
+    stages.enter("construct")
+    seed_all(0)
+    subject = construct(module, name, words.get("init"), train=bool(request.get("train")))
+    if request.get("wrap") and not subject.is_module:
+        subject = wrapped(subject)
+    stages.enter("inputs")
+    inputs = read_inputs(subject, words)
+    if request.get("proposals"):
+        refuse_by_shape(subject, inputs)
+    stages.enter("eager")
+    model = subject.copy()
+    case = inputs_of.Case("example inputs", inputs.args, inputs.kwargs, 0)
+    try:
+        args, kwargs = case.inputs()
+        seed_all(0)
+        started = time.perf_counter()
+        model(*args, **kwargs)
+        seconds = time.perf_counter() - started
+    except BaseException as error:
+        raise StageError(
+            "eager", f"eager fails on the example inputs: {type(error).__name__}: {error}", error
+        ) from error
+    return Prepared(subject, inputs, words, seconds)
+
+
+def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
+    """Try a proposal on fake tensors first, which costs no arithmetic. Raises StageError where shapes cannot
+    fit.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils import _pytree as pytree
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        model = subject.copy()
+        args, kwargs = pytree.tree_map(
+            lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v, (inputs.args, inputs.kwargs)
+        )
+        with mode, torch.no_grad():
+            model(*args, **kwargs)
+    except RuntimeError as error:
+        words = str(error)
+        fits_not = any(word in words for word in ("size", "shape", "dimension", "dtype"))
+        if fits_not and "data-dependent" not in words.lower():
+            raise StageError("eager", f"the proposed inputs do not fit: {error}", error) from error
+    except Exception:
+        return  # what fake tensors cannot do, eager may
+
+
+def trace(prepared: Prepared, mode: str, owner: Owner, stages: Stages) -> Any:
+    """Export a copy in one mode. Raises StageError with the places at fault."""
+    stages.enter("export")
+    model = prepared.subject.copy()
+    args, kwargs = inputs_of.Case("", prepared.inputs.args, prepared.inputs.kwargs, 0).inputs()
+    seed_all(0)
+    with guard_log(owner) as guards:
+        try:
+            return torch.export.export(
+                model, args, kwargs, dynamic_shapes=prepared.inputs.dynamic_shapes, strict=mode == "strict"
+            )
+        except BaseException as error:
+            found = describe(error, owner)
+            blames = blame_export(error, found, guards, prepared)
+            kind = failure_kind(error, "export")
+            message = f"{found['type']}: {found['message']}"
+            raise StageError(kind, message, error, blames) from error
+
+
+def blame_export(
+    error: BaseException, found: dict[str, Any], guards: GuardLog, prepared: Prepared
+) -> list[dict[str, Any]]:
+    """One entry per place at fault; a constraint violation has as many as lines whose guards break the
+    range.
+    """
+    if re.search(r"to be a constant \([01]\)", str(error)):
+        found["advice"] = (
+            "The example's size is 0 or 1, which torch takes as fixed: use an example size of 2 or more"
+        )
+    if violated_guards(str(error)):
+        places = guards.violating()
+        if places:
+            return [{**found, "frame": frame, "guard": guard} for guard, frame in places]
+    if found["frame"] is None and prepared.subject.file:
+        found["frame"] = definition_frame(prepared.subject)
+        found["whole"] = "definition"
+    return [found]
+
+
+def definition_frame(subject: Subject) -> dict[str, Any] | None:
+    """The model's `forward` (or the function itself): where a failure stands that has no line."""
+    target = getattr(type(subject.original), "forward", None) if subject.is_module else subject.original
+    code = getattr(getattr(target, "__func__", target), "__code__", None)
+    if code is None:
+        return None
+    return {"file": code.co_filename, "line": code.co_firstlineno, "function": code.co_name}
+
+
+def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> None:
+    """The request `export`: one mode, compared with eager, saved into the request's folder for the
+    targets.
+    """
+    prepared = prepare(request, stages)
+    stages.put("definition", definition_frame(prepared.subject))
+    program = trace(prepared, request["mode"], owner, stages)
+    stages.put("histogram", histogram(program))
+    stages.put("dynamic_dims", [asdict(d) for d in inputs_of.dynamic_dims(program, *_both(prepared))])
+    folder = Path(request["folder"])
+    _keep_graph(program, owner, folder)
+    saved = _keep_program(program, folder, stages)
+    stages.enter("compare")
+    slow = prepared.seconds > inputs_of.SLOW_SECONDS
+    eager = run_eager(prepared.subject, all_cases(program, prepared.inputs, prepared.seconds), slow=slow)
+    if saved:
+        _keep_cases(eager, slow, folder, stages)
+    confirmation = confirm_program(program, eager, slow=slow)
+    frozen = inputs_of.static_by_accident(program, *_both(prepared), prepared.inputs.dynamic_shapes)
+    for name, dim, size in frozen:
+        why = " because the example's size is 1: use an example of 2 or more" if size == 1 else ""
+        confirmation.warnings.append(
+            f"dim {dim} of {name} was asked to be dynamic, and the program fixes it to {size}{why}"
+        )
+    stages.put("comparison", confirmation.plain(eager))
+    if not confirmation.ok:
+        _tell_mismatch(prepared, program, eager, confirmation, stages, owner)
+    elif any(size <= 1 for _, _, size in frozen):
+        frame = definition_frame(prepared.subject)
+        message = confirmation.warnings[0]
+        blame = {
+            "type": "Mismatch",
+            "message": message,
+            "detail": message,
+            "frame": frame,
+            "whole": "definition",
+        }
+        stages.put("failure", {"stage": "compare", "kind": "mismatch", "message": message, "blame": [blame]})
+
+
+def _both(prepared: Prepared) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return prepared.inputs.args, prepared.inputs.kwargs
+
+
+def _keep_graph(program: Any, owner: Owner, folder: Path) -> None:
+    (folder / "graph.json").write_text(json.dumps(describe_graph(program, owner)))
+
+
+def _keep_program(program: Any, folder: Path, stages: Stages) -> bool:
+    """Save the program before anything runs it (running writes into its buffers); the targets start from the
+    file.
+    """
+    try:
+        torch.export.save(program, folder / "program.pt2")
+    except Exception as error:
+        stages.put("save_error", f"{type(error).__name__}: {error}")
+        return False
+    return True
+
+
+def _keep_cases(eager: EagerRun, slow: bool, folder: Path, stages: Stages) -> None:
+    """Inputs and eager's results, as flat leaves, for the processes that lower to targets."""
+    kept = {
+        "random": eager.random or bool(eager.unsteady),
+        "latency": eager.latency,
+        "slow": slow,
+        "cases": [
+            {"case": case, "outputs": outputs, "inputs_after": after}
+            for case, outputs, after, error in zip(
+                eager.cases, eager.outputs, eager.inputs_after, eager.errors, strict=True
+            )
+            if error is None
+        ],
+    }
+    try:
+        torch.save(kept, folder / "cases.pt")
+    except Exception as error:
+        stages.put("save_error", f"{type(error).__name__}: {error}")
+
+
+def _tell_mismatch(
+    prepared: Prepared, program: Any, eager: EagerRun, confirmation: Any, stages: Stages, owner: Owner
+) -> None:
+    """The failure of a program that is not eager: on the first operation that differs, where it can be
+    found.
+    """
+    bad = confirmation.first_bad
+    kind = "mismatch" if bad.status == "different" else "run"
+    words = "gives other results than eager" if kind == "mismatch" else "raises where eager does not"
+    message = f"the exported program {words} ({bad.name}): {bad.message}"
+    blame: dict[str, Any] = {"type": "Mismatch", "message": message, "detail": message, "frame": None}
+    index = next((i for i, case in enumerate(eager.cases) if case.name == bad.name), None)
+    if index is not None:
+        place = first_difference(prepared.subject.copy(), program, eager.cases[: index + 1], owner)
+        if place is not None:
+            blame["frame"] = place["frame"]
+            blame["operation"] = place["why"]
+    if blame["frame"] is None and bad.error is not None:
+        blame["frame"] = owner.best(
+            [f for f in traceback_frames(bad.error.__traceback__) if owner.is_users(f["file"])]
+        )
+    if blame["frame"] is None:
+        blame["frame"] = definition_frame(prepared.subject)
+        blame["whole"] = "definition"
+    stages.put("failure", {"stage": "compare", "kind": kind, "message": message, "blame": [blame]})

@@ -1,0 +1,349 @@
+"""From a request's words to objects: the user's module, the model, its inputs."""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import importlib
+import importlib.util
+import inspect
+import os
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from exportlens.export.worker.stages import StageError
+
+HOW_TO_GIVE_INPUTS = (
+    'Pass --inputs "(torch.randn(2, 8),)" or write them to [tool.exportlens.models] in pyproject.toml'
+)
+
+
+def seed_all(seed: int) -> None:
+    """Seed Python's, NumPy's (where it is loaded) and torch's generators alike."""
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def package_root(path: Path) -> tuple[Path, str]:
+    """The folder to import from and the dotted name of the file at `path`, by the `__init__.py` files above
+    it.
+    """
+    parts = [] if path.name == "__init__.py" else [path.stem]
+    folder = path.parent
+    while (folder / "__init__.py").exists() and folder.name.isidentifier():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return folder, ".".join(parts)
+
+
+def import_user_module(model: str, roots: list[str]) -> tuple[ModuleType, str]:
+    """The module of `FILE.py:name` or `package.module:name`, and the name.
+
+    Raises StageError("import") with the next step for whatever the import raises, SystemExit included.
+    """
+    place, _, name = model.rpartition(":")
+    for root in reversed(roots):
+        if root not in sys.path:
+            sys.path.insert(0, root)
+    try:
+        if place.endswith(".py"):
+            return _import_file(Path(place)), name
+        return importlib.import_module(place), name
+    except StageError:
+        raise
+    except ModuleNotFoundError as error:
+        raise StageError(
+            "import",
+            f"cannot import {place}: no module named {error.name!r} for {sys.executable}. "
+            f"Install it there, or choose another interpreter.",
+            error,
+        ) from error
+    except SystemExit as error:
+        raise StageError(
+            "import", f"importing {place} ended the process (SystemExit: {error.code})", error
+        ) from error
+    except BaseException as error:
+        raise StageError(
+            "import", f"importing {place} failed: {type(error).__name__}: {error}", error
+        ) from error
+
+
+def _import_file(path: Path) -> ModuleType:
+    folder, dotted = package_root(path)
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    sys.argv = [str(path)]
+    if not dotted or not dotted.replace(".", "").isidentifier() or _belongs_to_another(dotted, path):
+        dotted = "exportlens_model_" + "".join(c if c.isalnum() else "_" for c in path.stem)
+        spec = importlib.util.spec_from_file_location(dotted, path)
+        if spec is None or spec.loader is None:
+            raise StageError("import", f"{path} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[dotted] = module
+        spec.loader.exec_module(module)
+        return module
+    return importlib.import_module(dotted)
+
+
+def _is_or_holds(origin: Path, path: Path) -> bool:
+    """Whether `origin` is the file at `path`, or the `__init__.py` of a package around it."""
+    return origin == path or (origin.name == "__init__.py" and origin.parent in path.parents)
+
+
+def _belongs_to_another(dotted: str, path: Path) -> bool:
+    """Whether importing `dotted` would give a different file (`types.py`, `test.py`, a module already
+    loaded).
+    """
+    top = dotted.partition(".")[0]
+    if top in sys.modules:
+        origin = getattr(sys.modules[top], "__file__", None)
+    else:
+        try:
+            spec = importlib.util.find_spec(top)
+        except (ImportError, ValueError):
+            return True
+        origin = spec.origin if spec is not None else None
+    if origin is None:
+        return True
+    # as written and resolved: a package may be linked file by file
+    ways: tuple[Callable[[Path], Path], ...] = (Path.absolute, Path.resolve)
+    return not any(_is_or_holds(way(Path(origin)), way(path)) for way in ways)
+
+
+class Space:
+    """The names an expression of the request may use: the user's module, and torch's own words beneath
+    them.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self._names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional}
+        export = torch.export
+        self._names.update({"Dim": getattr(export, "Dim", None), "export": export})
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            self._names.update({"np": numpy, "numpy": numpy})
+        self._names.update(vars(module))
+        self._names["__builtins__"] = builtins
+
+    def add(self, name: str, value: Any) -> None:
+        self._names.setdefault(name, value)
+
+    def value(self, expression: str, what: str, kind: str) -> Any:
+        """Evaluate one expression; `what` names it in the message. Raises StageError(kind)."""
+        try:
+            return eval(compile(expression.strip(), f"<{what}>", "eval"), self._names)
+        except BaseException as error:
+            raise StageError(
+                kind, f"{what} `{expression}` does not evaluate: {type(error).__name__}: {error}", error
+            ) from error
+
+    def arguments(self, expression: str, what: str, kind: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """What stands between a call's parentheses: `dim=8, depth=2`. Raises StageError(kind)."""
+        names = dict(self._names, __collect=lambda *args, **kwargs: (args, kwargs))
+        try:
+            collected = eval(compile(f"__collect({expression}\n)", f"<{what}>", "eval"), names)
+        except BaseException as error:
+            raise StageError(
+                kind, f"{what} `{expression}` does not evaluate: {type(error).__name__}: {error}", error
+            ) from error
+        return collected  # type: ignore[no-any-return]
+
+
+@dataclass
+class Subject:
+    """What is exported: `make()` gives a fresh or copied callable each time, the user's own object stays as
+    it is.
+    """
+
+    original: Any
+    space: Space
+    name: str
+    file: str | None
+    is_module: bool
+
+    def copy(self) -> Any:
+        """A copy with its own parameters, buffers and plain state. Raises StageError where it cannot be
+        copied.
+        """
+        if not self.is_module and not hasattr(self.original, "__self__"):
+            return self.original
+        try:
+            if not self.is_module:
+                return getattr(copy.deepcopy(self.original.__self__), self.original.__name__)
+            return copy.deepcopy(self.original)
+        except Exception as error:
+            raise StageError(
+                "construct",
+                f"{self.name} cannot be copied ({type(error).__name__}: {error}), "
+                "and the original is not exported",
+                error,
+            ) from error
+
+
+class _Wrapper(torch.nn.Module):
+    """A function or bound method as a Module; the Modules of a method's owner become its submodules."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self._function = function
+        for name, value in vars(getattr(function, "__self__", object)).items():
+            if isinstance(value, torch.nn.Module):
+                self.add_module(f"owner_{name}", value)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+def wrapped(subject: Subject) -> Subject:
+    """A callable subject as a Module subject, which torch.export takes."""
+    return Subject(_Wrapper(subject.original).eval(), subject.space, subject.name, subject.file, True)
+
+
+def _bind(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    try:
+        inspect.signature(target).bind(*args, **kwargs)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _construct(target: Any, init: str | None, space: Space, name: str) -> Any:
+    """Call a class or factory with the request's constructor arguments.
+
+    `init` is what stands in the parentheses (`dim=8, depth=2`), a dict or tuple of them, or the whole
+    expression
+    that makes the model (`Net(dim=8)`).
+    """
+    args, kwargs = space.arguments(init or "", "--init", "construct")
+    if len(args) == 1 and not kwargs:
+        [only] = args
+        if isinstance(target, type) and isinstance(only, target):
+            return only
+        if isinstance(only, torch.nn.Module) and not _bind(target, args, {}):
+            return only
+        if isinstance(only, dict) and all(isinstance(key, str) for key in only) and _bind(target, (), only):
+            args, kwargs = (), only
+        elif isinstance(only, tuple) and _bind(target, only, {}) and (only or not _bind(target, args, {})):
+            args = only
+    try:
+        return target(*args, **kwargs)
+    except BaseException as error:
+        written = init or ""
+        hint = "" if init else f" Give its arguments: --init {_signature_hint(target)!r}"
+        raise StageError(
+            "construct", f"{name}({written}) failed: {type(error).__name__}: {error}.{hint}", error
+        ) from error
+
+
+def _signature_hint(target: Any) -> str:
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return "..."
+    needed = [
+        p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+    ]
+    return ", ".join(f"{name}=..." for name in needed)
+
+
+def _makes_a_model(target: Any, init: str | None) -> bool:
+    """Whether a function is a factory of models rather than the thing to export."""
+    if init is not None:
+        return True
+    returned = getattr(target, "__annotations__", {}).get("return")
+    return isinstance(returned, type) and issubclass(returned, torch.nn.Module)
+
+
+def construct(module: ModuleType, name: str, init: str | None, *, train: bool = False) -> Subject:
+    """The object that `name` stands for: a Module class (constructed), an instance, a factory, a function, a
+    method.
+
+    Raises StageError("import") for an unknown name and StageError("construct") for a constructor that fails.
+    """
+    space = Space(module)
+    first, *rest = name.split(".")
+    if not hasattr(module, first):
+        close = [key for key, value in vars(module).items() if isinstance(value, type)]
+        raise StageError(
+            "import", f"{module.__name__} has no {first!r}; its classes are: {', '.join(close) or 'none'}"
+        )
+    found = getattr(module, first)
+    for part in rest:
+        if inspect.isclass(found) and not inspect.isclass(inspect.getattr_static(found, part, None)):
+            found = _construct(found, init, space, name)
+        if not hasattr(found, part):
+            raise StageError("import", f"{first} has no attribute {part!r}")
+        found = getattr(found, part)
+    if inspect.isclass(found) or (inspect.isfunction(found) and not rest and _makes_a_model(found, init)):
+        found = _construct(found, init, space, name)
+    is_module = isinstance(found, torch.nn.Module)
+    if not is_module and not callable(found):
+        raise StageError("construct", f"{name} is a {type(found).__name__}: neither a Module nor callable")
+    if is_module:
+        found.train(train)
+    source: Any = type(found) if is_module else found
+    try:
+        file: str | None = inspect.getsourcefile(source)
+    except TypeError:
+        file = getattr(module, "__file__", None)
+    return Subject(found, space, name, os.path.abspath(file) if file else None, is_module)
+
+
+@dataclass
+class Inputs:
+    """Example inputs: positional, by keyword, and the dynamic shapes asked for (None: all static)."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dynamic_shapes: Any
+
+
+def read_inputs(subject: Subject, request: dict[str, Any]) -> Inputs:
+    """Evaluate the request's input expressions. Raises StageError("inputs")."""
+    space = subject.space
+    text = request.get("inputs")
+    if text is None and request.get("kwargs") is None:
+        parameters = _forward_parameters(subject)
+        if any(
+            p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            for p in parameters
+        ):
+            named = ", ".join(p.name for p in parameters)
+            raise StageError(
+                "inputs",
+                f"no example inputs for {subject.name}, which takes ({named}). {HOW_TO_GIVE_INPUTS}",
+            )
+    seed_all(0)
+    value = space.value(text, "--inputs", "inputs") if text else ()
+    if isinstance(value, dict) and text and not request.get("kwargs"):
+        return Inputs((), value, _dynamic_shapes(space, request))
+    args = tuple(value) if isinstance(value, (tuple, list)) else (value,)
+    kwargs = space.value(request["kwargs"], "--kwargs", "inputs") if request.get("kwargs") else {}
+    if not isinstance(kwargs, dict):
+        raise StageError(
+            "inputs", f"--kwargs must be a dict, not {type(kwargs).__name__}: {request['kwargs']}"
+        )
+    return Inputs(args, kwargs, _dynamic_shapes(space, request))
+
+
+def _forward_parameters(subject: Subject) -> list[inspect.Parameter]:
+    target = subject.original.forward if subject.is_module else subject.original
+    try:
+        return list(inspect.signature(target).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _dynamic_shapes(space: Space, request: dict[str, Any]) -> Any:
+    text = request.get("dynamic_shapes")
+    return space.value(text, "--dynamic-shapes", "inputs") if text else None
