@@ -1,0 +1,5 @@
+"""`python -m exportlens`."""
+
+from exportlens.cli import main
+
+main()

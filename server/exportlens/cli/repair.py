@@ -1,0 +1,171 @@
+"""`exportlens repair`: export, blame, fix, and again, until the model exports and equals eager."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from exportlens.export.repair import Repair, Step
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  exportlens repair net.py:Net                        show the steps and the diff, then ask
+  exportlens repair net.py:Net --write                write without asking
+  exportlens repair net.py:Net --inputs "(torch.randn(2, 8),)" --mode both
+
+Exit codes: 0 the model exports and equals eager (after the repair), 1 it does not, 2 it could not be run.
+"""
+)
+@click.argument("model", metavar="FILE.py:NAME")
+@click.option("--init", metavar="EXPR", help="Constructor arguments, as they stand in its parentheses.")
+@click.option("--inputs", metavar="EXPR", help="Positional example inputs, a tuple.")
+@click.option("--kwargs", metavar="EXPR", help="Example inputs by keyword, a dict.")
+@click.option("--dynamic-shapes", metavar="EXPR", help="As for torch.export.export; Dim is at hand.")
+@click.option(
+    "--mode",
+    type=click.Choice(["strict", "non-strict", "both"]),
+    default="both",
+    show_default=True,
+    help="In which modes it has to export.",
+)
+@click.option("--write", is_flag=True, help="Write the repaired file without asking.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0.1),
+    default=600.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds for each export.",
+)
+@click.option("--python", "python", type=click.Path(path_type=Path), help="The interpreter that has torch.")
+@click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    model: str,
+    init: str | None,
+    inputs: str | None,
+    kwargs: str | None,
+    dynamic_shapes: str | None,
+    mode: str,
+    write: bool,
+    timeout: float,
+    python: Path | None,
+    output_format: str,
+) -> None:
+    """Repair MODEL: apply the fix for what stops its export, step by step, and prove the result.
+
+    The file is left as it is until you consent, and whenever the repair does not come to its end.
+    """
+    from dataclasses import replace
+
+    from exportlens.config import BadSetting, load_config
+    from exportlens.export.interpreters import find_interpreter
+    from exportlens.export.models import proposals_for
+    from exportlens.export.repair import repair
+    from exportlens.export.request import ExportRequest, ModelInputs
+    from exportlens.repairing import Repairer
+
+    try:
+        request = ExportRequest(
+            model=model, given=ModelInputs(init, inputs, kwargs, dynamic_shapes), mode=mode, timeout=timeout
+        )
+        file = request.file
+        if file is None:
+            raise ValueError(f"not a file: {request.place!r}; write the model as FILE.py:NAME")
+        if not file.is_file():
+            raise ValueError(f"no such file: {request.place}")
+        request = replace(request, proposals=proposals_for(request))
+        tools = Repairer(file, load_config(file, {"mode": mode}))
+        text = output_format == "text"
+        done = repair(
+            find_interpreter(python, file.parent),
+            request,
+            tools.diagnose,
+            tools.apply,
+            tools.known_cause,
+            _tell if text else lambda step: None,
+        )
+    except (ValueError, BadSetting, OSError) as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    if not done.could_run:
+        click.echo(
+            f"error: {model} cannot be run, so there is nothing to repair yet: {done.reason}", err=True
+        )
+        sys.exit(2)
+    if output_format == "json":
+        click.echo(json.dumps(done.to_json(), indent=2))
+    else:
+        _show(done)
+    if done.repaired and done.changed and (write or (text and _consent())):
+        _write(done.path, done.text)
+        click.echo(f"wrote {_shown(done.path)}", err=not text)
+    sys.exit(0 if done.repaired else 1)
+
+
+def _tell(step: Step) -> None:
+    where = f"line {step.line}: " if step.line else ""
+    click.echo(f"{where}{_first_line(step.reason)}")
+    if step.fix:
+        click.echo(f"  {step.code}: {step.fix}")
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _show(done: Repair) -> None:
+    if done.repaired and not done.changed:
+        click.echo(f"{done.model} exports and equals eager: nothing to repair")
+        return
+    if done.changed:
+        click.echo()
+        for line in done.diff(_shown(done.path)).splitlines():
+            colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+            click.echo(click.style(line, fg=colour) if colour else line)
+        click.echo()
+    fixes = sum(1 for step in done.steps if step.fix)
+    if done.rebased:
+        click.echo("an output was left out; the rest is compared with the repaired model in eager")
+    if done.repaired:
+        click.echo(f"{done.model} exports and equals eager after {fixes} fix{'es' if fixes != 1 else ''}")
+        return
+    click.echo(f"gave up after {fixes} fix{'es' if fixes != 1 else ''}; the file is as it was")
+    click.echo(f"  what is left: {_first_line(done.reason)}")
+    for refusal in done.refusals:
+        click.echo(f"  {refusal}")
+
+
+def _consent() -> bool:
+    if not sys.stdin.isatty():
+        click.echo("not written: give --write to write it")
+        return False
+    return click.confirm("Write this?", default=False)
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the file at once or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
+            stream.write(text)
+        os.chmod(name, path.stat().st_mode)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

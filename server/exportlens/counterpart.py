@@ -1,0 +1,101 @@
+"""The static counterpart of a confirmation: what a real export says of the findings that were made without it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from exportlens.finding import Finding, Range, Severity
+from exportlens.outcome import FAILS, WRONG, Mode, TorchVersion
+from exportlens.rule import registry
+
+if TYPE_CHECKING:
+    from exportlens.export.report import Report
+
+Place = tuple[str, Path, Range]
+"""Which finding: its code, its file, and its range there."""
+
+
+class Word(enum.Enum):
+    """What one real export says of one static finding."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted here"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A word and the sentence that gives its grounds."""
+
+    word: Word
+    grounds: str
+
+
+def place_of(finding: Finding) -> Place:
+    """What tells a finding from the others of the same text."""
+    return (finding.code, finding.path, finding.range)
+
+
+def verdicts(findings: Iterable[Finding], report: Report) -> dict[Place, Verdict]:
+    """What `report` says of those static findings that its model reaches.
+
+    Confirmed is one on a line that the export blames. Refuted, for the inputs that were tried, is one whose rule
+    expects a failure or wrong numbers in a mode that was run, when every such mode exported and equalled eager. Of all
+    others (an export that stopped elsewhere may never have come to them) nothing is said.
+    """
+    blamed = [f for f in report.findings if f.severity is Severity.ERROR]
+    expected = {rule.code: rule.outcome for rule in registry()}
+    ran = {Mode(mode.mode): mode.ok for mode in report.modes}
+    found: dict[Place, Verdict] = {}
+    for finding in findings:
+        outcome = expected.get(finding.code)
+        if outcome is None or not _reached(finding, report.model):
+            continue
+        name = report.model.rpartition(":")[2]
+        evidence = next((each for each in blamed if _same_lines(each, finding)), None)
+        if evidence is not None:
+            grounds = f"a real export of {name} stops here, too ({evidence.code})"
+            if evidence.data.get("target"):
+                grounds = f"{evidence.data['target']} refuses {name} here, too ({evidence.code})"
+            found[place_of(finding)] = Verdict(Word.CONFIRMED, grounds)
+            continue
+        version = TorchVersion.parse(report.torch) if report.torch else None
+        judged = [
+            mode for mode in ran if version is not None and outcome.result(version, mode) in (FAILS, WRONG)
+        ]
+        if judged and all(ran[mode] for mode in judged):
+            modes = " and ".join(mode.value for mode in judged)
+            grounds = f"{name} exports in {modes} mode and equals eager on every input that was tried"
+            found[place_of(finding)] = Verdict(Word.REFUTED, grounds)
+    return found
+
+
+def cause(findings: Iterable[Finding], report: Report) -> Finding | None:
+    """The static finding that explains, in words for people, why the export of `report` failed."""
+    if report.failure is None and all(target.failure is None for target in report.targets):
+        return None
+    confirmed: Mapping[Place, Verdict] = verdicts(findings, report)
+    for finding in sorted(findings, key=lambda each: (each.severity is not Severity.ERROR, each.sort_key())):
+        verdict = confirmed.get(place_of(finding))
+        if verdict is not None and verdict.word is Word.CONFIRMED:
+            return finding
+    return None
+
+
+def _reached(finding: Finding, model: str) -> bool:
+    """Whether the finding's entry points include the model; where a finding names none, its own file decides."""
+    place, _, name = model.rpartition(":")
+    if not finding.entry:
+        return str(finding.path) == place
+    return any(entry in (model, f"{place}:{name}.forward") for entry in finding.entry)
+
+
+def _same_lines(one: Finding, other: Finding) -> bool:
+    return (
+        one.path == other.path
+        and one.range.start.line <= other.range.end.line
+        and other.range.start.line <= one.range.end.line
+    )

@@ -1,0 +1,399 @@
+"""The engine: documents in, findings out. The only place where source, inference, rules and rewriting meet."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import gc
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from exportlens.config import Config
+from exportlens.finding import Finding, Severity
+from exportlens.inference.entries import export_chunks, module_classes, run_class, run_script, trace_callable
+from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
+from exportlens.inference.objects import lookup_global
+from exportlens.inference.places import Call, Definition, ExportCall, Place, Site
+from exportlens.inference.scopes import ModuleScope, Workspace
+from exportlens.inference.values import Bound, Function, Value
+from exportlens.memory import Memory, Reach
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rule import Report, Rule, registry
+from exportlens.source.document import Chunk, Document
+
+
+@dataclass(slots=True)
+class _Known:
+    """One thing found: the report that says most, and the entry points that reach it, those that certainly do apart."""
+
+    report: Report
+    certain: bool
+    entries: set[str] = field(default_factory=set)
+    surely: set[str] = field(default_factory=set)
+
+
+class RuleIndex:
+    """Which rules look at which places and calls; kept as long as the rules are the same."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_place: dict[type[Place], tuple[Rule, ...]] = {}
+        self._by_name: dict[str, tuple[Rule, ...]] = {}
+
+    def for_place(self, place: type[Place]) -> tuple[Rule, ...]:
+        rules = self._by_place.get(place)
+        if rules is None:
+            rules = self._by_place[place] = tuple(rule for rule in self.rules if place in rule.places)
+        return rules
+
+    def for_call(self, name: str) -> tuple[Rule, ...]:
+        rules = self._by_name.get(name)
+        if rules is None:
+            rules = self._by_name[name] = tuple(
+                rule for rule in self.rules if Call in rule.places and _takes(rule, name)
+            )
+        return rules
+
+
+class Dispatcher:
+    """Hands places to the rules that want them and keeps one report per node and rule."""
+
+    def __init__(self, index: RuleIndex) -> None:
+        self.index = index
+        self.found: dict[tuple[int, str], _Known] = {}
+        self.exported: list[ExportCall] = []
+        self.scope: ModuleScope | None = None
+
+    def wants(self, place: type[Place]) -> bool:
+        return place is ExportCall or bool(self.index.for_place(place))
+
+    def wants_call(self, name: str) -> bool:
+        return bool(self.index.for_call(name))
+
+    def notice(self, place: Place) -> None:
+        if isinstance(place, ExportCall):
+            self.exported.append(place)
+        index = self.index
+        rules = index.for_call(place.name) if isinstance(place, Call) else index.for_place(type(place))
+        for rule in rules:
+            for report in rule.check(place):
+                self._keep(report)
+
+    def take(self, found: dict[tuple[int, str], _Known]) -> None:
+        """Add what another interpretation found."""
+        for key, theirs in found.items():
+            known = self.found.get(key)
+            if known is None:
+                self.found[key] = _Known(
+                    theirs.report, theirs.certain, set(theirs.entries), set(theirs.surely)
+                )
+                continue
+            known.entries |= theirs.entries
+            known.surely |= theirs.surely
+            if theirs.certain and not known.certain:
+                known.report, known.certain = theirs.report, True
+
+    def _keep(self, report: Report) -> None:
+        site = report.place.site
+        key = (id(report.node), report.rule.code)
+        known = self.found.get(key)
+        if known is None:
+            known = self.found[key] = _Known(report, site.certain)
+        elif site.certain and not known.certain:
+            known.report, known.certain = report, True
+        if site.entry is not None and self.scope is not None:
+            entry = f"{self.scope.path}:{site.entry}"
+            known.entries.add(entry)
+            if site.certain:
+                known.surely.add(entry)
+
+
+def _takes(rule: Rule, name: str) -> bool:
+    if not rule.callees:
+        return True
+    return any(
+        name == pattern or (pattern.endswith(".*") and name.startswith(pattern[:-1]))
+        for pattern in rule.callees
+    )
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Parsing and interpreting make many objects and no garbage to speak of: the cyclic collector only costs time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _run_name(machine: Machine, scope: ModuleScope, name: str) -> None:
+    """Trace the nn.Module that `name` is bound to, where it is one with a forward."""
+    for cls in module_classes(machine, scope, only=name):
+        run_class(machine, cls)
+
+
+def _run_exports(machine: Machine, scope: ModuleScope) -> None:
+    """Interpret the code that calls torch.export, and trace what is no Module but passed to it."""
+    for chunk, statement in export_chunks(scope):
+        run_script(machine, scope, chunk, statement)
+    observer = machine.observer
+    for place in list(observer.exported) if isinstance(observer, Dispatcher) else []:
+        model = place.model
+        if isinstance(model, Function) and not isinstance(model.node, ast.Lambda):
+            trace_callable(machine, model, None)
+        elif isinstance(model, Bound) and isinstance(model.function, Function):
+            trace_callable(machine, model.function, model.receiver)
+
+
+def _run_definitions(machine: Machine, scope: ModuleScope) -> None:
+    """Show each class and function of the document to the rules on definitions."""
+    for name, bindings in scope.bindings.items():
+        chunk, statement = bindings[-1]
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            value = lookup_global(machine, name, scope)
+            machine.observer.notice(Definition(machine.site(Frame(scope, chunk, {})), statement, value))
+
+
+class Engine:
+    """Holds the workspace and answers for its documents."""
+
+    def __init__(self, config: Config, workspace: Workspace | None = None) -> None:
+        self.config = config
+        self.workspace = workspace or Workspace()
+        self.rules = tuple(rule for rule in registry() if config.selects(rule.code, rule.name))
+        self._index = RuleIndex(self.rules)
+        self._documents: dict[Path, Document] = {}
+        self._reports: dict[Path, dict[tuple[str, Path, object], Report]] = {}
+        self._memory: Memory[dict[tuple[int, str], _Known]] = Memory()
+
+    # --- documents ---
+
+    def update(self, path: Path, text: str, version: int | None = None) -> Document:
+        """Take the text of `path` as it is now."""
+        known = self._documents.get(path)
+        document = known.edited(text, version) if known is not None else Document.parse(path, text, version)
+        self._documents[path] = document
+        if known is None and not self.workspace.knows(path):
+            # Nobody can have looked at it yet.
+            self.workspace.open(document)
+            return document
+        self._memory.changed(path)
+        self.workspace.open(document)
+        self.workspace.refresh()
+        return document
+
+    def forget(self, path: Path) -> None:
+        """The text of `path` is to be read again: it was closed, or changed on disk."""
+        self._documents.pop(path, None)
+        self._memory.changed(path)
+        self.workspace.forget(path)
+        self.workspace.refresh()
+
+    def document(self, path: Path) -> Document | None:
+        if path in self._documents:
+            return self._documents[path]
+        scope = self.workspace.load(path)
+        return scope.document if scope is not None else None
+
+    # --- findings ---
+
+    def check(self, path: Path, cancelled: Callable[[], bool] = lambda: False) -> list[Finding]:
+        """The findings that the document at `path` leads to, without fixes; some may lie in files that it calls into.
+
+        Raises Cancelled when `cancelled` says so.
+        """
+        with without_collector():
+            dispatcher = Dispatcher(self._index)
+            machine = self._machine(dispatcher, cancelled)
+            self.workspace.adopt(path)
+            scope = self.workspace.load(path)
+            if scope is None:
+                return []
+            dispatcher.scope = scope
+            self._interpret(machine, scope, dispatcher)
+            self._reports[path] = {}
+            return self._findings(dispatcher, self._reports[path])
+
+    def _machine(self, dispatcher: Dispatcher, cancelled: Callable[[], bool]) -> Machine:
+        settings = Settings(self.config.torch_version, self.config.modes)
+        return Machine(self.workspace, settings, dispatcher, cancelled)
+
+    def _interpret(self, machine: Machine, scope: ModuleScope, dispatcher: Dispatcher) -> None:
+        """Interpret from each entry point of a document, and take what those found that can reach nothing new from memory."""
+        reach = Reach(scope, self._memory.identifiers)
+        everything = reach.everything()
+        whole = self._is_imported_elsewhere(scope)
+        steps: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
+        for name, bindings in scope.bindings.items():
+            if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
+                chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
+                steps.append((("class", name), chunks, functools.partial(_run_name, machine, scope, name)))
+        steps.append(
+            (("export calls",), self._script_reach(scope, reach, whole), lambda: _run_exports(machine, scope))
+        )
+        if dispatcher.wants(Definition):
+            steps.append((("definitions",), everything, lambda: _run_definitions(machine, scope)))
+        for entry, reached, run in steps:
+            found = self._memory.recall(
+                scope.path, entry, reached, functools.partial(self._run, machine, scope, run)
+            )
+            dispatcher.take(found)
+        self._memory.keep_only(scope.path, [entry for entry, _, _ in steps])
+
+    def _run(
+        self, machine: Machine, scope: ModuleScope, run: Callable[[], None]
+    ) -> dict[tuple[int, str], _Known]:
+        """What one entry point leads to."""
+        own = Dispatcher(self._index)
+        own.scope = scope
+        machine.observer, before = own, machine.observer
+        machine.steps = 0
+        try:
+            run()
+        except (Raised, OutOfBudget, RecursionError):
+            # What could not be followed to the end is judged as far as it was followed.
+            machine.quiet = 0
+        finally:
+            machine.observer = before
+        return own.found
+
+    def _script_reach(self, scope: ModuleScope, reach: Reach, whole: bool) -> tuple[Chunk, ...]:
+        return reach.everything() if whole else reach.of(chunk for chunk, _ in export_chunks(scope))
+
+    def _is_imported_elsewhere(self, scope: ModuleScope) -> bool:
+        """Whether code of another file may lead back into this one; then any chunk may be reached from any entry point."""
+        name = scope.module_name.rpartition(".")[2] or scope.path.stem
+        others = (
+            other
+            for other in self.workspace.loaded()
+            if other is not scope and not self.workspace.is_library(other.path)
+        )
+        return any(name in other.document.text for other in others)
+
+    def _findings(
+        self, dispatcher: Dispatcher, reports: dict[tuple[str, Path, object], Report]
+    ) -> list[Finding]:
+        findings: list[Finding] = []
+        for known in dispatcher.found.values():
+            finding = self._finding(known)
+            if finding is not None:
+                reports[finding.code, finding.path, finding.range] = known.report
+                findings.append(finding)
+        return sorted(findings, key=Finding.sort_key)
+
+    def _finding(self, known: _Known) -> Finding | None:
+        report = known.report
+        site = report.place.site
+        if self.workspace.is_library(site.scope.path):
+            return None
+        severity = report.outcome.severity(self.config.torch_version, self.config.modes)
+        if severity is None:
+            return None
+        notes = report.notes
+        if not known.certain and severity is Severity.ERROR:
+            severity = Severity.WARNING
+            condition = site.condition
+            given = (
+                f"where `{ast.unparse(condition)}` lets it"
+                if condition is not None
+                else "for some configurations"
+            )
+            notes = (*notes, f"Reached only {given}: what decides that is not known here.")
+        document = self.document(site.scope.path) or site.scope.document
+        where = document.range_of(site.chunk, report.node)
+        return Finding(
+            report.rule.code,
+            report.rule.name,
+            severity,
+            report.message,
+            site.scope.path,
+            where,
+            notes=(*notes, *self._way(site)),
+            url=report.rule.url,
+            entry=tuple(sorted(known.surely if known.certain else known.entries)),
+        )
+
+    def with_fixes(self, findings: list[Finding]) -> list[Finding]:
+        """The same findings with the fixes that their rules offer, or with the reasons why there are none."""
+        done: list[Finding] = []
+        for finding in findings:
+            key = (finding.code, finding.path, finding.range)
+            report = next((reports[key] for reports in self._reports.values() if key in reports), None)
+            document = self.document(finding.path)
+            if (
+                report is None
+                or document is None
+                or not report.rule.has_fix()
+                or not document.holds(report.place.site.chunk)
+            ):
+                done.append(finding)
+                continue
+            context = RewriteContext(document, self.config.torch_version, self.config.modes)
+            done.append(finding.with_fix(report.rule.fix(report, context)))
+        return done
+
+    def _way(self, site: Site) -> tuple[str, ...]:
+        """How the traced code comes to a place that is not in the entry point itself."""
+        if not site.trail or site.entry is None:
+            return ()
+        scope, chunk, node = site.trail[-1]
+        document = self.document(scope.path) or scope.document
+        known = hasattr(node, "lineno") and document.holds(chunk)
+        line = f", line {document.range_of(chunk, node).start.line + 1} of {scope.path.name}" if known else ""
+        return (
+            f"Reached from `{site.entry}` through {len(site.trail)} call{'s' if len(site.trail) > 1 else ''}{line}.",
+        )
+
+    # --- what is believed ---
+
+    def explain(self, path: Path, line: int) -> list[str]:
+        """What is believed of each value on a line (from 0) of `path`, in the order of the text."""
+        scope = self.workspace.load(path)
+        if scope is None:
+            return []
+        dispatcher = Dispatcher(self._index)
+        machine = self._machine(dispatcher, lambda: False)
+        dispatcher.scope = scope
+        seen: dict[tuple[int, int, str], dict[str, None]] = {}
+
+        def watch(node: ast.AST, value: Value, frame: Frame) -> None:
+            if (
+                frame.scope is not scope
+                or not isinstance(node, (ast.expr,))
+                or isinstance(node, ast.Constant)
+            ):
+                return
+            first = _line_of(scope.document, frame.chunk)
+            if first is None or first + node.lineno - 1 != line:
+                return
+            text = ast.unparse(node)
+            if len(text) < 80:
+                seen.setdefault((node.col_offset, -(node.end_col_offset or 0), text), {}).setdefault(
+                    value.describe()
+                )
+
+        machine.watch = watch
+        remembered, self._memory = self._memory, Memory()
+        try:
+            with without_collector():
+                self._interpret(machine, scope, dispatcher)
+        finally:
+            self._memory = remembered
+        return [
+            f"`{text}`: {' / '.join(descriptions)}" for (_, _, text), descriptions in sorted(seen.items())
+        ]
+
+
+def _line_of(document: Document, chunk: Chunk) -> int | None:
+    for placed in document.placed:
+        if placed.chunk is chunk:
+            return placed.first_line
+    return None
+
+
+__all__ = ["Cancelled", "Dispatcher", "Engine"]

@@ -1,0 +1,76 @@
+"""Applying fixes to text: no two that overlap in one round, in the newline style of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from exportlens.finding import Applicability, Edit, Finding, Fix, Range
+from exportlens.source.positions import Lines
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The text after one round, and the findings whose fixes are in it."""
+
+    text: str
+    findings: tuple[Finding, ...]
+
+
+def applicable(fix: Fix | None, *, unsafe: bool) -> bool:
+    """Whether `fix` may be applied: safe ones always, unsafe ones on request, display-only ones never."""
+    if fix is None or fix.applicability is Applicability.DISPLAY_ONLY:
+        return False
+    return unsafe or fix.applicability is Applicability.SAFE
+
+
+def compatible(path: Path, findings: Iterable[Finding]) -> list[Finding]:
+    """Those of `findings` whose fixes can be applied together to `path`, first come first served.
+
+    One that overlaps an earlier one is left out, and so are those that also edit other files: they need all
+    of their files at once.
+    """
+    taken: list[Range] = []
+    chosen: list[Finding] = []
+    ordered = sorted(
+        (f for f in findings if f.fix and f.fix.edits), key=lambda f: (min(_ranges(f.fix)), f.sort_key())
+    )
+    for finding in ordered:
+        if finding.fix is None or any(edit.path not in (None, path) for edit in finding.fix.edits):
+            continue
+        if any(mine.overlaps(other) for mine in _ranges(finding.fix) for other in taken):
+            continue
+        taken += _ranges(finding.fix)
+        chosen.append(finding)
+    return chosen
+
+
+def apply_fixes(path: Path, text: str, findings: Iterable[Finding]) -> Applied:
+    """Apply the fixes of `findings` to the text of `path`, as many as go together."""
+    chosen = compatible(path, findings)
+    edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
+    return Applied(apply_edits(text, edits), tuple(chosen))
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """`text` with edits that do not overlap; insertions at one place keep their order."""
+    lines = Lines(text)
+    newline = newline_style(text)
+    result = text
+    ordered = sorted(enumerate(edits), key=lambda each: (each[1].range, each[0]), reverse=True)
+    for _, edit in ordered:
+        content = edit.content.replace("\r\n", "\n").replace("\n", newline)
+        result = result[: lines.offset(edit.range.start)] + content + result[lines.offset(edit.range.end) :]
+    return result
+
+
+def newline_style(text: str) -> str:
+    """The line end that most lines of `text` have."""
+    crlf = text.count("\r\n")
+    counts = {"\n": text.count("\n") - crlf, "\r\n": crlf, "\r": text.count("\r") - crlf}
+    return max(counts, key=lambda end: counts[end])
+
+
+def _ranges(fix: Fix | None) -> list[Range]:
+    return [edit.range for edit in fix.edits] if fix else []

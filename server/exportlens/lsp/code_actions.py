@@ -1,0 +1,185 @@
+"""Code actions: fix this, verify that fix, fix all of this rule, fix all that is safe, silence on this line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from lsprotocol import types
+
+from exportlens.export.findings import runtime_codes
+from exportlens.finding import Applicability, Edit, Finding, Position, Range
+from exportlens.fixing import applicable, compatible
+from exportlens.lsp.analysis import Open
+from exportlens.lsp.convert import from_range, own_edits, to_diagnostic, to_path, to_text_edits
+from exportlens.lsp.server import Server
+from exportlens.lsp.trials import model_reaching
+from exportlens.source.lexing import logical_lines
+
+FIX_ALL = "source.fixAll.exportlens"
+_IGNORE = re.compile(r"#\s*exportlens\s*:\s*ignore\[(?P<codes>[^\]]*)\]")
+
+
+def register(server: Server) -> None:
+    """Register the features of this file."""
+    options = types.CodeActionOptions([types.CodeActionKind.QuickFix, FIX_ALL])
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
+    async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        document = server.analysis.open.get(to_path(params.text_document.uri))
+        if document is None:
+            return []
+        # The fixes may still be on their way.
+        await server.analysis.add_fixes(document)
+        if not server.analysis.is_current(document):
+            return []
+        findings = server.analysis.findings_in(document.path)
+        place = from_range(params.range, document.lines, server.encoding)
+        actions: list[types.CodeAction] = []
+        if _asked(params.context, types.CodeActionKind.QuickFix):
+            actions += _quick_fixes(server, document, findings, place)
+        if _asked(params.context, FIX_ALL):
+            actions += _fix_all(server, document, findings)
+        return actions
+
+
+def _asked(context: types.CodeActionContext, kind: str) -> bool:
+    if not context.only:
+        return kind != FIX_ALL
+    kinds = [only.value if isinstance(only, types.CodeActionKind) else str(only) for only in context.only]
+    return any(kind == only or kind.startswith(only + ".") or not only for only in kinds)
+
+
+def _quick_fixes(
+    server: Server, document: Open, findings: list[Finding], place: Range
+) -> Iterator[types.CodeAction]:
+    here = [finding for finding in findings if _touches(finding.range, place)]
+    for finding in here:
+        if finding.fix is None or not applicable(finding.fix, unsafe=True):
+            continue
+        edits = own_edits(finding.fix, document.path)
+        if edits is None:
+            continue
+        yield _action(
+            server,
+            document,
+            finding.fix.message,
+            edits,
+            [finding],
+            preferred=finding.fix.applicability is Applicability.SAFE or _verified(finding),
+        )
+        if server.permissions.trusted and _to_verify(finding, document):
+            yield _verify(server, document, finding, finding.fix.message)
+    for code in dict.fromkeys(finding.code for finding in here):
+        same = [
+            finding for finding in findings if finding.code == code and applicable(finding.fix, unsafe=True)
+        ]
+        chosen = compatible(document.path, same)
+        if len(chosen) > 1:
+            edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
+            title = f"Fix all {code} ({chosen[0].name}) in this file"
+            yield _action(server, document, title, edits, [f for f in here if f.code == code])
+    # What a real export ended in is no opinion that a comment could turn off.
+    silenced = [finding for finding in here if finding.code not in runtime_codes()]
+    for finding in _one_for_each_code(silenced):
+        edit = silence(document, finding)
+        title = f"Disable {finding.code} ({finding.name}) for this line"
+        yield _action(server, document, title, [edit], [finding])
+
+
+def _fix_all(server: Server, document: Open, findings: list[Finding]) -> Iterator[types.CodeAction]:
+    safe = [finding for finding in findings if applicable(finding.fix, unsafe=False)]
+    chosen = compatible(document.path, safe)
+    if chosen:
+        edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
+        yield _action(server, document, "Fix all safe ExportLens findings", edits, chosen, kind=FIX_ALL)
+
+
+def _verified(finding: Finding) -> bool:
+    return finding.data.get("fix") == "verified"
+
+
+def _to_verify(finding: Finding, document: Open) -> bool:
+    """Whether a fix may change results, has not been tried, and has a model to be tried with."""
+    unsafe = finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+    return unsafe and not _verified(finding) and model_reaching(finding, document.path) is not None
+
+
+def _verify(server: Server, document: Open, finding: Finding, fix: str) -> types.CodeAction:
+    """The action that tries a fix in the worker, before it is taken."""
+    diagnostic = to_diagnostic(finding, document.lines, server.encoding)
+    place = diagnostic.range
+    ends = {"start": place.start, "end": place.end}
+    request = {
+        "uri": document.uri,
+        "range": {key: {"line": end.line, "character": end.character} for key, end in ends.items()},
+        "code": finding.code,
+    }
+    title = f"Verify fix: {fix}"
+    command = types.Command(title, "exportlens.verifyFix", arguments=[request])
+    return types.CodeAction(
+        title=title, kind=types.CodeActionKind.QuickFix, diagnostics=[diagnostic], command=command
+    )
+
+
+def _action(
+    server: Server,
+    document: Open,
+    title: str,
+    edits: list[Edit],
+    findings: list[Finding],
+    *,
+    kind: types.CodeActionKind | str = types.CodeActionKind.QuickFix,
+    preferred: bool = False,
+) -> types.CodeAction:
+    text_edits = to_text_edits(edits, document.lines, server.encoding)
+    capabilities = server.client_capabilities.workspace
+    edit_capabilities = capabilities.workspace_edit if capabilities else None
+    if edit_capabilities and edit_capabilities.document_changes:
+        identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
+        change = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, [*text_edits])])
+    else:
+        change = types.WorkspaceEdit(changes={document.uri: text_edits})
+    return types.CodeAction(
+        title=title,
+        kind=kind,
+        diagnostics=[to_diagnostic(finding, document.lines, server.encoding) for finding in findings],
+        is_preferred=preferred or None,
+        edit=change,
+    )
+
+
+def silence(document: Open, finding: Finding) -> Edit:
+    """The edit that silences `finding` by a comment at the end of its logical line."""
+    lines = document.lines
+    offset = lines.offset(finding.range.start)
+    spans: tuple[tuple[int, int], ...] = ()
+    end = offset
+    for start, end, comments in logical_lines(document.text):
+        if start <= offset < end or end == len(document.text):
+            spans = tuple(
+                span for span in comments if lines.position(span[0]).line == lines.position(end - 1).line
+            )
+            break
+    for start, stop in spans:
+        match = _IGNORE.search(document.text, start, stop)
+        if match:
+            inside = lines.position(match.end("codes"))
+            return Edit(
+                Range(inside, inside), f", {finding.code}" if match["codes"].strip() else finding.code
+            )
+    row = lines.position(max(offset, end - 1)).line
+    line = lines.line(row)
+    at = Position(row, len(line.rstrip()))
+    return Edit(Range(at, Position(row, len(line))), f"  # exportlens: ignore[{finding.code}]")
+
+
+def _touches(one: Range, other: Range) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+def _one_for_each_code(findings: Iterable[Finding]) -> list[Finding]:
+    first: dict[tuple[str, int], Finding] = {}
+    for finding in findings:
+        first.setdefault((finding.code, finding.range.start.line), finding)
+    return list(first.values())

@@ -1,0 +1,159 @@
+"""class Rule and the registry: a rule names the places that it looks at and says what is wrong there."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from exportlens import measurements
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Place
+from exportlens.outcome import Outcome
+
+if TYPE_CHECKING:
+    from exportlens.rewriting.context import RewriteContext
+
+RULE_URL = "https://github.com/exportlens/exportlens/blob/main/docs/rules/{code}.md"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """Runnable proof of a rule: `bad` shows the hazard, `good` the way out.
+
+    Each is the source of a whole file that defines a Module `M` (or, when the text starts with "def forward", the forward of
+    one); `inputs` is an expression for the tuple of example inputs, `init` one for M's constructor arguments.
+    `dynamic_shapes` is an expression or None. `outcome` overrides the rule's outcome where one rule has several.
+    """
+
+    bad: str
+    good: str
+    inputs: str = "(torch.randn(3, 4),)"
+    init: str = "()"
+    dynamic_shapes: str | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a rule says of one place; the engine makes it a Finding for the user's torch and mode."""
+
+    rule: Rule
+    place: Place
+    node: ast.AST
+    message: str
+    outcome: Outcome
+    notes: tuple[str, ...] = ()
+
+
+class Rule:
+    """Base of all rules. Subclass it in a file of its own; nothing else has to be touched.
+
+    `places` are the Place classes that `check` is called for; for `Call`, `callees` narrows to qualified names, each exact or ending in ".*"
+    (empty: every call). A rule has a fix when it overrides `fix`.
+    """
+
+    code: ClassVar[str]
+    name: ClassVar[str]
+    outcome: ClassVar[Outcome]
+    places: ClassVar[tuple[type[Place], ...]]
+    callees: ClassVar[tuple[str, ...]] = ()
+    examples: ClassVar[tuple[Example, ...]] = ()
+
+    def check(self, place: Place) -> Iterator[Report]:
+        """Yield a report for each thing wrong at `place`. Called often: be quick, and silent where a value is unknown."""
+        raise NotImplementedError
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        """The fix for one report; a Refusal says what could not be proved, None means that the rule has no fix."""
+        return None
+
+    def report(
+        self,
+        place: Place,
+        message: str,
+        *,
+        node: ast.AST | None = None,
+        outcome: Outcome | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Report:
+        return Report(self, place, node or place.node, message, self.measured(outcome or self.outcome), notes)
+
+    def measured(self, stated: Outcome) -> Outcome:
+        """`stated` with what real exports of this rule's examples of that outcome ended in, as the pack's table has it."""
+        for known, full in self._with_measurements:
+            if known == stated:
+                return full
+        return stated
+
+    @functools.cached_property
+    def _with_measurements(self) -> list[tuple[Outcome, Outcome]]:
+        rows = measurements.table(type(self).__module__.partition(".")[0])
+        found: list[tuple[Outcome, Outcome]] = []
+        for outcome in [
+            self.outcome,
+            *(example.outcome for example in self.examples if example.outcome is not None),
+        ]:
+            numbers = [
+                number
+                for number, example in enumerate(self.examples, start=1)
+                if (example.outcome or self.outcome) == outcome
+            ]
+            tables = [rows[key] for key in (f"{self.code}-{number}" for number in numbers) if key in rows]
+            found.append((outcome, measurements.measured(outcome, tables)))
+        return found
+
+    @property
+    def url(self) -> str:
+        return RULE_URL.format(code=self.code)
+
+    @classmethod
+    def has_fix(cls) -> bool:
+        return cls.fix is not Rule.fix
+
+    @classmethod
+    def documentation(cls) -> str:
+        return inspect.cleandoc(cls.__doc__ or "")
+
+
+@functools.cache
+def registry() -> tuple[Rule, ...]:
+    """All rules of the installed packs (entry point group `exportlens.rules`), by code.
+
+    An entry point names a package (every Rule in its modules counts) or a Rule class. Raises ValueError when two rules share a code.
+    """
+    classes: dict[str, type[Rule]] = {}
+    for entry in sorted(
+        importlib.metadata.entry_points(group="exportlens.rules"), key=lambda entry: entry.name
+    ):
+        loaded: Any = entry.load()
+        found: list[type[Rule]]
+        found = (
+            list(_rules_of(loaded.__name__, list(loaded.__path__))) if inspect.ismodule(loaded) else [loaded]
+        )
+        for rule in found:
+            other = classes.setdefault(rule.code, rule)
+            if other is not rule:
+                raise ValueError(
+                    f"two rules share the code {rule.code}: {other.__qualname__} and {rule.__qualname__}"
+                )
+    return tuple(classes[code]() for code in sorted(classes))
+
+
+def _rules_of(package: str, path: list[str]) -> Iterator[type[Rule]]:
+    for module_info in pkgutil.walk_packages(path, package + "."):
+        module = importlib.import_module(module_info.name)
+        for value in vars(module).values():
+            if (
+                inspect.isclass(value)
+                and issubclass(value, Rule)
+                and value.__module__ == module.__name__
+                and "code" in vars(value)
+            ):
+                yield value
