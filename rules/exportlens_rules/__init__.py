@@ -1,0 +1,1 @@
+"""The built-in rule pack: one file per rule, grouped by folder."""

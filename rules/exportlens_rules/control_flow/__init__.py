@@ -1,0 +1,1 @@
+"""EXL1xx: decisions of Python that hang on tensor data."""

@@ -1,0 +1,70 @@
+"""What all rules on decisions share: the place where Python asks tensor data for its truth."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import ClassVar
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Place, Truth
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.control_flow import rewrite_truth
+from exportlens.rule import Report, Rule
+
+from exportlens_rules.reading import is_data, is_scalar, subject
+
+
+class Decision(Rule):
+    """Base of the rules that look at one kind of decision."""
+
+    places = (Truth,)
+    contexts: ClassVar[tuple[str, ...]]
+    words: ClassVar[str]
+    advice: ClassVar[str]
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Truth)
+        if (
+            place.context in self.contexts
+            and is_data(place.value)
+            and self.applies(place)
+            and not is_checked(place)
+        ):
+            yield self.report(place, self.message(place))
+
+    def applies(self, place: Truth) -> bool:
+        """Whether this rule, and no other of the family, speaks at `place`."""
+        return True
+
+    def message(self, place: Truth) -> str:
+        """What is wrong, on which value, and what to do."""
+        what = subject(place.value, place.node)
+        return f"{self.words} on {what}: torch.export cannot trace it. {self.advice}"
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Truth)
+        return rewrite_truth(report.place, context)
+
+
+def leads_to_raise(place: Truth) -> bool:
+    """Whether an `if` only guards a `raise`."""
+    statement = place.statement
+    return isinstance(statement, ast.If) and "raises" in (
+        place.then_ends.partition(" ")[0],
+        place.other_ends.partition(" ")[0],
+    )
+
+
+def is_checked(place: Truth) -> bool:
+    """Whether the function bounds a number of the test by `torch._check`, which may decide it."""
+    function = place.site.function
+    if function is None or not is_scalar(place.value):
+        return False
+    tested = {node.id for node in ast.walk(place.node) if isinstance(node, ast.Name)}
+    for call in ast.walk(function.node):
+        if isinstance(call, ast.Call) and ast.unparse(call.func).startswith("torch._check"):
+            checked = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+            if tested & checked:
+                return True
+    return False

@@ -1,0 +1,75 @@
+"""`copy.deepcopy` and `copy.copy` of tensors and Modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call, Place
+from exportlens.inference.values import Instance, Value
+from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.data_attribute import clone_for_copy
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import base_names, tensors_in, words
+
+
+class DeepcopyOfTensor(Rule):
+    """The copy module copies a traced tensor.
+
+    ## What it does
+    Finds `copy.deepcopy` and `copy.copy` of traced tensors, of lists of them, and of Modules.
+
+    ## Why it matters
+    Copying goes to the tensor's memory, which a traced tensor does not have. `t.clone()` is the operator
+    for it.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.clone.html
+    """
+
+    code = "EXL204"
+    name = "deepcopy-of-tensor"
+    outcome = Outcome(FAILS, FAILS)
+    places = (Call,)
+    callees = ("copy.deepcopy", "copy.copy")
+    examples = (
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    y = copy.deepcopy(x)
+    return y + 1
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    y = x.clone()
+    return y + 1
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        given = place.argument(0, "x")
+        deep = place.name.endswith("deepcopy")
+        if given is None:
+            return
+        if (deep and any(True for _ in tensors_in(given))) or next(tensors_in(given), None) is given:
+            yield self.report(
+                place,
+                f"`{words(place.node)}` copies the memory of a traced tensor, which has none. Use "
+                "`.clone()`.",
+            )
+        elif deep and _is_module(given):
+            yield self.report(
+                place, f"`{words(place.node)}` copies a Module while tracing: do it in `__init__` instead."
+            )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return clone_for_copy(report.place, context)
+
+
+def _is_module(value: Value) -> bool:
+    return isinstance(value, Instance) and any(name.startswith("torch.nn.") for name in base_names(value.cls))

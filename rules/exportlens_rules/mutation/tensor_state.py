@@ -1,0 +1,157 @@
+"""Tensors of the model that are replaced from call to call."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import AttributeWrite, Place
+from exportlens.inference.values import Instance, Tensor, options
+from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.registrations import copy_into_state
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import ancestors
+
+_BUFFER = Outcome(WRONG, OK)
+
+
+class TensorState(Rule):
+    """State that is carried from one call to the next in an attribute is lost.
+
+    ## What it does
+    Finds `self.state = f(self.state)`: a new tensor is bound to an attribute, computed from the old one. For
+    a plain attribute the update is lost in both modes, for a buffer in strict mode. Attributes that are
+    only set, to be read later in the same call, are fine.
+
+    ## Why it matters
+    The program is traced once. Binding a new tensor to a Python attribute is no operation of the program, so
+    the second call starts from the state of the first, and nothing says so. Writing in place,
+    `self.state.copy_(...)`, is one.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export.html
+    """
+
+    code = "EXL206"
+    name = "tensor-state"
+    outcome = Outcome(WRONG, WRONG)
+    places = (AttributeWrite,)
+    examples = (
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.state = torch.zeros(4)
+
+    def forward(self, x):
+        self.state = self.state * 0.5 + x[0]
+        return x + self.state
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.zeros(4))
+
+    def forward(self, x):
+        self.state.copy_(self.state * 0.5 + x[0])
+        return x + self.state
+""",
+        ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.zeros(4))
+
+    def forward(self, x):
+        self.state = self.state * 0.5 + x[0]
+        return x + self.state
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.zeros(4))
+
+    def forward(self, x):
+        self.state.copy_(self.state * 0.5 + x[0])
+        return x + self.state
+""",
+            outcome=_BUFFER,
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, AttributeWrite)
+        if place.augmented or not isinstance(place.owner, Instance) or place.old is None:
+            return
+        if not all(
+            isinstance(option, Tensor) and option.origin != "constant" for option in options(place.value)
+        ):
+            return
+        origins = {option.origin if isinstance(option, Tensor) else "" for option in options(place.old)}
+        if not origins <= {"attribute", "constant", "buffer"} or not _computed_from_itself(place):
+            return
+        yield self.report(
+            place,
+            f"`self.{place.attr}` is bound to a new tensor computed from the old one: the exported program "
+            "forgets "
+            f"it after each call. Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer.",
+            outcome=_BUFFER if origins == {"buffer"} else None,
+        )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, AttributeWrite)
+        return copy_into_state(report.place, context)
+
+
+def _computed_from_itself(place: AttributeWrite) -> bool:
+    """Whether the assigned expression reads the very attribute."""
+    for outer in [place.node, *ancestors(place)]:
+        if isinstance(outer, ast.Assign):
+            targets = [
+                ast.dump(_loaded(target)) for target in outer.targets if isinstance(target, ast.Attribute)
+            ]
+            return not _converts(outer.value, targets) and any(
+                isinstance(inner, ast.Attribute) and ast.dump(inner) in targets
+                for inner in ast.walk(outer.value)
+            )
+    return False
+
+
+# What gives the same values again: `self.grid = self.grid.to(x.device)`.
+_CONVERSIONS = frozenset({"to", "type", "type_as", "float", "double", "half", "cuda", "cpu", "contiguous"})
+
+
+def _converts(value: ast.expr, targets: list[str]) -> bool:
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr not in _CONVERSIONS:
+            return False
+        value = value.func.value
+    return ast.dump(value) in targets
+
+
+def _loaded(target: ast.Attribute) -> ast.Attribute:
+    return ast.Attribute(target.value, target.attr, ast.Load())

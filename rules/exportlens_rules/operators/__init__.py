@@ -1,0 +1,1 @@
+"""EXL7xx: misuse of torch.cond, while_loop, map, scan and custom operators."""

@@ -1,0 +1,1 @@
+"""EXL3xx: Python that the tracer does not follow."""

@@ -1,0 +1,155 @@
+"""Details of `torch.autograd.Function` that strict tracing does not take."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from exportlens.inference.places import Call, Place
+from exportlens.inference.values import Bound, ClassValue, Value
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import base_names
+
+_HEAD = """
+import torch
+from torch import nn
+
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+"""
+_TAIL = """
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return Double.apply(self.layer(x))
+"""
+_GOOD = (
+    _HEAD
+    + """
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2
+"""
+    + _TAIL
+)
+
+
+class AutogradFunction(Rule):
+    """A custom autograd Function uses what strict tracing does not know.
+
+    ## What it does
+    Finds, in `torch.autograd.Function` classes that traced code applies: `ctx.saved_variables`,
+    `ctx.mark_dirty`, gradients computed inside of `backward`, and a missing `backward`.
+
+    ## Why it matters
+    Strict tracing also traces `backward` where an argument needs gradients, as the output of any layer with
+    parameters does. `saved_variables` is gone from current torch and only noticed then.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/extending.html
+    """
+
+    code = "EXL321"
+    name = "autograd-function-details"
+    outcome = Outcome(FAILS, OK)
+    places = (Call,)
+    examples = (
+        Example(
+            bad=_HEAD
+            + """
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_variables
+        return grad * 2
+"""
+            + _TAIL,
+            good=_GOOD,
+        ),
+        Example(bad=_HEAD + _TAIL, good=_GOOD),
+        Example(
+            bad=_HEAD.replace(
+                "ctx.save_for_backward(x)\n        return x * 2",
+                "ctx.mark_dirty(x)\n        return x.mul_(2)",
+            )
+            + """
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+"""
+            + _TAIL,
+            good=_GOOD,
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        cls = _function_class(place)
+        if cls is None:
+            return
+        for problem, node in _problems(cls.node):
+            where = place
+            if node is not None:
+                # Torch blames the line in `backward`.
+                site = replace(place.site, scope=cls.scope, chunk=cls.chunk)
+                where = replace(place, site=site, node=node)
+            yield self.report(
+                where,
+                f"`{cls.name}` {problem}: strict tracing, which also traces `backward`, fails.",
+                notes=(
+                    "It fails where an argument needs gradients, as the output of a layer with parameters "
+                    "does.",
+                ),
+            )
+            return
+
+
+def _function_class(place: Call) -> ClassValue | None:
+    """The Function subclass whose `apply` is called."""
+    candidates: list[Value | None] = [place.receiver, place.callee]
+    if isinstance(place.callee, Bound):
+        candidates.append(place.callee.receiver)
+    node = place.node
+    if not (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
+    ):
+        return None
+    for value in candidates:
+        if isinstance(value, ClassValue) and any(
+            name in ("torch.autograd.Function", "torch.autograd.function.Function")
+            for name in base_names(value)
+        ):
+            return value
+    return None
+
+
+def _is_variable(function: ast.expr) -> bool:
+    return ast.unparse(function) in ("Variable", "autograd.Variable", "torch.autograd.Variable")
+
+
+def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
+    """What is wrong with an autograd.Function, and where, if not at its call."""
+    methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+    if "backward" not in methods and "vjp" not in methods:
+        assigned = any(isinstance(item, ast.Assign) for item in node.body)
+        if not assigned and len(node.bases) == 1:
+            yield "has no `backward`", None
+    for method in methods.values():
+        for inner in ast.walk(method):
+            if isinstance(inner, ast.Attribute) and inner.attr == "saved_variables":
+                yield "reads `ctx.saved_variables`, which is now `ctx.saved_tensors`", inner
+            if method.name == "backward" and isinstance(inner, ast.Call) and _is_variable(inner.func):
+                yield "calls `Variable` in `backward`", inner
+            if isinstance(inner, ast.Attribute) and inner.attr == "mark_dirty":
+                yield "calls `ctx.mark_dirty`", None

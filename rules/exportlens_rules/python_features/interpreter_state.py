@@ -1,0 +1,62 @@
+"""gc, inspect.stack, traceback, sys.stdout."""
+
+from __future__ import annotations
+
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example
+
+from exportlens_rules.calls import CallOf
+
+
+class InterpreterState(CallOf):
+    """The state of the interpreter is looked at or changed.
+
+    ## What it does
+    Finds calls into `gc`, `traceback`, `sys.stdout`, `sys.settrace`, `inspect.stack` and relatives in traced
+    code.
+
+    ## Why it matters
+    Strict tracing does not follow them; in non-strict mode they run once, while tracing.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export.html
+    """
+
+    code = "EXL310"
+    name = "interpreter-state"
+    outcome = Outcome(FAILS, OK)
+    callees = (
+        "gc.collect",
+        "gc.disable",
+        "gc.enable",
+        "inspect.stack",
+        "inspect.currentframe",
+        "traceback.print_exc",
+        "traceback.format_exc",
+        "traceback.print_stack",
+        "traceback.format_stack",
+        "sys.stdout.write",
+        "sys.stdout.flush",
+        "sys.stderr.write",
+        "sys.stderr.flush",
+        "sys.settrace",
+        "sys.getrefcount",
+        "sys.exc_info",
+    )
+    wrong = "belongs to the interpreter, not to the program: strict tracing fails."
+    advice = "Move it out of the code that is exported."
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    import gc
+
+    gc.collect()
+    return x + 1
+""",
+            good="""
+def forward(self, x):
+    return x + 1
+""",
+        ),
+    )

@@ -1,0 +1,94 @@
+"""Context managers that strict tracing refuses."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.places import Place, With
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import class_name, words
+
+# Measured on torch 2.13: strict tracing fails, non-strict tracing enters them while tracing.
+REFUSED = frozenset(
+    {
+        "contextlib.ExitStack",
+        "contextlib.redirect_stderr",
+        "contextlib.redirect_stdout",
+        "threading.Condition",
+        "threading.Lock",
+        "threading.RLock",
+        "threading.Semaphore",
+        "_thread.lock",
+        "multiprocessing.Lock",
+        "tempfile.TemporaryDirectory",
+        "tempfile.NamedTemporaryFile",
+    }
+)
+
+
+class UnsupportedContextManager(Rule):
+    """A lock, an ExitStack or a redirection is entered while tracing.
+
+    ## What it does
+    Finds `with` on locks of the threading module, on `contextlib.ExitStack`, `redirect_stdout` and the like.
+
+    ## Why it matters
+    Strict tracing fails; in non-strict mode they are entered while tracing, and never by the program.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export.html
+    """
+
+    code = "EXL307"
+    name = "unsupported-context-manager"
+    outcome = Outcome(FAILS, OK)
+    places = (With,)
+    examples = (
+        Example(
+            bad="""
+import threading
+
+from torch import nn
+
+LOCK = threading.Lock()
+
+
+class M(nn.Module):
+    def forward(self, x):
+        with LOCK:
+            return x + 1
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + 1
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, With)
+        name = place.name or class_name(place.manager) or _bound_to(place)
+        if name in REFUSED:
+            yield self.report(
+                place,
+                f"`with {words(place.node)}` ({name}) is not part of a program: strict tracing fails. Use "
+                "it around "
+                "the model, not inside.",
+            )
+
+
+def _bound_to(place: With) -> str:
+    """The class that made a global: `LOCK = threading.Lock()` gives "threading.Lock"."""
+    node = place.node
+    bindings = place.site.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
+    for _, statement in bindings[-1:]:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+            return ast.unparse(statement.value.func)
+    return ""

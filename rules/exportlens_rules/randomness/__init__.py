@@ -1,0 +1,1 @@
+"""EXL5xx: NumPy, random numbers and time."""

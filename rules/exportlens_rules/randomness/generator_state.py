@@ -1,0 +1,54 @@
+"""States of random generators read in forward."""
+
+from __future__ import annotations
+
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example
+
+from exportlens_rules.calls import CallOf
+
+
+class GeneratorState(CallOf):
+    """The state of a random generator is saved or forked while tracing.
+
+    ## What it does
+    Finds `torch.get_rng_state`, `torch.random.fork_rng`, `random.seed`, `random.getstate` and
+    `numpy.random.seed` in traced code.
+
+    ## Why it matters
+    Strict tracing fails.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/random.html
+    """
+
+    code = "EXL506"
+    name = "generator-state"
+    outcome = Outcome(FAILS, OK)
+    callees = (
+        "torch.get_rng_state",
+        "torch.random.get_rng_state",
+        "torch.random.fork_rng",
+        "torch.initial_seed",
+        "random.seed",
+        "random.getstate",
+        "random.setstate",
+        "numpy.random.seed",
+        "numpy.random.get_state",
+        "numpy.random.set_state",
+    )
+    wrong = "works on the state of a random generator: strict tracing fails."
+    advice = "Do it outside of the model."
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    random.seed(0)
+    return x + 1
+""",
+            good="""
+def forward(self, x):
+    return x + 1
+""",
+        ),
+    )

@@ -1,0 +1,148 @@
+"""NumPy scalars and arrays held by a model."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.places import Definition, Place
+from exportlens.inference.values import ClassValue
+from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import words
+
+
+class NumpyConstant(Rule):
+    """A model holds a NumPy number or array and computes with it.
+
+    ## What it does
+    Finds attributes such as `self.scale = np.sqrt(dim)` or `self.grid = np.arange(n)` that forward reads.
+    The same expression inside of forward is fine.
+
+    ## Why it matters
+    Strict tracing takes the array for an input of its own, loses it, and exports a program that returns a
+    FakeTensor. `float(np.sqrt(dim))`, or a buffer, is a constant that it knows.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html#does-numpy-work-with-torch-compile
+    """
+
+    code = "EXL509"
+    name = "numpy-constant"
+    outcome = Outcome(WRONG, OK)
+    places = (Definition,)
+    examples = (
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = np.sqrt(4)
+
+    def forward(self, x):
+        return x / self.scale
+""",
+            good="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = float(np.sqrt(4))
+
+    def forward(self, x):
+        return x / self.scale
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.grid = np.arange(4)
+
+    def forward(self, x):
+        return x + torch.from_numpy(self.grid)
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("grid", torch.arange(4))
+
+    def forward(self, x):
+        return x + self.grid
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Definition)
+        if not isinstance(place.value, ClassValue):
+            return
+        methods = {node.name: node for node in place.value.node.body if isinstance(node, ast.FunctionDef)}
+        if "__init__" not in methods or "forward" not in methods:
+            return
+        read = _computed_with(methods["forward"])
+        for statement in methods["__init__"].body:
+            if isinstance(statement, ast.Assign) and _is_numpy(statement.value):
+                for target in statement.targets:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr in read
+                        and ast.unparse(target.value) == "self"
+                    ):
+                        yield self.report(
+                            place,
+                            f"`{words(target)}` is NumPy data held by the model: strict tracing loses it, "
+                            "and the program "
+                            "returns a FakeTensor. Make it a float, an int, or a buffer.",
+                            node=statement.value,
+                        )
+
+
+def _is_numpy(node: ast.expr) -> bool:
+    """Whether the expression certainly ends in a call of NumPy, so that a NumPy object is kept."""
+    if isinstance(node, ast.BinOp):
+        return _is_numpy(node.left) or _is_numpy(node.right)
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    return isinstance(node.func.value, ast.Name) and node.func.value.id in ("np", "numpy")
+
+
+def _computed_with(forward: ast.FunctionDef) -> set[str]:
+    """The attributes of self that forward computes with directly, or turns into a tensor."""
+    names: set[str] = set()
+    for node in ast.walk(forward):
+        operands: list[ast.expr] = []
+        if isinstance(node, ast.BinOp):
+            operands = [node.left, node.right]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in _INTO_TENSORS:
+            operands = node.args[:1]
+        for operand in operands:
+            if (
+                isinstance(operand, ast.Attribute)
+                and isinstance(operand.value, ast.Name)
+                and operand.value.id == "self"
+            ):
+                names.add(operand.attr)
+    return names
+
+
+_INTO_TENSORS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")

@@ -1,0 +1,87 @@
+"""NumPy on traced tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call, Conversion, Place
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.numpy_calls import torch_for_numpy
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import is_tensor, words
+
+
+class NumpyOfTensor(Rule):
+    """A traced tensor becomes a NumPy array.
+
+    ## What it does
+    Finds `t.numpy()`, `np.asarray(t)` and functions of NumPy that are given traced tensors. NumPy on shapes
+    and on configuration is fine.
+
+    ## Why it matters
+    Strict tracing translates NumPy into torch. Non-strict tracing runs it, on a tensor without data, and
+    fails.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html#does-numpy-work-with-torch-compile
+    """
+
+    code = "EXL502"
+    name = "numpy-of-tensor"
+    outcome = Outcome(OK, FAILS)
+    places = (Conversion, Call)
+    callees = ("numpy.*",)
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    values = x.detach().cpu().numpy()
+    return torch.from_numpy(values * 2)
+""",
+            good="""
+def forward(self, x):
+    return x.detach() * 2
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + np.sin(x)
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + torch.sin(x)
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, Conversion):
+            if place.to == "numpy" and is_tensor(place.value):
+                yield self.report(place, self._message(place))
+        elif isinstance(place, Call) and any(is_tensor(value) for value in place.args):
+            yield self.report(place, self._message(place))
+
+    def _message(self, place: Place) -> str:
+        return (
+            f"`{words(place.node)}` makes a NumPy array of a traced tensor, which has no data: non-strict "
+            "tracing fails. "
+            "Use the same function of torch."
+        )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, (Call, Conversion))
+        return torch_for_numpy(report.place, context)

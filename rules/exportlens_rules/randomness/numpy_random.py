@@ -1,0 +1,102 @@
+"""NumPy's random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call, Place
+from exportlens.outcome import FAILS, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.random_numbers import torch_random
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import words
+
+_ARRAY = Outcome(WRONG, WRONG)
+_STATE = frozenset({"seed", "get_state", "set_state"})
+
+
+class NumpyRandom(Rule):
+    """Numbers of `numpy.random` are frozen at export.
+
+    ## What it does
+    Finds calls of `numpy.random.rand`, `randn`, `randint`, `choice`, `default_rng` and the others in traced
+    code.
+
+    ## Why it matters
+    Non-strict tracing draws once and writes the number into the program, which repeats it for ever.
+    Strict tracing fails, or draws from torch's generator instead: other numbers than eager.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/notes/randomness.html
+    """
+
+    code = "EXL503"
+    name = "numpy-random"
+    outcome = Outcome(FAILS, WRONG)
+    places = (Call,)
+    callees = ("numpy.random.*",)
+    examples = (
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        if np.random.uniform() > 0.5:
+            return x + 1
+        return x - 1
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return torch.where(torch.rand(()) > 0.5, x + 1, x - 1)
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + torch.from_numpy(np.random.randn(4)).float()
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + torch.randn(4)
+""",
+            outcome=_ARRAY,
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        if place.name.rpartition(".")[2] in _STATE:
+            return
+        several = bool(place.args) and place.name.rpartition(".")[2] in ("rand", "randn")
+        yield self.report(
+            place,
+            f"`{words(place.node)}` draws once, while tracing: the program repeats that number for ever. "
+            "Use torch.rand, "
+            "torch.randn or torch.randint.",
+            outcome=_ARRAY if several else None,
+        )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return torch_random(report.place, context)

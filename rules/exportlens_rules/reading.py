@@ -1,0 +1,138 @@
+"""What rules read off a place: its source words, its kind of value, the syntax around it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.places import Place
+from exportlens.inference.values import (
+    Array,
+    ClassValue,
+    Instance,
+    Named,
+    Sequence,
+    Shape,
+    Tensor,
+    TensorScalar,
+    Value,
+    from_data,
+    is_traced_tensor,
+    options,
+)
+
+_LONGEST = 60
+
+
+def words(node: ast.AST) -> str:
+    """The source of `node` on one line, shortened, for use in a message."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def is_data(value: Value | None) -> bool:
+    """Whether `value` certainly comes from tensor data, whatever the configuration."""
+    return value is not None and all(from_data(option) for option in options(value))
+
+
+def is_tensor(value: Value | None) -> bool:
+    """Whether `value` certainly is a traced tensor, whatever the configuration."""
+    return value is not None and all(is_traced_tensor(option) for option in options(value))
+
+
+def is_scalar(value: Value | None) -> bool:
+    """Whether `value` certainly is a Python number read out of a tensor."""
+    return value is not None and all(isinstance(option, TensorScalar) for option in options(value))
+
+
+def is_array(value: Value | None) -> bool:
+    """Whether `value` certainly is a NumPy array made from a tensor."""
+    return value is not None and all(isinstance(option, Array) and option.traced for option in options(value))
+
+
+def is_unbacked(value: Value | None) -> bool:
+    """Whether `value` is a tensor of which some size depends on data."""
+    return value is not None and all(
+        isinstance(option, Tensor) and option.unbacked for option in options(value)
+    )
+
+
+def subject(value: Value, node: ast.AST) -> str:
+    """What is looked at, in words: "the value of tensor `x.sum()`"."""
+    first = next(iter(options(value)))
+    text = words(node)
+    if isinstance(first, Tensor):
+        return f"the value of tensor `{text}`"
+    if isinstance(first, Shape):
+        return f"`{text}`, a size that depends on tensor data"
+    if isinstance(first, Array):
+        return f"`{text}`, NumPy data made from a tensor"
+    return f"`{text}`, which was read out of tensor data"
+
+
+def class_name(value: Value) -> str:
+    """The qualified name of an object's class, or ""."""
+    if isinstance(value, Instance) and isinstance(value.cls, (Named, ClassValue)):
+        return value.cls.name
+    return ""
+
+
+def base_names(value: Value) -> Iterator[str]:
+    """Names of a workspace class and of all its bases, as far as they are known."""
+    if isinstance(value, Named):
+        yield value.name
+    elif isinstance(value, ClassValue):
+        yield value.name
+        for base in value.bases:
+            yield from base_names(base)
+
+
+def tensors_in(value: Value | None) -> Iterator[Tensor]:
+    """The traced tensors among `value` and the elements of a list or tuple."""
+    if isinstance(value, Tensor):
+        if is_traced_tensor(value):
+            yield value
+    elif isinstance(value, Sequence):
+        for item in value.items if value.items is not None else [value.element] if value.element else []:
+            yield from tensors_in(item)
+
+
+def ancestors(place: Place, node: ast.AST | None = None) -> list[ast.AST]:
+    """The nodes around `node` (the place's own by default), innermost first. Slow: for findings only."""
+    wanted = node or place.node
+    path: list[ast.AST] = []
+
+    def visit(current: ast.AST) -> bool:
+        if current is wanted:
+            return True
+        first = getattr(current, "lineno", None)
+        if first is not None:
+            line = getattr(wanted, "lineno", first)
+            decorated = [decorator.lineno for decorator in getattr(current, "decorator_list", [])]
+            if not min([first, *decorated]) <= line <= (getattr(current, "end_lineno", None) or line):
+                return False
+        for child in ast.iter_child_nodes(current):
+            if visit(child):
+                path.append(current)
+                return True
+        return False
+
+    for statement in place.site.chunk.body:
+        if visit(statement):
+            break
+    return path
+
+
+def is_tested(place: Place, *, anywhere: bool = False) -> bool:
+    """Whether the node is the test of an `if`, `while`, `assert` or ternary (or stands `anywhere` in it).
+
+    A decision on data is reported there already.
+    """
+    inner = place.node
+    for outer in ancestors(place):
+        if isinstance(outer, (ast.If, ast.While, ast.Assert, ast.IfExp)):
+            return outer.test is inner
+        if isinstance(outer, ast.stmt) or not (anywhere or isinstance(outer, (ast.BoolOp, ast.UnaryOp))):
+            return False
+        inner = outer
+    return False

@@ -1,0 +1,1 @@
+"""EXL4xx: sizes, indices and numbers that tensor data decides."""

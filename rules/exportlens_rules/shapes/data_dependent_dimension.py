@@ -1,0 +1,54 @@
+"""Dimensions that tensor data names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.inference.places import Conversion, Place
+from exportlens.outcome import FAILS, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import is_scalar, words
+
+_NAMES = frozenset({"dim", "dims", "dim0", "dim1", "axis", "axes"})
+
+
+class DataDependentDimension(Rule):
+    """A number from tensor data says which dimension an operator works on.
+
+    ## What it does
+    Finds dimensions that were read out of tensors: `x.mean(dim=torch.arange(1, x.dim()).tolist())`.
+
+    ## Why it matters
+    The shape of the result hangs on the dimension, so torch.export must know it: both modes fail. A list made
+    by `range` is known.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export/programming_model.html
+    """
+
+    code = "EXL415"
+    name = "data-dependent-dimension"
+    outcome = Outcome(FAILS, FAILS)
+    places = (Conversion,)
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    return x.mean(dim=torch.arange(1, x.dim()).tolist())
+""",
+            good="""
+def forward(self, x):
+    return x.mean(dim=list(range(1, x.dim())))
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Conversion)
+        if place.to == "size" and place.use in _NAMES and is_scalar(place.value):
+            yield self.report(
+                place,
+                f"`{words(place.node)}`: tensor data says which dimension it works on, which torch.export "
+                "must know. Make the list by `range`.",
+            )

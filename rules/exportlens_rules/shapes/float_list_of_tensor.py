@@ -1,0 +1,58 @@
+"""`tolist()` of a float tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.inference.places import Conversion, Place
+from exportlens.inference.values import Tensor, options
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import words
+
+
+class FloatListOfTensor(Rule):
+    """A float tensor becomes a Python list.
+
+    ## What it does
+    Finds `tolist()` on floating-point tensors. On integer tensors it is fine.
+
+    ## Why it matters
+    Strict tracing supports `tolist()` for integers only.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.tolist.html
+    """
+
+    code = "EXL407"
+    name = "list-of-float-tensor"
+    outcome = Outcome(FAILS, OK)
+    places = (Conversion,)
+    examples = (
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    return x + sum(x.float()[0].tolist())
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return x + x.float()[0].sum()
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Conversion)
+        if place.to == "list" and all(
+            isinstance(option, Tensor)
+            and option.origin != "constant"
+            and (option.dtype or "").startswith(("float", "bfloat"))
+            for option in options(place.value)
+        ):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` lists a float tensor: strict tracing supports integers only. "
+                "Compute on the "
+                "tensor.",
+            )

@@ -1,0 +1,114 @@
+"""A tensor indexed by a tensor without dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.inference.places import ItemRead, ItemWrite, Place
+from exportlens.inference.values import Sequence, Slice, Tensor, Value, options
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import is_tensor, words
+
+_WRITE = Outcome(FAILS, FAILS)
+_SLICE_WRITE = Outcome(OK, FAILS)
+
+
+class IndexByScalarTensor(Rule):
+    """`x[t]` where t is an integer tensor without dimensions.
+
+    ## What it does
+    Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, and writes to a slice
+    that such a tensor bounds: `x[i, :t] = 0`.
+
+    ## Why it matters
+    Strict tracing reads such an index as a number of Python and fails; writing fails in both modes, and
+    writing to a slice in non-strict mode. With one dimension more it is an operator, and a comparison with
+    `torch.arange` says which elements a slice means.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.index_select.html
+    """
+
+    code = "EXL411"
+    name = "index-by-scalar-tensor"
+    outcome = Outcome(FAILS, OK)
+    places = (ItemRead, ItemWrite)
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    best = (x > 0).sum() - 1
+    return x.flatten()[best]
+""",
+            good="""
+def forward(self, x):
+    best = (x > 0).sum() - 1
+    return torch.index_select(x.flatten(), 0, best.reshape(1))[0]
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    best = (x > 0).sum() - 1
+    y = torch.zeros(12)
+    y[best] = 1.0
+    return y
+""",
+            good="""
+def forward(self, x):
+    best = (x > 0).sum() - 1
+    return (torch.arange(12) == best).float()
+""",
+            outcome=_WRITE,
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    y = torch.zeros(3)
+    y[: x.sum(1).argmax()] = 1.0
+    return y
+""",
+            good="""
+def forward(self, x):
+    return (torch.arange(3) < x.sum(1).argmax()).float()
+""",
+            outcome=_SLICE_WRITE,
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, (ItemRead, ItemWrite))
+        if not is_tensor(place.owner):
+            return
+        key = place.key
+        parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
+        if any(_is_scalar_index(part) for part in parts):
+            what = "takes" if isinstance(place, ItemRead) else "writes to"
+            yield self.report(
+                place,
+                f"`{words(place.node)}` {what} a row by a tensor without dimensions: tracing reads it as a "
+                "number of Python and fails. Use torch.index_select with `.reshape(1)`, or compare with "
+                "torch.arange.",
+                outcome=_WRITE if isinstance(place, ItemWrite) else None,
+            )
+        elif isinstance(place, ItemWrite) and any(
+            isinstance(part, Slice) and any(map(is_tensor, (part.lower, part.upper))) for part in parts
+        ):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` writes to a slice that tensor data bounds: tracing demands a number "
+                "of Python. Compare torch.arange with the bound and use torch.where.",
+                outcome=_SLICE_WRITE,
+            )
+
+
+def _is_scalar_index(part: Value) -> bool:
+    return all(
+        isinstance(option, Tensor)
+        and option.origin != "constant"
+        and option.rank == 0
+        and (option.dtype is None or option.dtype.startswith(("int", "uint")))
+        for option in options(part)
+    )

@@ -1,0 +1,66 @@
+"""`len(t)` of a tensor whose length depends on data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.inference.places import Conversion, Place
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import is_data, is_tested, words
+
+
+class LengthOfMasked(Rule):
+    """`len(...)` of a tensor that has as many rows as the data says.
+
+    ## What it does
+    Finds `len(torch.unique(x))`, `len(x[mask])` and the like.
+
+    ## Why it matters
+    Python demands a real number from `len()`, so non-strict tracing stops. `t.shape[0]` gives the same size
+    as a symbolic number that the program keeps.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export/programming_model.html
+    """
+
+    code = "EXL404"
+    name = "length-of-data-dependent-tensor"
+    outcome = Outcome(OK, FAILS)
+    places = (Conversion,)
+    examples = (
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    kept = x[x > 0]
+    return kept.sum() / len(kept)
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    kept = x[x > 0]
+    return kept.sum() / kept.shape[0]
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    return torch.zeros(len(torch.unique(x)))
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return torch.zeros(torch.unique(x).shape[0])
+""",
+            inputs="(torch.tensor([1, 2, 2]),)",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Conversion)
+        if place.to == "len" and is_data(place.value) and not is_tested(place, anywhere=True):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` demands a number of Python for a size that depends on tensor data. "
+                "Use "
+                "`.shape[0]`, which stays symbolic.",
+            )

@@ -1,0 +1,74 @@
+"""Operators that need to know a size which depends on data."""
+
+from __future__ import annotations
+
+from exportlens.inference.places import Call
+from exportlens.inference.values import Const, Tensor, options
+from exportlens.outcome import FAILS, Outcome
+from exportlens.rule import Example
+
+from exportlens_rules.calls import CallOf
+from exportlens_rules.reading import is_unbacked
+
+
+class SplitOfMasked(CallOf):
+    """An operator has to know a size that depends on tensor data.
+
+    ## What it does
+    Finds `chunk`, `tensor_split`, `cdist`, `diff` and `roll` on the result of a mask, of `nonzero` or of
+    `unique`. Most operators take such tensors; these do not.
+
+    ## Why it matters
+    They decide by the size how to compute, and the size is not known while tracing.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export/programming_model.html
+    """
+
+    code = "EXL408"
+    name = "operator-on-data-dependent-size"
+    outcome = Outcome(FAILS, FAILS)
+    callees = (
+        "torch.cdist",
+        *(f"torch.{name}" for name in ("chunk", "tensor_split", "diff", "roll")),
+        *(f"torch.Tensor.{name}" for name in ("chunk", "tensor_split", "diff", "roll")),
+    )
+    wrong = "decides by a size that depends on tensor data."
+    advice = "Pad to a size that is known, or compute with a mask."
+    examples = (
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    return x[x > 0].chunk(2)[0]
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return x.clamp(min=0).chunk(2)[0]
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    kept = x[x[:, 0] > -100]
+    return torch.cdist(kept, kept)
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return torch.cdist(x, x)
+""",
+        ),
+    )
+
+    def applies(self, place: Call) -> bool:
+        method = place.receiver is not None
+        given = (
+            place.receiver if method else place.argument(0, "x1" if place.name.endswith("cdist") else "input")
+        )
+        if given is None or not is_unbacked(given):
+            return False
+        if place.name.endswith("cdist"):
+            return True
+        dim = place.argument(1 if method else 2, "dim" if not place.name.endswith("roll") else "dims")
+        first = dim is None or (isinstance(dim, Const) and dim.value == 0)
+        flat = all(isinstance(option, Tensor) and option.rank == 1 for option in options(given))
+        return flat or (first and not place.name.endswith("diff"))

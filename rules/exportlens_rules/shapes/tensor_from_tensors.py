@@ -1,0 +1,73 @@
+"""`torch.tensor([t1, t2])`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.inference.places import Call, Place
+from exportlens.inference.values import Sequence
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import tensors_in, words
+
+_BOTH = Outcome(FAILS, FAILS)
+
+
+class TensorFromTensors(Rule):
+    """A tensor is built from a Python list of tensors.
+
+    ## What it does
+    Finds `torch.tensor([a, b])`, `torch.as_tensor([a, b])` and `torch.Tensor([a, b])` where a and b are
+    tensors.
+
+    ## Why it matters
+    These constructors read each element as a number of Python. `torch.stack` does the same as an operator.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.stack.html
+    """
+
+    code = "EXL406"
+    name = "tensor-from-tensors"
+    outcome = Outcome(OK, FAILS)
+    places = (Call,)
+    callees = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    return torch.tensor([x[0, 0], x[1, 0]])
+""",
+            good="""
+def forward(self, x):
+    return torch.stack([x[0, 0], x[1, 0]])
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return torch.as_tensor([x[0, 0], x[1, 0]])
+""",
+            good="""
+def forward(self, x):
+    return torch.stack([x[0, 0], x[1, 0]])
+""",
+            outcome=_BOTH,
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        given = place.argument(0, "data")
+        if (
+            isinstance(given, Sequence)
+            and given.type_name != "torch.Size"
+            and any(True for _ in tensors_in(given))
+        ):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` reads tensors as numbers of Python: torch.export cannot. Use "
+                "torch.stack.",
+                outcome=None if place.name == "torch.tensor" else _BOTH,
+            )

@@ -1,0 +1,84 @@
+"""`int(t)` and `float(t)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Conversion, Place
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.python_numbers import item_for_number
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import is_data, words
+
+
+class TensorToNumber(Rule):
+    """`int(...)` or `float(...)` of tensor data.
+
+    ## What it does
+    Finds `int(t)`, `float(t)` and `complex(t)` on tensors, on `t.item()` and on sizes that depend on data.
+
+    ## Why it matters
+    Python demands a real number from `int()` and `float()`, so non-strict tracing stops with "Could not
+    extract specialized integer from data-dependent expression". `t.item()` gives a symbolic number that the
+    program keeps: use it without `int()` around it.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export/programming_model.html
+    """
+
+    code = "EXL401"
+    name = "tensor-to-number"
+    outcome = Outcome(OK, FAILS)
+    places = (Conversion,)
+    examples = (
+        Example(
+            bad="""
+def forward(self, x):
+    return x * float(x.sum())
+""",
+            good="""
+def forward(self, x):
+    return x * x.sum()
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x, n: torch.Tensor):
+    return x.sum() + torch.zeros(int(n))
+""",
+            good="""
+def forward(self, x, n: torch.Tensor):
+    return x.sum() + torch.zeros(n.item())
+""",
+            inputs="(torch.randn(3), torch.tensor(3))",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    count = int((x > 0).sum().item())
+    return x.sum() / count
+""",
+            good="""
+def forward(self, x):
+    count = (x > 0).sum()
+    return x.sum() / count
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Conversion)
+        if place.to in ("int", "float", "complex") and is_data(place.value):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` demands a number of Python from tensor data: torch.export cannot "
+                "know it. Keep "
+                f"the tensor, or use `.item()` without `{place.to}()`.",
+            )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Conversion)
+        return item_for_number(report.place, context)

@@ -1,0 +1,1 @@
+"""EXL6xx: modules, what they hold, take and return."""

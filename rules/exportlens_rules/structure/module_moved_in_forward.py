@@ -1,0 +1,68 @@
+"""`module.to(...)` in forward."""
+
+from __future__ import annotations
+
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example
+
+from exportlens_rules.calls import CallOf
+
+
+class ModuleMovedInForward(CallOf):
+    """A Module is moved or cast while tracing.
+
+    ## What it does
+    Finds `self.layer.to(...)`, `.float()`, `.half()`, `.cpu()` and the like on Modules in traced code.
+
+    ## Why it matters
+    Moving a Module replaces its parameters, which non-strict tracing has exchanged for traced ones: it fails.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.to
+    """
+
+    code = "EXL605"
+    name = "module-moved-in-forward"
+    outcome = Outcome(OK, FAILS)
+    callees = (
+        "torch.nn.Module.to",
+        "torch.nn.Module.float",
+        "torch.nn.Module.half",
+        "torch.nn.Module.double",
+        "torch.nn.Module.bfloat16",
+        "torch.nn.Module.cpu",
+        "torch.nn.Module.type",
+    )
+    wrong = "moves or casts a Module while tracing: non-strict tracing fails."
+    advice = "Move the whole model before the export, and inputs inside of it."
+    examples = (
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.layer.to(x.device)
+        return self.layer(x)
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+        ),
+    )

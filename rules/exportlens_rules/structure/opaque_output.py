@@ -1,0 +1,231 @@
+"""Outputs of classes that torch does not know."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Output, Place
+from exportlens.inference.values import (
+    ClassValue,
+    Function,
+    Instance,
+    Mapping_,
+    Named,
+    Sequence,
+    Static,
+    Value,
+    options,
+)
+from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.registrations import register_output_class
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import base_names
+from exportlens_rules.structure.cache_output import CACHES
+
+# Registered as pytrees by torch itself, or by transformers when it is imported.
+_REGISTERED_BASES = frozenset(
+    {
+        "NamedTuple",
+        "typing.NamedTuple",
+        "transformers.utils.ModelOutput",
+        "transformers.utils.generic.ModelOutput",
+        "transformers.file_utils.ModelOutput",
+        "diffusers.utils.BaseOutput",
+        "diffusers.utils.outputs.BaseOutput",
+    }
+)
+_REGISTRATIONS = (
+    "register_dataclass",
+    "register_pytree_node",
+    "register_pytree_node_class",
+    "_register_pytree_node",
+)
+_OPAQUE_NAMES = {
+    "torch.distributions.": "a distribution",
+    "types.SimpleNamespace": "a SimpleNamespace",
+    "argparse.Namespace": "a Namespace",
+}
+
+
+class OpaqueOutput(Rule):
+    """The model returns an object that torch cannot take apart.
+
+    ## What it does
+    Finds outputs that hold instances of your own classes (dataclasses too), subclasses of dict and list,
+    sets, generators, distributions, functions, Modules, dtypes and devices. Tensors, numbers, strings, None,
+    tuples, named tuples, lists and dicts of them are fine, and so are classes that are registered as pytrees.
+
+    ## Why it matters
+    The outputs of a program are tensors in a structure that torch knows. Export fails with "Found <class
+    ...> in output, which is not a known type".
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/export/api_reference.html#torch.export.register_dataclass
+    """
+
+    code = "EXL601"
+    name = "opaque-output"
+    outcome = Outcome(FAILS, FAILS)
+    places = (Output,)
+    examples = (
+        Example(
+            bad="""
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass
+class Scores:
+    mean: torch.Tensor
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Scores(x.mean())
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return {"mean": x.mean()}
+""",
+        ),
+        Example(
+            bad="""
+from torch import nn
+
+
+class Result(dict):
+    pass
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Result(mean=x.mean())
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return dict(mean=x.mean())
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    return x + 1, x.dtype
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return x + 1
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Output)
+        for option in options(place.value):
+            what = opaque(option, place, 0)
+            if what:
+                yield self.report(
+                    place,
+                    f"The model returns {what}, which torch.export does not know. Return tensors in a "
+                    "tuple or dict, or "
+                    "register the class with torch.export.register_dataclass or torch.utils._pytree.",
+                )
+                return
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Output)
+        return register_output_class(report.place, context)
+
+
+def opaque(value: Value, place: Output, depth: int) -> str:
+    """What in `value` torch cannot take apart, in words; "" where nothing is known to be opaque."""
+    if depth > 6:
+        return ""
+    if isinstance(value, Sequence):
+        return _in_sequence(value, place, depth)
+    if isinstance(value, Mapping_):
+        found = (opaque(item, place, depth + 1) for item in value.items.values())
+        return next(filter(None, found), "")
+    if isinstance(value, Function):
+        return f"the function `{value.name}`"
+    if isinstance(value, Named):
+        return _named(value.name)
+    if isinstance(value, Instance):
+        return _instance(value, place)
+    if isinstance(value, Static) and value.type in ("dtype", "device", "layout", "range", "slice"):
+        return f"a {value.type}"
+    return ""
+
+
+def _in_sequence(value: Sequence, place: Output, depth: int) -> str:
+    if value.kind in ("set", "frozenset"):
+        return f"a {value.kind}"
+    if value.kind == "generator":
+        return "a generator"
+    items = value.items if value.items is not None else [value.element] if value.element else []
+    return next(filter(None, (opaque(item, place, depth + 1) for item in items)), "")
+
+
+def _named(name: str) -> str:
+    parent, _, last = name.rpartition(".")
+    dtypes = ("float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")
+    return f"the dtype `{name}`" if parent == "torch" and last in dtypes else ""
+
+
+def _instance(value: Instance, place: Output) -> str:
+    cls = value.cls
+    if isinstance(cls, Named):
+        for prefix, what in _OPAQUE_NAMES.items():
+            if cls.name.startswith(prefix):
+                return what
+        return f"the Module `{cls.name}`" if cls.name.startswith("torch.nn.modules.") else ""
+    if not isinstance(cls, ClassValue) or cls.name in CACHES or _is_registered(cls) or not _bases_known(cls):
+        return ""
+    return f"an instance of `{cls.name}`"
+
+
+def _bases_known(cls: ClassValue) -> bool:
+    """Whether all bases are seen, and none of them is one that torch or a library registers."""
+    known = (
+        "builtins.",
+        "typing.Generic",
+        "abc.ABC",
+        "collections.OrderedDict",
+        "collections.UserDict",
+        "enum.",
+    )
+    for base in cls.bases:
+        if isinstance(base, ClassValue):
+            if _is_registered(base) or not _bases_known(base):
+                return False
+        elif not (isinstance(base, Named) and base.name.startswith(known)):
+            return False
+    return True
+
+
+def _is_registered(cls: ClassValue) -> bool:
+    """Whether the class, or something in its file, registers it as a pytree."""
+    names = set(base_names(cls))
+    if names & _REGISTERED_BASES or any(
+        name.endswith(("NamedTuple", "ModelOutput", "namedtuple")) for name in names
+    ):
+        return True
+    for decorator in cls.node.decorator_list:
+        if any(word in ast.unparse(decorator) for word in _REGISTRATIONS):
+            return True
+    document = getattr(cls.scope, "document", None)
+    text = getattr(document, "text", "")
+    return any(f"{word}(" in text and cls.name in text.partition(f"{word}(")[2] for word in _REGISTRATIONS)

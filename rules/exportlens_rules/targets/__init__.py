@@ -1,0 +1,1 @@
+"""EXL8xx: what a model says about the hardware that it runs on."""
