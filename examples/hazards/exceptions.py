@@ -1,0 +1,33 @@
+"""Python exceptions inside `forward`: torch 2.13 traces them, strict mode of older releases does not.
+
+`exportlens check --torch-version 2.5 --mode strict` reports the `try`; for torch 2.13 nothing is to report.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class ForgivingHead(nn.Module):
+    """Falls back to a pooled input when the image has an unexpected size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(3 * 8 * 8, 4)
+
+    def require_size(self, image: torch.Tensor) -> torch.Tensor:
+        if image.shape[-1] != 8:
+            raise ValueError(f"images of 8 x 8 are expected, not of width {image.shape[-1]}")
+        return image
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        try:
+            image = self.require_size(image)
+        except ValueError:
+            image = nn.functional.adaptive_avg_pool2d(image, 8)
+        return self.head(image.flatten(1))
+
+
+if __name__ == "__main__":
+    print(torch.export.export(ForgivingHead().eval(), (torch.randn(2, 3, 16, 16),)))
