@@ -1,0 +1,134 @@
+"""Models that export and are wrong, or that fail with no line in torch's message."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import torch
+from torch import nn
+
+
+class FrozenNumber(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        return y * random.random()
+
+
+class FrozenClock(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + time.time() % 1
+
+
+class FrozenCounter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return x * self.calls
+
+
+class PlainTensor(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean = torch.zeros(4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.mean = 0.5 * self.mean + x.mean(0)
+        return x - self.mean
+
+
+class Holder:
+    def __init__(self) -> None:
+        self.kept = torch.zeros(4)
+
+
+class HeldByAnObject(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.holder = Holder()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.holder.kept = x.sum(0)
+        return x + self.holder.kept
+
+
+class Counts(nn.Module):
+    """A registered buffer: the export keeps its updates, some targets do not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.add_(1)
+        return x + self.seen
+
+
+class DataWrite(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 1
+        y.data.mul_(2)
+        return y + 1
+
+
+class DataDependent(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        if y.sum() > 0:
+            return y
+        return -y
+
+
+class ShapeBranch(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + 1
+        if y.shape[0] > 16:
+            y = y * 2
+        return y
+
+
+class Dynamic(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x)
+
+
+class EagerFails(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.view(7, 7)
+
+
+class Dropout(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rand_like(x)
+
+
+class TwoProblems(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        n = x.sum().item()
+        if n > 1:
+            x = x + 1
+        if n > 2:
+            x = x + 2
+        return x
+
+
+class Convolves(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.conv(x)).mean((2, 3))
+
+
+class Factorises(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return torch.linalg.qr(y)[0]

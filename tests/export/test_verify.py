@@ -1,0 +1,85 @@
+"""A fix is verified only if it equals the original on inputs of every kind, and exports in the modes asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from exportlens.export.request import ExportRequest, ModelInputs
+from exportlens.export.verify import VerifyReport, verify_fix
+
+from .conftest import MODELS, Runner
+
+TRAPS = MODELS / "traps.py"
+BRANCH = """        y = x * 2
+        if y.sum() > 0:
+            return y
+        return -y
+"""
+
+
+def verdict(worker: Runner, name: str, before: str, after: str, mode: str = "both") -> VerifyReport:
+    text = TRAPS.read_text()
+    assert before in text
+    request = ExportRequest(f"{TRAPS}:{name}", ModelInputs(inputs="(torch.randn(3, 4),)"), mode=mode)
+    report: VerifyReport = worker.run(verify_fix(worker.session, request, text.replace(before, after)))
+    return report
+
+
+def test_a_right_fix_is_verified_in_both_modes(worker: Runner) -> None:
+    after = """        y = x * 2
+        return torch.cond(y.sum() > 0, lambda y: y.clone(), lambda y: -y, (y,))
+"""
+    report = verdict(worker, "DataDependent", BRANCH, after)
+    assert report.verified, report.reason
+    assert set(report.modes) == {"strict", "non-strict"} and len(report.cases) > 10
+
+
+@pytest.mark.parametrize("kept", ["y", "-y"])
+def test_a_fix_that_keeps_one_branch_only_is_refused(worker: Runner, kept: str) -> None:
+    report = verdict(worker, "DataDependent", BRANCH, f"        y = x * 2\n        return {kept} + 0\n")
+    assert not report.verified and not report.equal
+    assert "differs from the original" in report.reason
+
+
+def test_a_fix_that_does_not_export_is_refused(worker: Runner) -> None:
+    report = verdict(worker, "DataDependent", BRANCH, BRANCH)
+    assert report.equal and not report.verified
+    assert "Data-dependent branching" in report.reason
+
+
+def test_state_counts(worker: Runner) -> None:
+    """The second call shows what a buffer in the wrong place would hide."""
+    report = verdict(worker, "Counts", "        self.seen.add_(1)\n", "", mode="non-strict")
+    assert not report.equal and not report.verified
+
+
+def test_weights_are_shared(worker: Runner) -> None:
+    """The fixed model draws other random weights; it is given the original's."""
+    before = "self.layer = nn.Linear(4, 3)"
+    report = verdict(worker, "Dynamic", before, f"torch.randn(7)\n        {before}", mode="non-strict")
+    assert report.verified, report.reason
+
+
+def test_a_fix_that_does_not_import_is_refused(worker: Runner) -> None:
+    report = verdict(worker, "DataDependent", BRANCH, "        return (\n")
+    assert report.failure is not None and "the fixed model cannot be run" in report.failure.message
+
+
+def test_the_users_folder_is_untouched(worker: Runner, tmp_path: Path) -> None:
+    package = tmp_path / "shop"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "parts.py").write_text("def twice(x):\n    return x * 2\n")
+    text = (
+        "from torch import nn\nfrom .parts import twice\n\n"
+        "class Net(nn.Module):\n    def forward(self, x):\n        return twice(x)\n"
+    )
+    (package / "net.py").write_text(text)
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    request = ExportRequest(f"{package / 'net.py'}:Net", ModelInputs(inputs="(torch.randn(3),)"))
+    fixed = text.replace("twice(x)", "twice(x) + 0")
+    report = worker.run(verify_fix(worker.session, request, fixed))
+    assert report.verified, report.reason
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+    assert (package / "net.py").read_text() == text

@@ -1,0 +1,157 @@
+"""What `check` says of old-style models, against what torch.export really does with them.
+
+Each model is exported in both modes, and where it exports the program is run and compared with eager. `check`
+must carry an error on the line that torch blames, and none where the program is sound.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import random
+import re
+import sys
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from exportlens.config import Config
+from exportlens.engine import Engine
+from exportlens.finding import Finding, Severity
+from exportlens.outcome import Mode, TorchVersion
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._pytree import tree_leaves
+
+from tests.inference.old_style import CASES, Case
+
+# What is known to differ, and why. A case that begins to agree must be taken out: the marks are strict.
+DIFFERS = {
+    ("last-of-each-row", "strict"): "nothing in the text says that `lengths` has one dimension",
+    ("nms-loop", "strict"): "nothing in the text says that `scores` has one dimension; flagged on the loop",
+    (
+        "gradient-penalty",
+        "non-strict",
+    ): "autograd.grad of a layer's output loses a constant in non-strict mode",
+    ("pad-ragged", "strict"): "nothing in the text says that the rows of `mask` are boolean",
+    ("roi-loop", "strict"): "two-sided slices by numbers from data, only in strict mode",
+    ("roi-loop-int", "strict"): "two-sided slices by numbers from data, only in strict mode",
+    ("weight-clip", "strict"): "the lost write has no effect on weights that are within the bounds already",
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one export ended: "ok", "fails" or "wrong" (other numbers than eager), with the blamed line from 1."""
+
+    kind: str
+    line: int | None = None
+    message: str = ""
+
+
+def export(case: Case, path: Path, mode: Mode) -> Outcome:
+    torch._dynamo.reset()
+    torch.set_grad_enabled(True)  # an export that failed under no_grad can leave it off
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+    module = load(path, mode)
+    model = build(module, case)
+    build(module, case)(*inputs(module, case))  # it runs in eager
+    try:
+        program = torch.export.export(model, inputs(module, case), strict=mode is Mode.STRICT)
+    except Exception as error:
+        return Outcome("fails", blamed(error, path), f"{type(error).__name__}: {error}"[:300])
+    fresh = build(module, case)
+    fresh.load_state_dict(model.state_dict())
+    try:
+        same = all(equal(fresh, program.module(), inputs(module, case), seed) for seed in (1, 2, 3))
+    except Exception as error:
+        return Outcome("wrong", None, str(error)[:300])
+    return Outcome("ok" if same else "wrong")
+
+
+def load(path: Path, mode: Mode) -> ModuleType:
+    name = f"{path.stem}_{mode.name.lower()}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def build(module: ModuleType, case: Case) -> torch.nn.Module:
+    model: torch.nn.Module = module.M(*eval(case.init, vars(module)))
+    return model.eval()
+
+
+def inputs(module: ModuleType, case: Case) -> tuple[Any, ...]:
+    return tuple(eval(case.inputs, vars(module)))
+
+
+def equal(eager: torch.nn.Module, program: torch.nn.Module, arguments: tuple[Any, ...], seed: int) -> bool:
+    outputs = []
+    for run in (eager, program):
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        outputs.append(tree_leaves(run(*copy.deepcopy(arguments))))
+    wanted, got = outputs
+    return len(wanted) == len(got) and all(map(same_value, wanted, got))
+
+
+def same_value(wanted: Any, got: Any) -> bool:
+    if not isinstance(wanted, torch.Tensor):
+        return bool(wanted == got)
+    if isinstance(got, FakeTensor) or wanted.shape != got.shape:
+        return False
+    return torch.allclose(wanted.double(), got.double(), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def blamed(error: Exception, path: Path) -> int | None:
+    """The line of the model's file that torch names: in its words in strict mode, else in the traceback."""
+    named = re.findall(rf'File "{re.escape(str(path))}", line (\d+)', str(error))
+    if named:
+        return int(named[-1])
+    own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    return own[-1] if own else None
+
+
+def errors(case: Case, path: Path, mode: Mode) -> list[Finding]:
+    engine = Engine(Config(root=path.parent, torch_version=TorchVersion(2, 13), modes=(mode,)))
+    engine.update(path, case.source)
+    return [finding for finding in engine.check(path) if finding.severity is Severity.ERROR]
+
+
+def expected(case: Case, mode: Mode) -> Any:
+    reason = DIFFERS.get((case.name, mode.value))
+    marks = [] if reason is None else [pytest.mark.xfail(reason=reason, strict=True)]
+    return pytest.param(case, mode, id=f"{case.name}-{mode.value}", marks=marks)
+
+
+@pytest.mark.parametrize(("case", "mode"), [expected(case, mode) for case in CASES for mode in Mode])
+def test_check_agrees_with_torch(case: Case, mode: Mode, tmp_path: Path) -> None:
+    path = tmp_path / f"{case.name.replace('-', '_')}.py"
+    path.write_text(case.source)
+    outcome = export(case, path, mode)
+    found = errors(case, path, mode)
+    said = [f"line {finding.range.start.line + 1}: {finding.code} {finding.message}" for finding in found]
+    if outcome.kind == "fails" and outcome.line is not None:
+        lines = {line for f in found for line in range(f.range.start.line + 1, f.range.end.line + 2)}
+        assert outcome.line in lines, f"torch blames line {outcome.line}: {outcome.message}; check: {said}"
+    elif outcome.kind == "fails":
+        assert found, f"torch fails: {outcome.message}"
+    elif outcome.kind == "ok":
+        assert not found, said
+
+
+def test_the_cases_are_of_all_kinds() -> None:
+    """A table in which nothing fails, or everything, would prove little; names are keys of DIFFERS."""
+    names = [case.name for case in CASES]
+    assert len(set(names)) == len(names) >= 100
+    assert {name for name, _ in DIFFERS} <= set(names)

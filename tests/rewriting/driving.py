@@ -1,0 +1,130 @@
+"""Torch as the judge of a rewrite: the same outputs and state, in eager and exported in both modes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import logging
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+
+def load(text: str) -> dict[str, Any]:
+    """The names that running `text` defines. The text gets a file name of its own, so that torch can read
+    its source."""
+    name = f"<model {abs(hash(text))}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    module = types.ModuleType(name.strip("<>").replace(" ", "_"))
+    sys.modules[module.__name__] = module
+    exec(compile(text, name, "exec"), vars(module))
+    return vars(module)
+
+
+def model(text: str, seed: int = 0, name: str = "M") -> torch.nn.Module:
+    torch.manual_seed(seed)
+    built: torch.nn.Module = load(text)[name]()
+    return built.eval()
+
+
+def outcomes(module: torch.nn.Module, inputs: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """For each of `inputs`, one call after the other: ("ok", outputs, inputs after the call) or ("raised",
+    error)."""
+    return [_outcome(module, each) for each in inputs]
+
+
+def _outcome(module: torch.nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    given = copied(inputs)
+    torch.manual_seed(1)
+    try:
+        return ("ok", copied(module(*given)), given)
+    except Exception as error:
+        return ("raised", error)
+
+
+def copied(values: Any) -> Any:
+    return pytree.tree_map(lambda each: each.clone() if isinstance(each, torch.Tensor) else each, values)
+
+
+def same(a: Any, b: Any) -> bool:
+    left, spec = pytree.tree_flatten(a)
+    right, other = pytree.tree_flatten(b)
+    return str(spec) == str(other) and all(_equal(x, y) for x, y in zip(left, right, strict=True))
+
+
+def _equal(x: Any, y: Any) -> bool:
+    if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):
+        return (
+            x.dtype == y.dtype
+            and x.shape == y.shape
+            and torch.allclose(x, y, rtol=1e-5, atol=1e-6, equal_nan=True)
+        )
+    if isinstance(x, torch.Tensor) or isinstance(y, torch.Tensor):
+        return False
+    return bool(x == y)
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    with (
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+    ):
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        finally:
+            logging.disable(logging.NOTSET)
+
+
+def assert_equivalent(
+    before: str, after: str, inputs: list[tuple[Any, ...]], export_too: bool = True
+) -> None:
+    """`after` equals `before` in eager and, exported in both modes, over consecutive calls on `inputs`.
+
+    Where one raises so must the other.
+    """
+    with quietly():
+        expected = outcomes(model(before), inputs)
+        fixed = outcomes(model(after), inputs)
+    for one, two in zip(expected, fixed, strict=True):
+        assert one[0] == two[0], f"eager {one} became {two}\n{after}"
+        if one[0] == "ok":
+            assert same(one[1], two[1]), f"eager differs: {one[1]} became {two[1]}\n{after}"
+            assert same(one[2], two[2]), f"inputs are left differently: {one[2]} became {two[2]}\n{after}"
+    if export_too:
+        for strict in (True, False):
+            _assert_exported(after, inputs, expected, strict)
+
+
+def assert_program_equals(before: str, after: str, inputs: list[tuple[Any, ...]], strict: bool) -> None:
+    """`after`, exported in one mode, equals `before` in eager over consecutive calls on `inputs`."""
+    with quietly():
+        expected = outcomes(model(before), inputs)
+    _assert_exported(after, inputs, expected, strict)
+
+
+def _assert_exported(
+    after: str, inputs: list[tuple[Any, ...]], expected: list[tuple[Any, ...]], strict: bool
+) -> None:
+    torch._dynamo.reset()
+    good = next(each for each, result in zip(inputs, expected, strict=True) if result[0] == "ok")
+    with quietly():
+        try:
+            program = torch.export.export(model(after), copied(good), strict=strict).module()
+        except Exception as error:
+            raise AssertionError(
+                f"strict={strict}: {type(error).__name__}: {str(error)[:600]}\n{after}"
+            ) from error
+        for result, got in zip(expected, outcomes(program, inputs), strict=True):
+            assert got[0] == result[0], f"strict={strict}: eager {result}, program {got}\n{after}"
+            if result[0] == "ok":
+                assert same(result[1], got[1]), f"strict={strict}: {result[1]} became {got[1]}\n{after}"

@@ -1,0 +1,50 @@
+"""Before and after: each pair under cases/ is what mending makes of a text, and torch agrees that both are
+the same.
+
+A case is a file with two parts; the lines `# inputs:` before them are expressions, one call each, that
+reach every branch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.rewriting.driving import assert_equivalent
+from tests.rewriting.fixing_all import mend
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
+AFTER = "# ---- after ----\n"
+POSITIVE = torch.tensor([[0.5, 1.0, 2.0, 0.1], [0.2, 0.3, 1.5, 0.7], [1.1, 0.9, 0.4, 0.6]])
+MIXED = torch.tensor([[0.5, -1.0, 2.0, -0.1], [0.2, -0.3, -1.5, 0.7], [-1.1, 0.9, 0.4, -0.6]])
+STANDARD = [(POSITIVE,), (-POSITIVE,), (MIXED,), (MIXED * 10,), (torch.zeros(3, 4),)]
+
+
+def read(case: Path) -> tuple[str, str, list[tuple[Any, ...]]]:
+    text = case.read_text(encoding="utf-8")
+    before, _, after = text.partition(AFTER)
+    calls = [line.removeprefix("# inputs:") for line in before.splitlines() if line.startswith("# inputs:")]
+    names = {"torch": torch, "P": POSITIVE, "N": -POSITIVE, "X": MIXED}
+    inputs = [eval(call, names) for call in calls] or STANDARD
+    return before, after, inputs
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_text(case: Path) -> None:
+    before, after, _ = read(case)
+    assert mend(before).text == after
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_mending_twice_changes_nothing_more(case: Path) -> None:
+    _, after, _ = read(case)
+    assert mend(after).text == after
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_torch_agrees(case: Path) -> None:
+    before, after, inputs = read(case)
+    assert_equivalent(before, after, inputs)

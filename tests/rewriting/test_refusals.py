@@ -1,0 +1,94 @@
+"""What is refused, and the words that say why. A refused rewrite leaves the text as it is."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rewriting.fixing_all import mend
+
+HEAD = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+INIT = """
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.kept = []
+        self.linear = nn.Linear(4, 4)
+"""
+
+REFUSED = [
+    (
+        "a branch that may raise",
+        "if x.sum() > 0:\n    if self.count:\n        raise ValueError('counted')\n    x = x + 1\nreturn x",
+        "one way through the branch raises",
+    ),
+    ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
+    (
+        "a name bound on one side only",
+        "if x.sum() > 0:\n    y = x + 1\nif self.training or self.count:\n    return x\nreturn y",
+        "`y` is not bound where the condition is false",
+    ),
+    ("a counter of the model", "if x.sum() > 0:\n    self.count = self.count + 1\nreturn x", "`self.count`"),
+    ("a list of the model", "if x.sum() > 0:\n    self.kept.append(x)\nreturn x", "outside of the branch"),
+    (
+        "a chosen function",
+        "f = torch.relu\nif x.sum() > 0:\n    f = torch.tanh\nreturn f(x)",
+        "Python object",
+    ),
+    (
+        "a chosen float that leaves",
+        "if x.sum() > 0:\n    s = 0.5\nelse:\n    s = 2.0\nreturn x, s",
+        "Python number that tensor data would choose",
+    ),
+    (
+        "different dtypes",
+        "if x.sum() > 0:\n    y = x > 0\nelse:\n    y = x * 1.0\nreturn y",
+        "dtype",
+    ),
+    (
+        "break",
+        "for i in range(3):\n    if x.sum() > i:\n        break\n    x = x + 1\nreturn x",
+        "`break` depends",
+    ),
+    (
+        "a return inside of a loop",
+        "for i in range(3):\n    if x.sum() > i:\n        return x\n    x = x + 1\nreturn x",
+        "leaves a `for` statement",
+    ),
+    (
+        "a loop that may be left",
+        "while x.sum() < 5:\n    x = x + 1\n    if self.training:\n        break\nreturn x",
+        "leave it by breaks",
+    ),
+    (
+        "an input that is written on one side and bound anew on the other",
+        "if x.sum() > 0:\n    x += 1\nelse:\n    x = x - 1\nreturn x",
+        "both written in place and bound anew",
+    ),
+    (
+        "memory that is written later under another name",
+        "y = x * 1\nif x.sum() > 0:\n    z = y\nelse:\n    z = x * 2\nz += 1\nreturn y, z",
+        "share memory",
+    ),
+    (
+        "a float in a loop",
+        "s = 1.0\nwhile x.sum() < 5:\n    x = x + s\n    s = s * 2\nreturn x",
+        "`s` is carried through the loop",
+    ),
+    (
+        "an export of gradients",
+        "y = torch.autograd.Variable(x, requires_grad=True)\nreturn y * 2",
+        "asks for gradients",
+    ),
+    ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_refused_with_its_reason(body: str, reason: str) -> None:
+    forward = "\n    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
+    text = HEAD + INIT.lstrip("\n") + forward
+    mended = mend(text)
+    assert mended.text == text
+    assert any(reason in each for each in mended.refusals), mended.refusals

@@ -1,0 +1,290 @@
+"""EXL2xx to EXL8xx."""
+
+from __future__ import annotations
+
+_LAYER = """
+import copy
+import random
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+        self.scale = 2.0
+        self.count = 0
+
+"""
+
+
+def _with_layer(forward: str) -> str:
+    """A Module with a layer, a buffer and attributes, and the given forward."""
+    return (
+        _LAYER + "\n".join(f"    {line}" if line else "" for line in forward.strip("\n").splitlines()) + "\n"
+    )
+
+
+MUST = {
+    "EXL201": [
+        _with_layer("def forward(self, x):\n    weight = self.layer.weight.data\n    return x @ weight"),
+        _with_layer("def forward(self, x):\n    y = self.layer(x)\n    return (y.data > 0).float() * y"),
+        _with_layer("def forward(self, x):\n    return x + self.mean.data.mean()"),
+    ],
+    "EXL202": [
+        _with_layer(
+            "def forward(self, x):\n    self.layer.weight.data.clamp_(-1, 1)\n    return self.layer(x)"
+        ),
+        _with_layer("def forward(self, x):\n    y = self.layer(x)\n    y.data[:, 0] = 0\n    return y"),
+    ],
+    "EXL203": [
+        _with_layer(
+            "def forward(self, x):\n    self.layer.weight.data = self.layer.weight * self.scale\n    "
+            "return self.layer(x)"
+        ),
+    ],
+    "EXL205": [_with_layer("def forward(self, x):\n    self.count += 1\n    return x * self.count")],
+    "EXL206": [
+        _with_layer(
+            "def forward(self, x):\n    self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n    return x - "
+            "self.mean"
+        )
+    ],
+    "EXL209": [
+        _with_layer(
+            "def forward(self, x):\n    y = x.clone().requires_grad_(True)\n    return self.layer(y)"
+        ),
+    ],
+    "EXL401": [
+        _with_layer("def forward(self, x):\n    n = int((x > 0).sum())\n    return self.layer(x) / n"),
+        _with_layer("def forward(self, x):\n    return self.layer(x) * float(self.mean.sum())"),
+    ],
+    "EXL402": [
+        _with_layer("def forward(self, x):\n    import math\n\n    return x * math.log(x.abs().sum())")
+    ],
+    "EXL403": [
+        """
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+        self.router = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.experts[self.router(x).sum(0).argmax().item()](x)
+""",
+    ],
+    "EXL404": [_with_layer("def forward(self, x):\n    return self.layer(x) / len(torch.nonzero(x > 0))")],
+    "EXL501": [
+        _with_layer(
+            "def forward(self, x):\n    noise = random.gauss(0, 1)\n    return self.layer(x) + noise"
+        ),
+        _with_layer(
+            "def forward(self, x):\n    keep = [i for i in range(3) if random.random() < 0.5]\n    return "
+            "x, keep"
+        ),
+    ],
+    "EXL502": [
+        _with_layer(
+            "def forward(self, x):\n    return torch.tensor(np.linalg.norm(self.layer(x).detach().numpy()))"
+        ),
+        _with_layer("def forward(self, x):\n    return np.maximum(self.layer(x), 0)"),
+    ],
+    "EXL601": [
+        """
+import torch
+from torch import nn
+
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return {"boxes": [Box(x), Box(x + 1)]}
+""",
+    ],
+    "EXL315": [
+        """
+import torch
+from torch import nn
+from torch import autograd
+
+
+class M(nn.Module):
+    def init_hidden(self, size):
+        return autograd.Variable(torch.zeros(size, 4))
+
+    def forward(self, x: torch.Tensor):
+        return x + self.init_hidden(x.size(0))
+""",
+    ],
+}
+
+MUST_NOT = {
+    "EXL201": [
+        _with_layer(
+            "def forward(self, x):\n    size = x.data.size(0)\n    return self.layer(x) * size + "
+            "x.data.shape[1]"
+        ),
+        """
+from torch import nn
+
+
+class Batch:
+    def __init__(self, data):
+        self.data = data
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = Batch(3)
+
+    def forward(self, x):
+        return x * self.config.data
+""",
+        # not traced: initialisation
+        """
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.layer.weight.data.normal_(0, 0.02)
+        self.layer.bias.data.zero_()
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+    ],
+    "EXL202": [
+        _with_layer(
+            "def forward(self, x):\n    y = self.layer(x)\n    y[:, 0] = 0\n    y.mul_(2)\n    return y"
+        )
+    ],
+    "EXL204": [
+        _with_layer(
+            "def forward(self, x):\n    options = copy.deepcopy({'a': 1})\n    return x + options['a']"
+        )
+    ],
+    "EXL205": [_with_layer("def forward(self, x):\n    count = 0\n    count += 1\n    return x + count")],
+    "EXL206": [
+        _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),
+        _with_layer(
+            "def forward(self, x):\n    self.mean.mul_(0.9).add_(0.1 * x.mean(0))\n    return x - self.mean"
+        ),
+    ],
+    "EXL301": [_with_layer("def forward(self, x):\n    return x + self.scale")],
+    "EXL303": [
+        _with_layer('def forward(self, x):\n    print(f"mean {x.mean()}")\n    return self.layer(x)'),
+        _with_layer(
+            'def forward(self, x):\n    name = f"size {x.shape[0]} of {self.scale:.2f}"\n    return x, name'
+        ),
+    ],
+    "EXL401": [
+        _with_layer(
+            "def forward(self, x):\n    half = int(x.shape[1] / 2)\n    return x[:, :half] * "
+            "float(self.scale)"
+        ),
+        _with_layer("def forward(self, x):\n    return x.sum() / (x > 0).sum().item()"),
+    ],
+    "EXL403": [
+        _with_layer("def forward(self, x):\n    return x[torch.arange(2)] + x[x.shape[0] - 1]"),
+        _with_layer("def forward(self, x):\n    sizes = [2, 4]\n    return x[:, : sizes[x.dim() - 2]]"),
+    ],
+    "EXL404": [_with_layer("def forward(self, x):\n    return self.layer(x) / len(x) + len(self.mean)")],
+    "EXL502": [
+        _with_layer(
+            "def forward(self, x):\n    return x.reshape(int(np.prod(x.shape))) * np.sqrt(x.shape[-1])"
+        ),
+        _with_layer("def forward(self, x):\n    return x + torch.from_numpy(np.triu(np.ones((3, 4)), k=1))"),
+        _with_layer("def forward(self, x):\n    return x.masked_fill(x > 0, -np.inf) * np.pi"),
+    ],
+    "EXL601": [
+        """
+from collections import OrderedDict, namedtuple
+
+import torch
+from torch import nn
+
+Pair = namedtuple("Pair", "first second")
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return Pair(x, [x + 1]), OrderedDict(last=x), None, 3, "text"
+""",
+        """
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass
+class Scores:
+    mean: torch.Tensor
+
+
+torch.export.register_dataclass(Scores)
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return Scores(x.mean())
+""",
+        # an object that stays inside
+        """
+import torch
+from torch import nn
+
+
+class Box:
+    def __init__(self, value):
+        self.value = value
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return Box(x).value + 1
+""",
+    ],
+    "EXL603": [_with_layer("def forward(self, x):\n    return nn.ReLU()(self.layer(x))")],
+    "EXL801": [
+        _with_layer(
+            "def forward(self, x):\n    return self.layer(x).to(x.device) + torch.zeros(4, device=x.device)"
+        ),
+        _with_layer("def forward(self, x):\n    return self.layer(x.cpu().to('cpu'))"),
+    ],
+    "EXL702": [
+        _with_layer(
+            "def forward(self, x):\n    return torch.cond(x.sum() > 0, self.layer, lambda x: x.clone() + "
+            "1, (x,))"
+        ),
+    ],
+    "EXL703": [
+        """
+def forward(self, x):
+    def double(x):
+        y = x + 1
+        y.mul_(2)
+        return y
+
+    return torch.cond(x.sum() > 0, double, lambda x: x - 1, (x,))
+""",
+    ],
+}

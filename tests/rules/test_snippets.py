@@ -1,0 +1,34 @@
+"""Code shapes beside the rules' examples: what must be flagged is, and what must not is not."""
+
+from __future__ import annotations
+
+import pytest
+from exportlens.finding import Severity
+
+from tests.rules.checking import findings
+from tests.rules.snippets import control_flow, others
+
+
+def _cases(*tables: dict[str, list[str]]) -> list[object]:
+    return [
+        pytest.param(code, text, id=f"{code}-{number}")
+        for table in tables
+        for code, texts in table.items()
+        for number, text in enumerate(texts, start=1)
+    ]
+
+
+@pytest.mark.parametrize(("code", "text"), _cases(control_flow.MUST, others.MUST))
+def test_flagged(code: str, text: str) -> None:
+    assert code in {finding.code for finding in findings(text)}
+
+
+@pytest.mark.parametrize(("code", "text"), _cases(control_flow.MUST_NOT, others.MUST_NOT))
+def test_not_flagged(code: str, text: str) -> None:
+    """Neither by the rule that it is near to, nor as an error by any other."""
+    wrong = [
+        (finding.code, finding.message)
+        for finding in findings(text)
+        if finding.code == code or finding.severity is Severity.ERROR
+    ]
+    assert wrong == []

@@ -1,0 +1,127 @@
+"""Targets that run here are run; the others are held to their probe and its message."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from exportlens.export.registry import known_targets
+from exportlens.export.session import probe_targets
+
+from .conftest import MODELS, Export
+
+BATCH = "{'x': {0: Dim('batch', min=1, max=64)}}"
+IMAGES = "(torch.randn(20, 3, 16, 16),)"
+FEW_IMAGES = "(torch.randn(2, 3, 16, 16),)"
+LINES = (MODELS / "traps.py").read_text().splitlines()
+NAMES = {
+    "torch",
+    "aoti-cpu",
+    "aoti-cuda",
+    *(f"executorch-{backend}" for backend in ("portable", "xnnpack", "vulkan", "coreml", "ethos-u", "qnn")),
+    *("onnxruntime-cpu", "onnxruntime-cuda", "openvino-cpu", "openvino-gpu", "openvino-npu"),
+    *("coreml", "litert", "tensorrt", "tvm-llvm"),
+    *(f"iree-{kind}" for kind in ("llvm-cpu", "cuda", "rocm", "vulkan", "metal", "android", "riscv64")),
+}
+
+
+def test_every_target_is_registered() -> None:
+    assert set(known_targets()) >= NAMES
+    for name, place in known_targets().items():
+        assert Path(place.file).is_file() and place.purpose, name
+
+
+def test_targets_that_are_not_here_say_what_to_do() -> None:
+    infos = {info.name: info for info in probe_targets(Path(sys.executable))}
+    assert set(infos) >= NAMES
+    for info in infos.values():
+        assert info.available or (info.message and info.install), info
+
+
+@pytest.mark.parametrize(
+    ("environment", "target"),
+    [
+        ("onnxruntime", "onnxruntime-cpu"),
+        ("executorch", "executorch-xnnpack"),
+        ("executorch", "executorch-portable"),
+        ("openvino", "openvino-cpu"),
+        ("iree", "iree-llvm-cpu"),
+    ],
+)
+def test_a_model_with_a_dynamic_batch_runs_and_equals_eager(
+    export: Export, environment: str, target: str
+) -> None:
+    report = export(environment, "traps.py:Convolves", IMAGES, target, dynamic_shapes=BATCH)
+    [found] = report.targets
+    assert found.status == "ok", found.failure
+    assert found.comparison is not None and found.comparison["max_abs_error"] < 1e-4
+    names = " ".join(case["case"] for case in found.comparison["cases"] if case["status"] == "equal")
+    assert "x[0]=1)" in names and "x[0]=64)" in names
+    assert found.artifact is not None and found.artifact.is_file() and found.bytes
+
+
+def test_a_range_that_lowering_narrows_is_caught(export: Export) -> None:
+    """XNNPACK plans memory from the example: from a batch of 2, the artifact takes 1 to 15 only."""
+    report = export(
+        "executorch", "traps.py:Convolves", FEW_IMAGES, "executorch-xnnpack", dynamic_shapes=BATCH
+    )
+    [found] = report.targets
+    assert report.modes[0].ok
+    assert found.status == "failed" and found.failure is not None and found.failure.kind == "run"
+    assert "lowering has narrowed it" in found.failure.message
+
+
+def test_lowered_may_mean_that_nothing_was_taken(export: Export) -> None:
+    report = export(
+        "executorch", "traps.py:ShapeBranch", "(torch.randint(0, 9, (3, 4)),)", "executorch-xnnpack"
+    )
+    [found] = report.targets
+    assert found.delegated == 0 and [node["op"] for node in found.left] == ["aten.add.Tensor"]
+    [hint] = [finding for finding in report.findings if finding.code == "EXP007"]
+    assert LINES[hint.range.start.line].strip() == "y = x + 1"
+    assert hint.severity.value == "information"
+
+
+@pytest.mark.parametrize(
+    ("environment", "target"),
+    [
+        ("onnxruntime", "onnxruntime-cpu"),
+        ("openvino", "openvino-cpu"),
+        ("executorch", "executorch-portable"),
+        ("iree", "iree-llvm-cpu"),
+    ],
+)
+def test_what_a_target_refuses_is_blamed_on_its_line(export: Export, environment: str, target: str) -> None:
+    report = export(environment, "traps.py:Factorises", "(torch.randn(4, 4),)", target)
+    [found] = report.targets
+    assert report.modes[0].ok
+    assert found.status == "failed" and found.failure is not None and found.failure.kind in ("lower", "run")
+    findings = [f for f in report.findings if f.code in ("EXP005", "EXP006")]
+    assert {LINES[f.range.start.line].strip() for f in findings} == {"return torch.linalg.qr(y)[0]"}
+
+
+def test_cross_compilation_says_that_nothing_was_run(export: Export) -> None:
+    report = export("iree", "traps.py:Convolves", IMAGES, "iree-riscv64", "iree-android")
+    for found in report.targets:
+        assert found.status == "ok", found.failure
+        assert "lowered, not run here" in found.notes
+        assert found.artifact is not None and found.artifact.is_file()
+
+
+def test_one_report_spans_interpreters(tmp_path: Path) -> None:
+    """Targets whose packages disagree are lowered each in its own environment, from one export."""
+    from exportlens.export.request import ExportRequest, ModelInputs
+    from exportlens.export.session import run_export
+
+    from .conftest import environment
+
+    request = ExportRequest(
+        f"{MODELS / 'traps.py'}:Convolves",
+        ModelInputs(inputs=IMAGES, dynamic_shapes=BATCH),
+        targets=("torch", "onnxruntime-cpu"),
+        target_pythons=(("onnxruntime-cpu", environment("onnxruntime")),),
+        output=tmp_path,
+    )
+    report = run_export(Path(sys.executable), request)
+    assert [target.status for target in report.targets] == ["ok", "ok"], report.targets
