@@ -98,18 +98,21 @@ def copy_sources(site: Path, distribution: str) -> None:
     """Copy a distribution's Python files to .tools/real/src/NAME: `check` passes over installed libraries."""
     target = PACKAGES_HOME / "src" / distribution
     shutil.rmtree(target, ignore_errors=True)
-    for file in metadata.Distribution.at(dist_info(site, distribution)).files or []:
+    found = dist_info(site, distribution)
+    for file in metadata.Distribution.at(found).files or []:
         if file.suffix == ".py" and ".." not in file.parts and file.parts[0] not in {"test", "tests", "docs"}:
             (target / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(site / file, target / file)
+            shutil.copyfile(found.parent / file, target / file)
 
 
 def dist_info(site: Path, distribution: str) -> Path:
+    """The distribution's metadata; pip installs nothing that the project's own environment already has."""
     name = re.sub(r"[-_.]+", "_", distribution).lower()
-    for folder in site.glob("*.dist-info"):
+    places = [site, Path(sysconfig.get_path("purelib"))]
+    for folder in (folder for place in places for folder in place.glob("*.dist-info")):
         if re.sub(r"[-_.]+", "_", folder.name.split("-")[0]).lower() == name:
             return folder
-    sys.exit(f"{distribution} was installed, but has no metadata in {site}")
+    sys.exit(f"{distribution} was installed, but has no metadata in {' or '.join(map(str, places))}")
 
 
 def distribution_name(requirement: str) -> str:

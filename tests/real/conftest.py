@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,9 +20,12 @@ def everything() -> bool:
 
 
 def install(what: str) -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "install_real.py"), what], capture_output=True, text=True
-    )
+    # Two test processes of one run may ask at once; the second then finds it all there.
+    (ROOT / ".tools").mkdir(exist_ok=True)
+    with FileLock(ROOT / ".tools" / "real.lock"):
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "scripts" / "install_real.py"), what], capture_output=True, text=True
+        )
     if done.returncode:
         pytest.fail(
             f"scripts/install_real.py {what}: {done.stderr.strip() or done.stdout.strip()}", pytrace=False
