@@ -21,16 +21,29 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
+_owner = 0  # the process that serves; 0 outside the worker
+
+
+def end_if_forked() -> None:
+    """End a process that the model forked off and that came back into the worker's own code.
+
+    Let run on, it would call the model again and fork once more: each call doubles the processes.
+    """
+    if _owner and os.getpid() != _owner:
+        os._exit(0)
+
+
 class Channel:
     """Events to the server. A process forked by the model inherits it and is ignored."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._owner = os.getpid()
+        self.adopt()
 
     def adopt(self) -> None:
         """Make the calling process, freshly forked by the worker itself, the one that may speak."""
-        self._owner = os.getpid()
+        global _owner
+        _owner = os.getpid()
 
     @property
     def descriptor(self) -> int:
@@ -38,7 +51,7 @@ class Channel:
 
     @property
     def is_mine(self) -> bool:
-        return os.getpid() == self._owner
+        return os.getpid() == _owner
 
     def send(self, event: str, **fields: Any) -> None:
         """Write one event. Raises OSError where the server is gone."""
