@@ -27,7 +27,7 @@ code:  ## open examples/ in VS Code (in the browser) with the extension installe
 
 test: lint  ## lint, all Python tests, the extension's tests, a real VS Code in a real browser
 	@$(SET_UP) python compiler examples extension node code-server chromium
-	@$(BIN)/pytest
+	@$(BIN)/pytest -n 2 --dist worksteal
 	@npm run --silent test:unit
 	@$(NODE24) npm run --silent package
 	@$(NODE24) npm run --silent e2e
@@ -42,7 +42,7 @@ targets:  ## install the hardware targets whose packages exist for this machine,
 
 fuzz:  ## mend and export many more generated programs: make fuzz PROGRAMS=5000
 	@$(SET_UP) python compiler
-	@EXPORTLENS_FUZZ=$(or $(PROGRAMS),3000) $(BIN)/pytest tests/fuzz
+	@EXPORTLENS_FUZZ=$(or $(PROGRAMS),3000) $(BIN)/pytest -n 2 tests/fuzz
 
 lint:  ## ruff, mypy --strict, eslint, prettier, tsc
 	@$(SET_UP) python examples extension

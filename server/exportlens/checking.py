@@ -27,7 +27,7 @@ from exportlens.source.suppressions import Suppressions
 _SUFFIXES = (".py", ".pyi", ".ipynb")
 _ROUNDS = 100
 # Below this many files a second process costs more than it saves.
-_FILES_PER_PROCESS = 40
+_FILES_PER_PROCESS = 20
 
 
 @dataclass(frozen=True, slots=True)
