@@ -6,6 +6,7 @@ import linecache
 from pathlib import Path
 from typing import Any
 
+from exportlens.export.plain_words import explained, one_line
 from exportlens.finding import Finding, Position, Range, Severity
 
 # code, name and words of each kind of runtime finding; `{target}` is filled for targets.
@@ -62,36 +63,71 @@ def blame_finding(
         frame = {"file": str(fallback), "line": 1}
     if key == "export" and (blame.get("guard") or "Constraints violated" in blame.get("detail", "")):
         key = "constraint"
-    code, name, words = WORDS[key]
-    said = blame.get("message") or blame.get("type") or ""
-    data = {"torch": str(blame.get("detail") or said)}
+    code, name, _ = WORDS[key]
+    place = frame_range(frame)
+    data = {}
+    if key in _TORCHS_WORDS or key == "eager":
+        data["torch"] = str(blame.get("detail") or blame.get("message") or blame.get("type") or "")
     for field in ("type", "gb", "gb_type", "guard", "operation", "suggested_fixes", "values"):
         if blame.get(field):
             data[field] = str(blame[field])
     if target:
         data["target"] = target
     notes = []
-    if blame.get("guard"):
-        notes.append(f"This line needs {blame['guard']}, which some sizes in the range break.")
     if blame.get("operation"):
-        notes.append(f"The first operation that differs: {blame['operation']}.")
-    if blame.get("advice"):
-        notes.append(f"{blame['advice']}.")
+        notes.append(f"The first operation that differs: {one_line(blame['operation'])}.")
     if blame.get("values"):
         notes.append(f"Values here: {blame['values']}.")
     if blame.get("suggested_fixes"):
-        notes.append(f"torch suggests: {blame['suggested_fixes']}")
+        notes.append(f"torch suggests: {one_line(blame['suggested_fixes'])}")
     return Finding(
         code=code,
         name=name,
         severity=Severity.INFORMATION if key == "left" else Severity.ERROR,
-        message=f"{words.format(target=target)}: {said}" if said else words.format(target=target),
+        message=_message(key, blame, _quoted(frame, place), target),
         path=Path(frame["file"]),
-        range=frame_range(frame),
+        range=place,
         notes=tuple(notes),
         url=blame.get("url"),
         data=data,
     )
+
+
+_TORCHS_WORDS = frozenset({"export", "constraint", "draft", "run", "lower"})
+"""Kinds whose message is torch's (or a target's) own: the rest is said by the worker, or by the user's code."""
+
+
+def _message(key: str, blame: dict[str, Any], value: str, target: str | None) -> str:
+    """What is wrong, on which value, what to do, in a line or two; torch's own words are among the data."""
+    opening = WORDS[key][2].format(target=target)
+    if value and key in ("export", "lower", "eager"):
+        opening = f"{opening.removesuffix(' this').removesuffix(' here')} {_PREPOSITION[key]}{value}"
+    said = one_line(blame.get("message") or blame.get("type") or "")
+    step = blame.get("advice") or ""
+    if blame.get("guard"):
+        said = f"this line needs {blame['guard']}, which some sizes in the range break"
+        step = step or "Narrow the Dim, or change what restricts it here"
+    elif key in _TORCHS_WORDS:
+        known = explained(said, str(blame.get("gb_type", "")))
+        if known is not None:
+            said, step = known.what, step or known.step
+    words = f"{opening}: {said}" if said else opening
+    return f"{words.rstrip('.')}. {step.rstrip('.')}." if step else words
+
+
+_PREPOSITION = {"export": "at ", "eager": "at ", "lower": ""}
+_LONGEST_QUOTE = 60
+
+
+def _quoted(frame: dict[str, Any], place: Range) -> str:
+    """What stands at the place in backticks, where it is short: the expression, or the line."""
+    if place.start.line != place.end.line:
+        return ""
+    text = _source_line(frame["file"], place.start.line + 1)[place.start.column : place.end.column].partition(
+        "#"
+    )[0]
+    text = text.strip().rstrip(":")
+    return f"`{text}`" if 0 < len(text) <= _LONGEST_QUOTE and "`" not in text else ""
 
 
 def left_findings(target: str, left: list[dict[str, Any]]) -> list[Finding]:

@@ -209,15 +209,23 @@ def distinct(findings: list[Finding]) -> list[Finding]:
     kept: dict[tuple[str, Path, int, str], Finding] = {}
     for finding in findings:
         key = (finding.code, finding.path, finding.range.start.line, finding.data.get("target", ""))
-        if key not in kept:
-            kept[key] = finding
-            continue
-        first = kept[key]
-        more = [note for note in finding.notes if note not in first.notes]
-        if finding.message != first.message:
-            more.append(f"In the other mode: {finding.message}")
-        kept[key] = replace(first, notes=(*first.notes, *more), url=first.url or finding.url)
+        kept[key] = _merged(kept[key], finding) if key in kept else finding
     return sorted(kept.values(), key=lambda finding: finding.sort_key())
+
+
+def _merged(one: Finding, other: Finding) -> Finding:
+    """One finding of two: the one that names the smaller place, with what only the other one knows."""
+    if other.range != one.range and other.range.start >= one.range.start and other.range.end <= one.range.end:
+        one, other = other, one
+    more = [note for note in other.notes if note not in one.notes]
+    reasons = [finding.message.partition(": ")[2] for finding in (one, other)]
+    if reasons[0] != reasons[1]:
+        more.append(f"In the other mode: {reasons[1] or other.message}")
+    data = {**other.data, **one.data}
+    said = [finding.data["torch"] for finding in (one, other) if finding.data.get("torch")]
+    if len(set(said)) == 2:
+        data["torch"] = f"{said[0]}\n\nIn the other mode:\n{said[1]}"
+    return replace(one, notes=(*one.notes, *more), url=one.url or other.url, data=data)
 
 
 def worker_words(request: ExportRequest) -> dict[str, Any]:
@@ -281,12 +289,7 @@ class _Confirmation:
         )
         for index, place in enumerate(self._places):
             if source is not None and not (report.failure and report.failure.kind == "cancelled"):
-                found = report.targets[index] = await self._target(place, source.mode)
-                if source.failure is not None and found.status == "ok":
-                    found.status, found.failure = (
-                        "failed",
-                        source.failure,
-                    )  # nothing better than what it came from
+                report.targets[index] = await self._target(place, source)
         if self._request.draft and report.failure is not None and report.failure.kind == "export":
             await self._draft()
         report.findings = distinct(report.findings)
@@ -348,8 +351,9 @@ class _Confirmation:
             if finding is not None:
                 self._report.findings.append(finding)
 
-    async def _target(self, place: TargetPlace, mode: str) -> TargetReport:
-        folder = self._folder(mode)
+    async def _target(self, place: TargetPlace, source: ModeReport) -> TargetReport:
+        """Lower the program of `source`, which may itself have failed against eager."""
+        mode, folder = source.mode, self._folder(source.mode)
         words = {
             **self._words,
             "op": "target",
@@ -379,7 +383,10 @@ class _Confirmation:
         found.failure = failure_of(ended, self._request.timeout, self._request.memory_limit)
         if found.failure is None and parts.get("artifact"):
             found.failure = self._take_artifact(place, parts["artifact"], found)
-        if found.failure is None:
+        inherited = found.failure is None or found.failure.kind in ("mismatch", "run")
+        if source.failure is not None and inherited:  # nothing better than what it came from
+            found.status, found.failure, found.stage = "failed", source.failure, source.failure.stage
+        elif found.failure is None:
             found.status = "ok"
         else:
             found.stage = found.failure.stage

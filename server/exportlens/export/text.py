@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from exportlens.export.plain_words import one_line
 from exportlens.export.report import ModeReport, Report, TargetReport
 from exportlens.finding import Finding, Severity
 
@@ -27,19 +28,16 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
     hints = sum(finding.severity is not Severity.ERROR for finding in report.findings)
     if hints and not verbose:
         lines += ["", f"{hints} lines are left to the CPU by a target (--verbose lists them)"]
-    shown = {finding.message for finding in report.findings}
-    if report.failure is not None and not any(report.failure.message in words for words in shown):
+    if report.failure is not None and not any(_tells(finding) for finding in report.findings):
         lines += [
             "",
             f"{click.style('failed', fg='red')} at {report.failure.stage}: {report.failure.message}",
         ]
     for target in report.targets:
-        if target.failure is not None and target.status != "unavailable":
-            lines += [
-                "",
-                f"{click.style(target.name, bold=True)} failed at {target.failure.stage}: "
-                f"{target.failure.message}",
-            ]
+        failure = target.failure
+        if failure is not None and failure != report.failure and target.status != "unavailable":
+            name = click.style(target.name, bold=True)
+            lines += ["", f"{name} failed at {failure.stage}: {failure.message}"]
     if report.ok:
         lines += [
             "",
@@ -118,9 +116,22 @@ def frame_lines(finding: Finding) -> list[str]:
         number = f"{start.line + 1:>5}"
         lines += [f"{number} | {text}", f"      | {' ' * start.column}{click.style('^' * width, fg='red')}"]
     lines += [f"      = {note}" for note in finding.notes]
+    if said := _torchs_words(finding):
+        lines.append(f"      = torch: {said}")
     if finding.url:
         lines.append(f"      = {finding.url}")
     return lines
+
+
+def _tells(finding: Finding) -> bool:
+    """Whether a finding already says why the export itself failed."""
+    return finding.severity is Severity.ERROR and "target" not in finding.data and finding.code != "EXP010"
+
+
+def _torchs_words(finding: Finding) -> str:
+    """torch's own message on one line, where the finding says it in other words."""
+    said = one_line(finding.data.get("torch", "").split("\n\n")[0], 300)
+    return "" if not said or one_line(said, 80).rstrip("…") in finding.message else said
 
 
 def _shown(path: Path) -> str:

@@ -46,13 +46,27 @@ class Holder:
 
 
 class HeldByAnObject(nn.Module):
+    """A running sum in an object that is no Module."""
+
     def __init__(self) -> None:
         super().__init__()
         self.holder = Holder()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        self.holder.kept = x.sum(0)
+        self.holder.kept = self.holder.kept + x.sum(0)
         return x + self.holder.kept
+
+
+class HeldInAList(nn.Module):
+    """A running sum in a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = [torch.zeros(4)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept[0] = self.kept[0] + x.sum(0)
+        return x + self.kept[0]
 
 
 class Counts(nn.Module):

@@ -162,6 +162,7 @@ def first_sentences(words: str) -> str:
 
 
 _SYMBOL = re.compile(r"create_symbol (\w+) = (\d+) for (.+?) \[(-?\w+), (-?\w+)\]")
+_SIZE = re.compile(r"(?P<path>L\['\w+'\](?:\[[^\]]+\])*)\.size\(\)\[(?P<dim>\d+)\]")
 _GUARD_WORDS: dict[str, Any] = {
     "Eq": operator.eq, "Ne": operator.ne, "Mod": operator.mod, "PythonMod": operator.mod,
     "Max": max, "Min": min,
@@ -177,9 +178,10 @@ class GuardLog(logging.Handler):
     (non-strict), or in dynamo's own tracing stack (strict).
     """
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, names: list[str]) -> None:
         super().__init__(logging.INFO)
         self._owner = owner
+        self._names = names
         self.places: list[tuple[str, Frame]] = []
         self._samples: dict[str, list[int]] = {}
         self._sources: dict[str, str] = {}
@@ -191,9 +193,9 @@ class GuardLog(logging.Handler):
             hint, low = int(symbol[2]), int(symbol[4]) if symbol[4].isdigit() else 0
             high = int(symbol[5]) if symbol[5].isdigit() else 4 * hint + 7
             near = [*range(low, min(low + 40, high)), hint - 1, hint + 1, high]
-            source = re.fullmatch(r"L\['(\w+)'\]\.size\(\)\[(\d+)\]", symbol[3])
+            source = _SIZE.fullmatch(symbol[3])
             if source:
-                self._sources[symbol[1]] = f"{source[1]}.shape[{source[2]}]"
+                self._sources[symbol[1]] = f"{self._input(source['path'])}.shape[{source['dim']}]"
             self._samples[symbol[1]] = [size for size in near if low <= size <= high]
         if "[guard added]" not in text or "[guard suppressed]" in text:
             return
@@ -203,6 +205,14 @@ class GuardLog(logging.Handler):
         )
         if frame:
             self.places.append((guard, frame))
+
+    def _input(self, path: str) -> str:
+        """The input that a source of torch's stands for: `L['x'][0]`, or `L['flat_args'][2]` in strict mode."""
+        name, rest = re.fullmatch(r"L\['(\w+)'\](.*)", path).groups()  # type: ignore[union-attr]
+        index = re.fullmatch(r"\[(\d+)\]", rest) if name == "flat_args" else None
+        if index and int(index[1]) < len(self._names):
+            return self._names[int(index[1])]
+        return f"{name}{rest}"
 
     def _can_fail(self, guard: str) -> bool:
         """Whether some size in its symbols' ranges breaks the guard (sampled); true where it cannot be
@@ -228,17 +238,20 @@ class GuardLog(logging.Handler):
         return list(found.values())
 
     def _readable(self, guard: str) -> str:
-        """The guard with the input's name in place of torch's symbol, where dynamo keeps the name."""
+        """The guard with the input's name in place of torch's symbol."""
         for symbol, source in self._sources.items():
             guard = re.sub(rf"\b{symbol}\b", source, guard)
         return guard
 
 
 @contextmanager
-def guard_log(owner: Owner) -> Iterator[GuardLog]:
-    """Listen to torch's guard records while the block runs; torch's own logging is as before afterwards."""
+def guard_log(owner: Owner, names: list[str]) -> Iterator[GuardLog]:
+    """Listen to torch's guard records while the block runs; torch's own logging is as before afterwards.
+
+    `names` are those of the inputs' leaves, in their order.
+    """
     logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-    listener = GuardLog(owner)
+    listener = GuardLog(owner, names)
     level, spread, handlers = logger.level, logger.propagate, list(logger.handlers)
     logger.handlers[:] = [listener]
     logger.setLevel(logging.INFO)

@@ -11,6 +11,9 @@ from torch.utils import _pytree as pytree
 
 from exportlens.export.worker.loading import seed_all
 
+EXAMPLE = "example inputs"
+SECOND_CALL = "second call"
+OTHER_SEED = "other seed"
 LARGEST_ELEMENTS = 1 << 25
 """Elements that one generated input may have (128 MiB of float32): beyond, a range's upper end is lowered."""
 SLOW_SECONDS = 1.0
@@ -111,10 +114,10 @@ def basic_cases(args: tuple[Any, ...], kwargs: dict[str, Any], *, few: bool) -> 
 
     `few` leaves out what other cases cover too: fresh random inputs come with another seed.
     """
-    cases = [Case("example inputs", args, kwargs, 0), Case("second call", args, kwargs, 0)]
+    cases = [Case(EXAMPLE, args, kwargs, 0), Case(SECOND_CALL, args, kwargs, 0)]
     if few:
         return [*cases, *generated_cases(args, kwargs, ("random",), 2)]
-    cases.append(Case("other seed", args, kwargs, 1))
+    cases.append(Case(OTHER_SEED, args, kwargs, 1))
     return [*cases, *generated_cases(args, kwargs, ("random", "negative", "zeros"), 2)]
 
 

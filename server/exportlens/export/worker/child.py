@@ -26,8 +26,10 @@ from exportlens.export.worker.blame import (
     traceback_frames,
     violated_guards,
 )
+from exportlens.export.worker.cases import EXAMPLE, OTHER_SEED, SECOND_CALL
 from exportlens.export.worker.channel import Channel
-from exportlens.export.worker.confirming import EagerRun, all_cases, confirm_program, run_eager
+from exportlens.export.worker.comparing import CaseResult
+from exportlens.export.worker.confirming import AFTER_ALL, EagerRun, all_cases, confirm_program, run_eager
 from exportlens.export.worker.divergence import first_difference
 from exportlens.export.worker.graph import describe_graph, histogram
 from exportlens.export.worker.loading import (
@@ -41,6 +43,7 @@ from exportlens.export.worker.loading import (
     wrapped,
 )
 from exportlens.export.worker.stages import StageError, Stages
+from exportlens.export.worker.witness import values_at
 
 MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
 
@@ -182,11 +185,11 @@ def _attempt(
         subject = wrapped(subject)
     stages.enter("inputs")
     inputs = read_inputs(subject, words)
-    if request.get("proposals"):
-        refuse_by_shape(subject, inputs)
     stages.enter("eager")
+    if "source" in words:
+        refuse_by_shape(subject, inputs)
     model = subject.copy()
-    case = inputs_of.Case("example inputs", inputs.args, inputs.kwargs, 0)
+    case = inputs_of.Case(EXAMPLE, inputs.args, inputs.kwargs, 0)
     try:
         args, kwargs = case.inputs()
         seed_all(0)
@@ -194,9 +197,12 @@ def _attempt(
         model(*args, **kwargs)
         seconds = time.perf_counter() - started
     except BaseException as error:
-        raise StageError(
-            "eager", f"eager fails on the example inputs: {type(error).__name__}: {error}", error
-        ) from error
+        message = f"eager fails on the example inputs: {type(error).__name__}: {error}"
+        found = describe(error, Owner(request.get("homes") or [os.getcwd()]))
+        found["message"] = f"{found['type']}: {found['message']}"
+        found["advice"] = "Call the model by itself with these inputs first: no export has begun"
+        found["values"] = values_at(subject, inputs, found["frame"], 0)
+        raise StageError("eager", message, error, [found]) from error
     return Prepared(subject, inputs, words, seconds)
 
 
@@ -230,7 +236,7 @@ def trace(prepared: Prepared, mode: str, owner: Owner, stages: Stages) -> Any:
     model = prepared.subject.copy()
     args, kwargs = inputs_of.Case("", prepared.inputs.args, prepared.inputs.kwargs, 0).inputs()
     seed_all(0)
-    with guard_log(owner) as guards:
+    with guard_log(owner, prepared.inputs.names(prepared.subject)) as guards:
         try:
             return torch.export.export(
                 model, args, kwargs, dynamic_shapes=prepared.inputs.dynamic_shapes, strict=mode == "strict"
@@ -239,6 +245,10 @@ def trace(prepared: Prepared, mode: str, owner: Owner, stages: Stages) -> Any:
             found = describe(error, owner)
             blames = blame_export(error, found, guards, prepared)
             kind = failure_kind(error, "export")
+            for blame in blames:
+                blame["values"] = values_at(
+                    prepared.subject, prepared.inputs, blame["frame"], prepared.seconds
+                )
             message = f"{found['type']}: {found['message']}"
             raise StageError(kind, message, error, blames) from error
 
@@ -362,7 +372,13 @@ def _tell_mismatch(
     kind = "mismatch" if bad.status == "different" else "run"
     words = "gives other results than eager" if kind == "mismatch" else "raises where eager does not"
     message = f"the exported program {words} ({bad.name}): {bad.message}"
-    blame: dict[str, Any] = {"type": "Mismatch", "message": message, "detail": message, "frame": None}
+    blame: dict[str, Any] = {
+        "type": "Mismatch",
+        "message": f"{bad.name}: {bad.message}",
+        "detail": message,
+        "frame": None,
+        "advice": advice_on(bad, eager) if kind == "mismatch" else None,
+    }
     index = next((i for i, case in enumerate(eager.cases) if case.name == bad.name), None)
     if index is not None:
         place = first_difference(prepared.subject.copy(), program, eager.cases[: index + 1], owner)
@@ -373,7 +389,26 @@ def _tell_mismatch(
         blame["frame"] = owner.best(
             [f for f in traceback_frames(bad.error.__traceback__) if owner.is_users(f["file"])]
         )
+    blame["values"] = values_at(prepared.subject, prepared.inputs, blame["frame"], prepared.seconds)
     if blame["frame"] is None:
         blame["frame"] = definition_frame(prepared.subject)
         blame["whole"] = "definition"
     stages.put("failure", {"stage": "compare", "kind": kind, "message": message, "blame": [blame]})
+
+
+def advice_on(bad: CaseResult, eager: EagerRun) -> str:
+    """What to do about a difference, by the case that showed it: each case is there to show one cause."""
+    if eager.unsteady:
+        return "A clock, id(), a hash or uninitialised memory decides: pass the value in as an input"
+    if bad.name in (SECOND_CALL, AFTER_ALL):
+        return "What changes from call to call is frozen: keep it in a registered buffer, written in place"
+    seeds_differ = bad.name == OTHER_SEED or all(case.name != OTHER_SEED for case in eager.cases)
+    if eager.random and seeds_differ:
+        return "A random number is frozen: draw it with torch's generator, or pass it in as an input"
+    if bad.sizes:
+        return (
+            "The program is right for the example's sizes only: narrow the Dim, or do without their numbers"
+        )
+    if bad.name == EXAMPLE:
+        return ""
+    return "The program is right for the example's values only: what depends on them was frozen"

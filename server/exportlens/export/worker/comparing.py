@@ -12,6 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from exportlens.export.worker.cases import Case
+from exportlens.export.worker.channel import end_if_forked
 from exportlens.export.worker.loading import seed_all
 
 # (absolute, relative to the expected tensor's largest magnitude) for two runs of the same aten operators; a
@@ -167,7 +168,9 @@ class CaseResult:
 def judge(case: Case, differences: list[LeafDifference]) -> CaseResult:
     wrong = [d for d in differences if not d.equal]
     message = "; ".join(f"{d.name}: {d.why}" for d in wrong[:3])
-    return CaseResult(case.name, "different" if wrong else "equal", differences, message, case.note)
+    return CaseResult(
+        case.name, "different" if wrong else "equal", differences, message, case.note, None, case.sizes
+    )
 
 
 def call(run: Callable[..., Any], case: Case) -> tuple[list[Any], list[Any]]:
@@ -190,9 +193,11 @@ def latency_ms(run: Callable[[], Any]) -> float | None:
     begun = time.perf_counter()
     try:
         run()
+        end_if_forked()
         while len(times) < 3 or (time.perf_counter() - begun < MEASURE_SECONDS and len(times) < 100):
             started = time.perf_counter()
             run()
+            end_if_forked()
             times.append((time.perf_counter() - started) * 1e3)
             if times[-1] > 2000:
                 break

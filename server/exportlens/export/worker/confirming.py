@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from exportlens.export.worker.cases import (
+    EXAMPLE,
     SLOW_SECONDS,
     Case,
     basic_cases,
@@ -28,6 +29,8 @@ from exportlens.export.worker.comparing import (
     worst,
 )
 from exportlens.export.worker.loading import Inputs, Subject, seed_all
+
+AFTER_ALL = "state after all calls"
 
 
 @dataclass
@@ -80,14 +83,19 @@ def run_eager(subject: Subject, cases: list[Case], *, slow: bool) -> EagerRun:
 
 def generators_moved(seed: int) -> bool:
     """Whether random numbers have been drawn since `seed_all(seed)`. Seeds anew."""
-    numpy = sys.modules.get("numpy")
-
-    def states() -> tuple[Any, ...]:
-        return random.getstate(), repr(numpy.random.get_state()) if numpy else None
-
-    drawn, others = torch.get_rng_state(), states()
+    drawn = generator_states()
     seed_all(seed)
-    return not torch.equal(drawn, torch.get_rng_state()) or others != states()
+    return drawn != generator_states()
+
+
+def generator_states() -> dict[str, Any]:
+    """The states of the generators of Python, torch and (where it is loaded) NumPy, by name, to be compared."""
+    numpy = sys.modules.get("numpy")
+    return {
+        "Python": random.getstate(),
+        "NumPy": repr(numpy.random.get_state()) if numpy else None,
+        "torch": torch.get_rng_state().tolist(),
+    }
 
 
 def _buffers(model: Any) -> dict[str, torch.Tensor]:
@@ -171,9 +179,7 @@ def confirm_program(program: Any, eager: EagerRun, *, slow: bool) -> Confirmatio
             module = program.module()
         except Exception as error:
             message = f"the exported program cannot be made runnable: {type(error).__name__}: {error}"
-            return Confirmation(
-                [CaseResult("example inputs", "failed", [], message, error=error)], None, [], []
-            )
+            return Confirmation([CaseResult(EXAMPLE, "failed", [], message, error=error)], None, [], [])
         for index, case in enumerate(eager.cases):
             results.append(_one_case(module, eager, index, case))
         if all(result.ok for result in results):
@@ -224,7 +230,7 @@ def _state_difference(module: Any, eager: EagerRun) -> CaseResult | None:
     if not wrong:
         return None
     message = "; ".join(f"{d.name} {d.why}" for d in wrong[:3])
-    return CaseResult("state after all calls", "different", wrong, message)
+    return CaseResult(AFTER_ALL, "different", wrong, message)
 
 
 def unchecked_dtypes(run: Any, case: Case) -> list[str]:

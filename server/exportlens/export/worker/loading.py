@@ -17,7 +17,9 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
+from exportlens.export.worker.channel import end_if_forked
 from exportlens.export.worker.stages import StageError
 
 HOW_TO_GIVE_INPUTS = (
@@ -26,7 +28,8 @@ HOW_TO_GIVE_INPUTS = (
 
 
 def seed_all(seed: int) -> None:
-    """Seed Python's, NumPy's (where it is loaded) and torch's generators alike."""
+    """Seed Python's, NumPy's (where it is loaded) and torch's generators alike, before a call of the model."""
+    end_if_forked()
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
@@ -306,6 +309,19 @@ class Inputs:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     dynamic_shapes: Any
+
+    def names(self, subject: Subject) -> list[str]:
+        """What each leaf is called, in the leaves' order: `x`, `states[0]`, `mask`."""
+        positional = [p.name for p in _forward_parameters(subject)]
+        found = []
+        for path, _ in pytree.tree_flatten_with_path((self.args, self.kwargs))[0]:
+            keys: list[Any] = [getattr(key, "idx", getattr(key, "key", key)) for key in path]
+            side, first, *rest = keys
+            name = str(first)
+            if side == 0:
+                name = positional[first] if first < len(positional) else f"argument {first}"
+            found.append(name + "".join(f"[{key!r}]" for key in rest))
+        return found
 
 
 def read_inputs(subject: Subject, request: dict[str, Any]) -> Inputs:
