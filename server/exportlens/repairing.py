@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from exportlens.config import Config
 from exportlens.engine import Engine
+from exportlens.export.repair import KnownCause
 from exportlens.finding import Finding
 from exportlens.fixing import apply_edits
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.runtime_causes import RuntimeCause, cause_of
+from exportlens.rewriting.runtime_causes import causes_of
 from exportlens.source.document import Document
 
 
@@ -29,17 +31,16 @@ class Repairer:
         self._engine.update(path, text)
         return self._engine.with_fixes(self._engine.check(path))
 
-    @staticmethod
-    def apply(text: str, finding: Finding) -> str:
-        """The text with the finding's fix, or as it is where there is none."""
-        return apply_edits(text, finding.fix.edits) if finding.fix is not None else text
+    def apply(self, text: str, finding: Finding) -> str:
+        """The text with the finding's fix, or as it is where there is none, or one of another file, too."""
+        if finding.fix is None or any(edit.path not in (None, self.path) for edit in finding.fix.edits):
+            return text
+        return apply_edits(text, finding.fix.edits)
 
-    def known_cause(self, text: str, message: str, line: int) -> tuple[str, str, str] | None:
-        """Code, description and fixed text where torch's `message` at `line` (from 0) names a known cause."""
+    def known_causes(self, text: str, words: str, line: int | None) -> Iterator[KnownCause]:
+        """The ways out that torch's `words` at `line` (from 0) lead to, best first."""
         context = RewriteContext(
             Document.parse(self.path, text), self.config.torch_version, self.config.modes
         )
-        cause = cause_of(message, line, context)
-        if not isinstance(cause, RuntimeCause):
-            return None
-        return cause.code, cause.fix.message, apply_edits(text, cause.fix.edits)
+        for cause in causes_of(words, line, context):
+            yield KnownCause(cause.code, cause.fix.message, apply_edits(text, cause.fix.edits))

@@ -86,12 +86,7 @@ def command(
         tools = Repairer(file, load_config(file, {"mode": mode}))
         text = output_format == "text"
         done = repair(
-            find_interpreter(python, file.parent),
-            request,
-            tools.diagnose,
-            tools.apply,
-            tools.known_cause,
-            _tell if text else lambda step: None,
+            find_interpreter(python, file.parent), request, tools, _tell if text else lambda step: None
         )
     except (ValueError, BadSetting, OSError) as error:
         click.echo(f"error: {error}", err=True)
@@ -116,6 +111,8 @@ def _tell(step: Step) -> None:
     click.echo(f"{where}{_first_line(step.reason)}")
     if step.fix:
         click.echo(f"  {step.code}: {step.fix}")
+    if step.withdrawn:
+        click.echo(f"  withdrawn: {_first_line(step.withdrawn)}")
 
 
 def _first_line(text: str) -> str:
@@ -132,13 +129,13 @@ def _show(done: Repair) -> None:
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
             click.echo(click.style(line, fg=colour) if colour else line)
         click.echo()
-    fixes = sum(1 for step in done.steps if step.fix)
-    if done.rebased:
-        click.echo("an output was left out; the rest is compared with the repaired model in eager")
+    fixes = f"{done.fixes} fix{'es' if done.fixes != 1 else ''}"
+    for output in done.left_out:
+        click.echo(f"note: {output} is left out; everything else is equal")
     if done.repaired:
-        click.echo(f"{done.model} exports and equals eager after {fixes} fix{'es' if fixes != 1 else ''}")
+        click.echo(f"{done.model} exports and equals eager after {fixes}")
         return
-    click.echo(f"gave up after {fixes} fix{'es' if fixes != 1 else ''}; the file is as it was")
+    click.echo(f"gave up after {fixes}; the file is as it was")
     click.echo(f"  what is left: {_first_line(done.reason)}")
     for refusal in done.refusals:
         click.echo(f"  {refusal}")

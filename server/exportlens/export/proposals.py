@@ -219,31 +219,59 @@ class Proposer:
         stated = configured_inputs(self._path, f"{self._path}:{name}")
         return (*([stated] if stated else []), *self._exports(name))
 
+    def exported(self) -> list[tuple[ast.Call, str, ModelInputs]]:
+        """Every export call whose model and arguments can be named outside of it, in the order of the text."""
+        found = []
+        for scope in self._scopes:
+            for call, bound in scope.calls:
+                name = self._subject_name(call, bound) if self._names.full(call.func) in EXPORTS else None
+                proposal = self._proposal(call, bound, name) if name else None
+                if name and proposal:
+                    found.append((call, name, proposal))
+        return sorted(found, key=lambda each: (each[0].lineno, each[0].col_offset))
+
+    def _subject_name(self, call: ast.Call, bound: dict[str, ast.expr]) -> str | None:
+        """The name of what is exported: a class or function of this file, or `Class.method`."""
+        subject = _argument(call, 0, "mod", "f")
+        if isinstance(subject, ast.Name) and subject.id in self._names.functions:
+            return subject.id
+        method = isinstance(subject, ast.Attribute)
+        owner = subject.value if isinstance(subject, ast.Attribute) else subject
+        made = _model_class(inlined(owner, bound)) if owner is not None else None
+        name = self._names.full(made.func) if made is not None else ""
+        if name not in self._names.classes:
+            return None
+        return f"{name}.{subject.attr}" if method and isinstance(subject, ast.Attribute) else name
+
     def _exports(self, name: str) -> list[ModelInputs]:
         found = []
         for scope in self._scopes:
             for call, bound in scope.calls:
-                function = self._names.full(call.func)
-                if function not in EXPORTS | TRACES:
-                    continue
-                subject = _argument(call, 0, "mod", "model", "f", "func")
-                inputs = _argument(call, 1, "args", "example_inputs")
-                init = self._init_of(subject, bound, name)
-                if subject is None or init is None:
-                    continue
-                kwargs = _argument(call, 2 if function in EXPORTS else 99, "kwargs")
-                shapes = _argument(call, 99, "dynamic_shapes")
-                proposal = ModelInputs(
-                    init or None,
-                    _text(inputs, bound),
-                    _text(kwargs, bound),
-                    _text(shapes, bound),
-                    f"the {function} call in line {call.lineno}",
-                )
-                words = (init, proposal.inputs, proposal.kwargs, proposal.dynamic_shapes)
-                if all(_usable(text, self._names, foreign=False) for text in words):
-                    found.append(proposal)
+                if self._names.full(call.func) in EXPORTS | TRACES:
+                    proposal = self._proposal(call, bound, name)
+                    if proposal is not None:
+                        found.append(proposal)
         return found
+
+    def _proposal(self, call: ast.Call, bound: dict[str, ast.expr], name: str) -> ModelInputs | None:
+        """What one export call says of the model `name`; None where it exports another."""
+        function = self._names.full(call.func)
+        subject = _argument(call, 0, "mod", "model", "f", "func")
+        inputs = _argument(call, 1, "args", "example_inputs")
+        init = self._init_of(subject, bound, name)
+        if subject is None or init is None:
+            return None
+        kwargs = _argument(call, 2 if function in EXPORTS else 99, "kwargs")
+        shapes = _argument(call, 99, "dynamic_shapes")
+        proposal = ModelInputs(
+            init or None,
+            _text(inputs, bound),
+            _text(kwargs, bound),
+            _text(shapes, bound),
+            f"the {function} call in line {call.lineno}",
+        )
+        words = (init, proposal.inputs, proposal.kwargs, proposal.dynamic_shapes)
+        return proposal if all(_usable(text, self._names, foreign=False) for text in words) else None
 
     def _init_of(self, subject: ast.expr | None, bound: dict[str, ast.expr], name: str) -> str | None:
         """Constructor arguments with which `subject` is an instance of `name` (or `name` itself: ""); else

@@ -4,42 +4,67 @@ from __future__ import annotations
 
 import asyncio
 import difflib
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from exportlens.export.called import Exported, exported_models
 from exportlens.export.request import ExportRequest
 from exportlens.export.session import Session
 from exportlens.export.verify import VerifyReport, verify_fix
 from exportlens.finding import Applicability, Finding
 
 MOST_STEPS = 30
-Diagnose = Callable[[Path, str], list[Finding]]
-Apply = Callable[[str, Finding], str]
-# (text, torch's words, line from 0) -> (code of the rule, what is done, new text): what only an export shows.
-KnownCause = Callable[[str, str, int], tuple[str, str, str] | None]
+
+
+class Tools(Protocol):
+    """What a repair asks of those who know rules and rewrites."""
+
+    def diagnose(self, path: Path, text: str) -> list[Finding]:
+        """The findings of `text` as the content of `path`, with their fixes."""
+
+    def apply(self, text: str, finding: Finding) -> str:
+        """The text with the finding's fix."""
+
+    def known_causes(self, text: str, words: str, line: int | None) -> Iterator[KnownCause]:
+        """What only an export shows: the ways out that torch's `words` at `line` (from 0) lead to, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCause:
+    """A way out: the rule that has this cause, what is done about it, and the text after that."""
+
+    code: str
+    fix: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Step:
     """One round: what stopped the export (`reason`, on `line` from 1 where it is known), and the fix that
-    was applied."""
+    was applied; `withdrawn` says why that was taken back."""
 
     reason: str
     line: int | None
     code: str = ""
     fix: str = ""
+    withdrawn: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"reason": self.reason, "line": self.line, "code": self.code, "fix": self.fix}
+        return {
+            "reason": self.reason,
+            "line": self.line,
+            "code": self.code,
+            "fix": self.fix,
+            "withdrawn": self.withdrawn,
+        }
 
 
 @dataclass
 class Repair:
     """How far a repair came. `repaired` says that the text exports and equals eager; `text` is the file
-    after all steps."""
+    after all steps that held; `left_out` names the outputs that a step left out."""
 
     model: str
     path: Path
@@ -50,11 +75,16 @@ class Repair:
     reason: str = ""
     refusals: list[str] = field(default_factory=list)
     could_run: bool = True
-    rebased: bool = False
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
         return self.text != self.original
+
+    @property
+    def fixes(self) -> int:
+        """How many fixes were applied and kept."""
+        return sum(1 for step in self.steps if step.fix and not step.withdrawn)
 
     def diff(self, name: str | None = None) -> str:
         """One unified diff from the file as it is to what it would become."""
@@ -71,7 +101,7 @@ class Repair:
         return {
             "model": self.model,
             "repaired": self.repaired,
-            "outputs_changed": self.rebased,
+            "left_out": self.left_out,
             "reason": self.reason,
             "steps": [step.to_json() for step in self.steps],
             "refusals": self.refusals,
@@ -82,72 +112,28 @@ class Repair:
 async def repair_model(
     session: Session,
     request: ExportRequest,
-    diagnose: Diagnose,
-    apply: Apply,
-    known_cause: KnownCause,
+    tools: Tools,
     tell: Callable[[Step], None] = lambda step: None,
 ) -> Repair:
     """Repair the model of `request`, which names a file. Nothing is written: the caller decides on
     `Repair.text`.
 
-    `diagnose` gives the findings of a text at the file's path, with their fixes; `apply` the text with one
-    finding's fix. Raises ValueError for a model that is not named by file, WorkerUnusable as `Session.run`
-    does.
+    Raises ValueError for a model that is not named by file, WorkerUnusable as `Session.run` does.
     """
     file = request.file
     if file is None:
         raise ValueError(f"only a model named by file can be repaired, not {request.model}")
     with open(file, encoding="utf-8", newline="") as stream:
         original = stream.read()
-    result = Repair(request.model, file, original, original)
-    seen = {original}
-    for _ in range(MOST_STEPS):
-        report = await _verified(session, request, result)
-        result.reason = report.reason
-        if report.verified:
-            result.repaired = True
-            return result
-        if report.failure is not None and report.failure.kind in ("import", "construct", "inputs"):
-            result.could_run = result.changed
-            if not result.changed:
-                return result
-        line = _blamed_line(report)
-        if report.failure is not None and report.failure.kind == "mismatch" and not report.equal:
-            seen_by_torch = await _export_of(session, request, result.text)
-            if seen_by_torch is not None:
-                message, line = seen_by_torch
-                known = known_cause(result.text, message, line - 1)
-                if known is not None and known[2] not in seen:
-                    code, words, text = known
-                    result.steps.append(Step(message, line, code, words))
-                    tell(result.steps[-1])
-                    result.text = text
-                    seen.add(text)
-                    result.rebased = True
-                    continue
-        findings = [each for each in diagnose(file, result.text) if each.path == file]
-        chosen = _choose(findings, line, result.text, apply, seen)
-        if chosen is None:
-            result.refusals = _refusals(findings)
-            result.steps.append(Step(report.reason, line))
-            tell(result.steps[-1])
-            return result
-        finding, text = chosen
-        assert finding.fix is not None
-        result.steps.append(Step(report.reason, line, finding.code, finding.fix.message))
-        tell(result.steps[-1])
-        result.text = text
-        seen.add(text)
-    result.reason = f"{result.reason} (after {MOST_STEPS} steps)"
-    return result
+    work = _Work(session, request, tools, tell, Repair(request.model, file, original, original))
+    await work.run()
+    return work.result
 
 
 def repair(
     interpreter: Path,
     request: ExportRequest,
-    diagnose: Diagnose,
-    apply: Apply,
-    known_cause: KnownCause,
+    tools: Tools,
     tell: Callable[[Step], None] = lambda step: None,
 ) -> Repair:
     """`repair_model` for callers without an event loop, in a session of its own."""
@@ -155,69 +141,170 @@ def repair(
     async def whole() -> Repair:
         session = Session(interpreter)
         try:
-            return await repair_model(session, request, diagnose, apply, known_cause, tell)
+            return await repair_model(session, request, tools, tell)
         finally:
             await session.close()
 
     return asyncio.run(whole())
 
 
-async def _verified(session: Session, request: ExportRequest, result: Repair) -> VerifyReport:
-    """The text against the original; where a step left an output out (`rebased`), against itself in eager."""
-    if not result.rebased:
-        return await verify_fix(session, request, result.text)
-    with tempfile.TemporaryDirectory(prefix="exportlens-repair-") as scratch:
-        return await verify_fix(session, _elsewhere(request, result.text, Path(scratch)), result.text)
+class _Work:
+    """One repair: the text so far, and every text that was there before."""
+
+    def __init__(
+        self,
+        session: Session,
+        request: ExportRequest,
+        tools: Tools,
+        tell: Callable[[Step], None],
+        result: Repair,
+    ) -> None:
+        self._session = session
+        self._request = request
+        self._tools = tools
+        self._tell = tell
+        self._seen = {result.original}
+        self.result = result
+
+    async def run(self) -> None:
+        """Step by step, until the text is verified and nothing that its own export call breaks is left."""
+        result = self.result
+        report = await self._verified(result.text)
+        result.reason = report.reason
+        if report.failure is not None and report.failure.kind in ("import", "construct", "inputs", "eager"):
+            result.could_run = False
+            return
+        for _ in range(MOST_STEPS):
+            candidates = self._candidates(report)
+            step = next(candidates, None)
+            while step is not None:
+                self._seen.add(step.text)
+                tried = await self._verified(step.text)
+                done = Step(
+                    report.reason or "the program is used with other sizes than it was exported for",
+                    _blamed_line(report, result.path),
+                    step.code,
+                    step.fix,
+                )
+                if tried.holds(result.text, step.text) is False or (report.verified and not tried.verified):
+                    done = replace(done, withdrawn=tried.reason)
+                self._note(done)
+                if not done.withdrawn:
+                    break
+                step = next(candidates, None)
+            if step is None:
+                break
+            result.text, report = step.text, tried
+            result.reason, result.left_out = report.reason, report.left_out
+        result.repaired = report.verified
+        if not report.verified:
+            findings = self._tools.diagnose(result.path, result.text)
+            result.refusals = _refusals([f for f in findings if f.path == result.path])
+            self._note(Step(report.reason, _blamed_line(report, result.path)))
+
+    def _note(self, step: Step) -> None:
+        self.result.steps.append(step)
+        self._tell(step)
+
+    async def _verified(self, text: str) -> VerifyReport:
+        # As it stands: that torch.export does not take a bare function is one of the things to be repaired.
+        return await verify_fix(self._session, self._request, text, wrap=False)
+
+    def _candidates(self, report: VerifyReport) -> Iterator[KnownCause]:
+        """What to try next, best first: the fix for the blamed line, what torch's own words lead to, the fixes of the
+        model's other errors, then of its warnings. A verified text has only the errors of its export call left.
+        """
+        result = self.result
+        findings = [
+            each for each in self._tools.diagnose(result.path, result.text) if each.path == result.path
+        ]
+        calls = self._export_calls()
+        mine = [each for each in findings if self._concerns(each, calls)]
+        if report.verified:
+            yield from self._fixes(
+                [each for each in mine if each.severity.value == "error" and _on_call(each, calls)]
+            )
+            return
+        line = _blamed_line(report, result.path)
+        yield from self._fixes([each for each in findings if _covers(each, line)])
+        for words, at in _torchs_words(report, result.path):
+            for cause in self._tools.known_causes(result.text, words, None if at is None else at - 1):
+                if cause.text not in self._seen:
+                    yield cause
+        yield from self._fixes([each for each in mine if each.severity.value == "error"])
+        yield from self._fixes([each for each in mine if each.severity.value == "warning"])
+
+    def _fixes(self, findings: list[Finding]) -> Iterator[KnownCause]:
+        gravest_first = sorted(findings, key=lambda each: (each.severity.value != "error", each.sort_key()))
+        for finding in gravest_first:
+            fix = finding.fix
+            if (
+                fix is None
+                or fix.applicability is Applicability.DISPLAY_ONLY
+                or finding.severity.value == "information"
+            ):
+                continue
+            text = self._tools.apply(self.result.text, finding)
+            if text not in self._seen:
+                yield KnownCause(finding.code, fix.message, text)
+
+    def _export_calls(self) -> list[Exported]:
+        """The calls of the text as it is now that export the model, under whatever name a fix gave it."""
+        result = self.result
+        before = exported_models(result.path, result.original)
+        now = exported_models(result.path, result.text)
+        if len(before) != len(now):
+            return [call for call in now if call.name == self._request.name]
+        return [new for old, new in zip(before, now, strict=True) if old.name == self._request.name]
+
+    def _concerns(self, finding: Finding, calls: list[Exported]) -> bool:
+        """Whether the model reaches the finding, or its export call has it."""
+        names = {self._request.name, *(call.name for call in calls)}
+        if finding.entry:
+            return any(entry.rpartition(":")[2].removesuffix(".forward") in names for entry in finding.entry)
+        return _on_call(finding, calls) or not calls
 
 
-async def _export_of(session: Session, request: ExportRequest, text: str) -> tuple[str, int] | None:
-    """What torch.export itself says of `text`, and on which line (from 1)."""
-    with tempfile.TemporaryDirectory(prefix="exportlens-repair-") as scratch:
-        moved = _elsewhere(request, text, Path(scratch))
-        report = await session.run(replace(moved, targets=()), lambda progress: None)
-    for finding in report.findings:
-        if finding.path == moved.file:
-            return finding.data.get("torch", finding.message), finding.range.start.line + 1
-    return None
+def _on_call(finding: Finding, calls: list[Exported]) -> bool:
+    first, last = finding.range.start.line + 1, finding.range.end.line + 1
+    return any(first <= call.last_line and call.first_line <= last for call in calls)
 
 
-def _elsewhere(request: ExportRequest, text: str, folder: Path) -> ExportRequest:
-    """The same request for a copy of the file that holds `text`."""
-    file = request.file
-    assert file is not None
-    copy = folder / file.name
-    copy.write_text(text, encoding="utf-8", newline="")
-    return replace(request, model=f"{copy}:{request.name}")
+def _covers(finding: Finding, line: int | None) -> bool:
+    return line is not None and finding.range.start.line <= line - 1 <= finding.range.end.line
 
 
-def _blamed_line(report: VerifyReport) -> int | None:
-    """The line of the fixed text that torch's failure leads to, from 1."""
-    for blame in report.blame:
-        frame = blame.get("frame")
-        if frame and frame.get("line"):
-            return int(frame["line"])
-    return None
+def _failures(report: VerifyReport) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The message and the places of each failure: that of the whole, then those of the modes."""
+    if report.failure is not None:
+        yield report.failure.message, report.blame
+    for mode in report.modes.values():
+        if mode["failure"] is not None:
+            yield mode["failure"]["message"], mode["failure"].get("blame") or []
 
 
-def _choose(
-    findings: list[Finding], line: int | None, text: str, apply: Apply, seen: set[str]
-) -> tuple[Finding, str] | None:
-    """The fix for the blamed line before all others; errors before warnings; never a text that was there
-    before."""
+def _line_in(blame: dict[str, Any], path: Path) -> int | None:
+    """The line (from 1) that a place at fault names in the file, or in the copy that holds its fixed text."""
+    frame = blame.get("frame") or {}
+    ours = Path(frame.get("file") or "").name in (path.name, f"{path.stem}_fixed.py")
+    return int(frame["line"]) if ours and frame.get("line") else None
 
-    def order(finding: Finding) -> tuple[bool, bool, str, Any]:
-        on_line = line is not None and finding.range.start.line <= line - 1 <= finding.range.end.line
-        return (not on_line, finding.severity.value != "error", finding.severity.value, finding.range)
 
-    for finding in sorted(findings, key=order):
-        if finding.fix is None or finding.fix.applicability is Applicability.DISPLAY_ONLY:
-            continue
-        if finding.severity.value == "information":
-            continue
-        mended = apply(text, finding)
-        if mended not in seen:
-            return finding, mended
-    return None
+def _blamed_line(report: VerifyReport, path: Path) -> int | None:
+    """The line of the text that torch's failure leads to, from 1."""
+    lines = (_line_in(blame, path) for _, blames in _failures(report) for blame in blames)
+    return next((line for line in lines if line is not None), None)
+
+
+def _torchs_words(report: VerifyReport, path: Path) -> Iterator[tuple[str, int | None]]:
+    """What torch said in full, each with its line (from 1)."""
+    told: set[tuple[str, int | None]] = set()
+    for message, blames in _failures(report):
+        for blame in blames or [{}]:
+            said = (str(blame.get("detail") or message), _line_in(blame, path))
+            if said not in told:
+                told.add(said)
+                yield said
 
 
 def _refusals(findings: list[Finding]) -> list[str]:

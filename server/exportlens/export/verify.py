@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
+import difflib
 import shutil
 import tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from exportlens.export.called import counterparts
 from exportlens.export.report import Failure
 from exportlens.export.request import ExportRequest
 from exportlens.export.session import Listen, Session, default_mode, failure_of, silent, worker_words
+
+OF_THE_FIX = "the fixed model"
+"""How the worker begins a failure that the original does not have."""
 
 
 @dataclass
@@ -19,7 +23,8 @@ class VerifyReport:
     """The verdict on one fix.
 
     `equal` says whether the fixed model equals the original in eager on every case; `modes` holds, per mode,
-    {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text.
+    {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text; `left_out`
+    names the outputs that torch cannot take apart and that only the original has.
     """
 
     verified: bool = False
@@ -28,6 +33,7 @@ class VerifyReport:
     modes: dict[str, dict[str, Any]] = field(default_factory=dict)
     cases: list[dict[str, Any]] = field(default_factory=list)
     lost_weights: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     blame: list[dict[str, Any]] = field(default_factory=list)
     chosen: dict[str, Any] | None = None
 
@@ -41,6 +47,25 @@ class VerifyReport:
                 return f"{mode}: {result['failure']['message']}"
         return "" if self.verified else "nothing was exported"
 
+    def holds(self, original: str, fixed: str) -> bool | None:
+        """Whether the change from the text `original` to `fixed` holds. None where this says nothing of it: the
+        original cannot be run or compared with, the time was up, or what the export refuses lies elsewhere.
+        """
+        if self.verified:
+            return True
+        if self.failure is not None:
+            of_the_fix = self.failure.kind == "mismatch" or self.failure.message.startswith(OF_THE_FIX)
+            return False if of_the_fix else None
+        if not self.equal:
+            return False
+        failures = [mode["failure"] for mode in self.modes.values() if not mode["ok"]]
+        refused = {
+            (blame.get("frame") or {}).get("line")
+            for failure in failures
+            for blame in failure.get("blame") or []
+        }
+        return False if refused & _changed_lines(original, fixed) else None
+
     def to_json(self) -> dict[str, Any]:
         return {
             "verified": self.verified,
@@ -49,8 +74,20 @@ class VerifyReport:
             "modes": self.modes,
             "cases": self.cases,
             "lost_weights": self.lost_weights,
+            "left_out": self.left_out,
             "reason": self.reason,
         }
+
+
+def _changed_lines(original: str, fixed: str) -> set[int]:
+    """The lines (from 1) of `fixed` that `original` does not have."""
+    matcher = difflib.SequenceMatcher(None, original.splitlines(), fixed.splitlines(), False)
+    return {
+        line
+        for kind, _, _, first, past in matcher.get_opcodes()
+        if kind != "equal"
+        for line in range(first + 1, past + 1)
+    }
 
 
 async def verify_fix(
@@ -58,33 +95,35 @@ async def verify_fix(
     request: ExportRequest,
     fixed_text: str,
     *,
-    fixed_name: str | None = None,
-    fixed_init: str | None = None,
+    wrap: bool = True,
     progress: Listen = silent,
 ) -> VerifyReport:
     """Compare the model of `request` (a `FILE.py:name`) with the same model in `fixed_text`, and export the
-    latter.
+    latter; where the text is that of the file, export that.
 
-    `fixed_name` and `fixed_init` name the model in the fixed text where the fix gave it another (a wrapper).
-    Weights and seeds are the same on both sides. The fixed text is written beside no user file: it lives in a
-    folder of its own, whose sibling modules are found in the original's folder. Raises ValueError for a
-    model that
-    is named by package, WorkerUnusable as `Session.run` does.
+    A model that the file's own export call gives is taken from there in the fixed text, too, with what the call says
+    now. `wrap` makes a Module of a callable, which torch.export itself would not take. Weights and seeds are the same
+    on both sides. The fixed text is written beside no user file: it lives in a folder of its own, whose sibling modules
+    are found in the original's folder. Raises ValueError for a model that is named by package, OSError where its file
+    cannot be read, WorkerUnusable as `Session.run` does.
     """
     file = request.file
     if file is None:
         raise ValueError(f"only a model named by file can be verified, not {request.model}")
+    with open(file, encoding="utf-8", errors="replace", newline="") as stream:
+        original = stream.read()
     with tempfile.TemporaryDirectory(prefix="exportlens-fixed-") as scratch:
-        fixed_file = _place_beside(file, fixed_text, Path(scratch))
+        same = fixed_text == original
+        fixed_file = None if same else _place_beside(file, fixed_text, Path(scratch))
         facts = await session.start()
         words = worker_words(request)
         words["homes"] = [*words["homes"], str(scratch)]
         words.update(
             op="verify",
-            fixed_model=f"{fixed_file}:{fixed_name or request.name}",
-            fixed_init=fixed_init,
+            fixed_model=None if fixed_file is None else str(fixed_file),
+            counterparts={} if same else counterparts(file, original, fixed_text),
             modes=list(request.modes(default_mode(facts["torch"]))),
-            wrap=True,
+            wrap=wrap,
         )
         ended = await session.exclusively(words, "verify", progress)
     parts = ended.parts
@@ -92,10 +131,12 @@ async def verify_fix(
         failure=failure_of(ended, request.timeout, request.memory_limit),
         cases=parts.get("eager", []),
         lost_weights=parts.get("lost_weights", []),
+        left_out=parts.get("left_out", []),
         blame=(parts.get("failure") or {}).get("blame") or [],
         chosen=parts.get("chosen"),
     )
-    found.equal = bool(found.cases) and all(case["status"] in ("equal", "skipped") for case in found.cases)
+    compared = same or bool(found.cases)
+    found.equal = compared and all(case["status"] in ("equal", "skipped") for case in found.cases)
     found.modes = {m: parts[f"export {m}"] for m in words["modes"] if f"export {m}" in parts}
     exported = len(found.modes) == len(words["modes"]) and all(mode["ok"] for mode in found.modes.values())
     found.verified = found.failure is None and found.equal and exported
@@ -132,28 +173,6 @@ def _place_beside(file: Path, text: str, scratch: Path) -> Path:
     fixed = there / file.name
     fixed.write_text(text, encoding="utf-8")
     return fixed
-
-
-def verify(
-    interpreter: Path,
-    request: ExportRequest,
-    fixed_text: str,
-    *,
-    fixed_name: str | None = None,
-    fixed_init: str | None = None,
-) -> VerifyReport:
-    """`verify_fix` for callers without an event loop, in a session of its own."""
-
-    async def whole() -> VerifyReport:
-        session = Session(interpreter)
-        try:
-            return await verify_fix(
-                session, request, fixed_text, fixed_name=fixed_name, fixed_init=fixed_init
-            )
-        finally:
-            await session.close()
-
-    return asyncio.run(whole())
 
 
 def in_both_modes(request: ExportRequest) -> ExportRequest:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from lsprotocol import types
 
 from exportlens.export.findings import runtime_codes
-from exportlens.finding import Applicability, Edit, Finding, Position, Range
+from exportlens.finding import Applicability, Edit, Finding, Fix, Position, Range
 from exportlens.fixing import applicable, compatible
 from exportlens.lsp.analysis import Open
 from exportlens.lsp.convert import from_range, own_edits, to_diagnostic, to_path, to_text_edits
 from exportlens.lsp.server import Server
-from exportlens.lsp.trials import model_reaching
 from exportlens.source.lexing import logical_lines
+from exportlens.trying import model_reaching
 
 FIX_ALL = "source.fixAll.exportlens"
 _IGNORE = re.compile(r"#\s*exportlens\s*:\s*ignore\[(?P<codes>[^\]]*)\]")
@@ -54,18 +54,21 @@ def _quick_fixes(
     server: Server, document: Open, findings: list[Finding], place: Range
 ) -> Iterator[types.CodeAction]:
     here = [finding for finding in findings if _touches(finding.range, place)]
-    for finding in here:
-        if finding.fix is None or not applicable(finding.fix, unsafe=True):
+    offered: set[Fix] = set()  # an export's finding carries the fix of the rule that knows its cause
+    for finding in sorted(here, key=lambda each: each.code in runtime_codes()):
+        if finding.fix is None or finding.fix in offered or not applicable(finding.fix, unsafe=True):
             continue
         edits = own_edits(finding.fix, document.path)
         if edits is None:
             continue
+        offered.add(finding.fix)
+        same = [each for each in here if each.fix == finding.fix]
         yield _action(
             server,
             document,
             finding.fix.message,
             edits,
-            [finding],
+            same,
             preferred=finding.fix.applicability is Applicability.SAFE or _verified(finding),
         )
         if server.permissions.trusted and _to_verify(finding, document):

@@ -17,8 +17,8 @@ from exportlens.counterpart import place_of
 from exportlens.lsp.convert import to_path, to_range
 from exportlens.lsp.evidence import Trial
 from exportlens.lsp.server import Server
-from exportlens.lsp.trials import holding, model_reaching
 from exportlens.source.positions import Lines
+from exportlens.trying import model_reaching
 
 if TYPE_CHECKING:
     from exportlens.export.repair import Repair, Step
@@ -107,17 +107,17 @@ class Exporting:
         """One real export, its failures and what it says of static findings published where the text is still the
         one that was exported.
         """
-        from exportlens.counterpart import verdicts
+        from exportlens.counterpart import verdicts, with_fixes
 
         analysis, session = self.server.analysis, self._session(request.file or Path.cwd())
         before = dict(analysis.open)
         report = await self._cancellable(session, lambda: session.run(request, tell))
         typed_in = {path for path, document in before.items() if analysis.open.get(path) is not document}
         if report.failure is None or report.failure.kind not in ("cancelled", "unavailable"):
+            static = [f for f in analysis.static_findings() if f.path not in typed_in]
+            report.findings = with_fixes(static, report)
             findings = [finding for finding in report.findings if finding.path not in typed_in]
-            said = {}
-            if request.file not in typed_in:
-                said = verdicts([f for f in analysis.static_findings() if f.path not in typed_in], report)
+            said = verdicts(static, report) if request.file not in typed_in else {}
             self.server.sync.publish(analysis.evidence.take(request.model, findings, said))
         return report
 
@@ -160,9 +160,7 @@ class Exporting:
         async with self.told(params, f"Making {request.name} exportable") as tell:
             done = await self._cancellable(
                 session,
-                lambda: repair_model(
-                    session, request, tools.diagnose, tools.apply, tools.known_cause, step_taken
-                ),
+                lambda: repair_model(session, request, tools, step_taken),
             )
         edit = None
         if done.repaired and done.changed:
@@ -197,7 +195,7 @@ class Exporting:
                 session, lambda: verify_fix(session, request, fixed, progress=tell)
             )
         message = _verdict(request.name, done)
-        holds = holding(done, document.text, fixed)
+        holds = done.holds(document.text, fixed)
         if holds is not None and self.server.analysis.is_current(document):
             self.server.analysis.evidence.trials[place_of(finding)] = Trial(holds, message)
             self.server.sync.publish([path])
@@ -408,8 +406,7 @@ def _optional(module: str, name: str) -> Callable[..., Any] | None:
 
 def _outcome(name: str, done: Repair) -> str:
     """How a repair ended, in a sentence."""
-    fixes = sum(1 for step in done.steps if step.fix)
-    after = f"{fixes} fix{'' if fixes == 1 else 'es'}"
+    after = f"{done.fixes} fix{'' if done.fixes == 1 else 'es'}"
     if done.repaired and not done.changed:
         return f"{name} exports and equals eager: nothing to repair."
     if done.repaired:
@@ -421,7 +418,11 @@ def _outcome(name: str, done: Repair) -> str:
 
 def _told_step(step: Step) -> str:
     where = f"line {step.line}: " if step.line else ""
-    return f"{where}{_first_line(step.reason)}" + (f" -> {step.fix}" if step.fix else "")
+    return (
+        f"{where}{_first_line(step.reason)}"
+        + (f" -> {step.fix}" if step.fix else "")
+        + (f" (withdrawn: {_first_line(step.withdrawn)})" if step.withdrawn else "")
+    )
 
 
 def _first_line(text: str) -> str:
