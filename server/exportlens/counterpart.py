@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exportlens.finding import Finding, Range, Severity
-from exportlens.outcome import FAILS, WRONG, Mode, TorchVersion
+from exportlens.outcome import BAKED, FAILS, WRONG, Mode, TorchVersion
 from exportlens.rule import registry
 
 if TYPE_CHECKING:
@@ -73,6 +74,57 @@ def verdicts(findings: Iterable[Finding], report: Report) -> dict[Place, Verdict
     return found
 
 
+def with_fixes(findings: Iterable[Finding], report: Report) -> list[Finding]:
+    """The report's findings; a failure whose cause a rule knows carries the rule's code and its fix, or why it has
+    none.
+
+    `findings` are those of the rules in the files that the report blames, with their fixes.
+    """
+    known = [each for each in findings if _reached(each, report.model)]
+    return [
+        _with_fix(finding, _causes(finding, known, report)) if finding.severity is Severity.ERROR else finding
+        for finding in report.findings
+    ]
+
+
+def _causes(failure: Finding, known: list[Finding], report: Report) -> list[Finding]:
+    """What the rules say of the failure's line, those with a fix first.
+
+    Wrong numbers show where they are first used, which may be after the line that made them so: where none stands
+    there, the only one that the model has is taken.
+    """
+    here = [each for each in known if _same_lines(each, failure)]
+    if not here and failure.code in _WRONG_NUMBERS and report.torch:
+        version = TorchVersion.parse(report.torch)
+        outcomes = {rule.code: rule.outcome for rule in registry()}
+        modes = [Mode(mode.mode) for mode in report.modes]
+        silent = [
+            each
+            for each in known
+            if each.code in outcomes
+            and any(outcomes[each.code].result(version, mode) in (WRONG, BAKED) for mode in modes)
+        ]
+        here = silent if len(silent) == 1 else []
+    return sorted(here, key=lambda each: (each.fix is None, each.severity is not Severity.ERROR))
+
+
+_WRONG_NUMBERS = ("EXP003", "EXP004", "EXP006")
+
+
+def _with_fix(failure: Finding, causes: list[Finding]) -> Finding:
+    if not causes or failure.fix is not None:
+        return failure
+    rule = causes[0]
+    where = f" in line {rule.range.start.line + 1}" if not _same_lines(rule, failure) else ""
+    if rule.fix is not None:
+        notes = [f"Fix by {rule.code} ({rule.name}){where}: {rule.fix.message}"]
+    else:
+        refused = [note for note in rule.notes if note.startswith("No fix offered")]
+        notes = [f"{rule.code} ({rule.name}){where}: {rule.message}", *refused]
+    data = {**failure.data, "rule": rule.code}
+    return replace(failure, fix=rule.fix, notes=(*failure.notes, *notes), data=data)
+
+
 def cause(findings: Iterable[Finding], report: Report) -> Finding | None:
     """The static finding that explains, in words for people, why the export of `report` failed."""
     if report.failure is None and all(target.failure is None for target in report.targets):
@@ -88,9 +140,10 @@ def cause(findings: Iterable[Finding], report: Report) -> Finding | None:
 def _reached(finding: Finding, model: str) -> bool:
     """Whether the finding's entry points include the model; where a finding names none, its own file decides."""
     place, _, name = model.rpartition(":")
+    place = os.path.abspath(place) if place.endswith(".py") else place
     if not finding.entry:
         return str(finding.path) == place
-    return any(entry in (model, f"{place}:{name}.forward") for entry in finding.entry)
+    return any(entry in (f"{place}:{name}", f"{place}:{name}.forward") for entry in finding.entry)
 
 
 def _same_lines(one: Finding, other: Finding) -> bool:

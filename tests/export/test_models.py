@@ -6,6 +6,8 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from click.testing import CliRunner
+from exportlens.cli.export import command as export
 from exportlens.export.configured import configured_inputs, save_inputs
 from exportlens.export.models import ModelInfo, find_models
 from exportlens.export.request import ModelInputs, parse_size
@@ -196,6 +198,20 @@ def test_pyproject_comes_first_and_can_be_written(tmp_path: Path) -> None:
     assert (
         text.startswith('[project]\nname = "demo"') and "kept = 1" in text and text.count("net.py:Net") == 1
     )
+
+
+def test_export_saves_the_inputs_that_worked(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(HEAD + NET)
+    words = [f"{file}:Net", "--init", "dim=6", "--save-inputs", "--output", str(tmp_path / "out")]
+    refused = CliRunner().invoke(export, [*words, "--inputs", "(torch.randn(2, 5),)"])
+    assert refused.exit_code == 1 and "not saved" in refused.stderr
+    assert not (tmp_path / "pyproject.toml").exists()
+    saved = CliRunner().invoke(export, [*words, "--inputs", "(torch.randn(2, 6),)"])
+    assert saved.exit_code == 0 and "pyproject.toml" in saved.stderr, saved.output
+    [info] = find_models(file, file.read_text())
+    assert (info.proposals[0].init, info.proposals[0].inputs) == ("dim=6", "(torch.randn(2, 6),)")
+    assert info.proposals[0].source.startswith("[tool.exportlens.models]")
 
 
 @pytest.mark.parametrize(("text", "size"), [("8G", 8 << 30), ("512 MiB", 512 << 20), ("1000", 1000)])

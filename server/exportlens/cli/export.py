@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from exportlens.export.report import Report
     from exportlens.export.request import ExportRequest
     from exportlens.export.session import Progress
+    from exportlens.finding import Finding
 
 
 @click.command(
@@ -76,6 +78,11 @@ example_inputs in the file, or proposed from the model's first layers (see `expo
     metavar="NAME=PATH",
     help="Another interpreter, with the same torch, for one target's packages; may be repeated.",
 )
+@click.option(
+    "--save-inputs",
+    is_flag=True,
+    help="Write the inputs with which eager ran to [tool.exportlens.models] in pyproject.toml.",
+)
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--html",
@@ -99,6 +106,7 @@ def command(
     draft: bool,
     python: Path | None,
     target_pythons: tuple[str, ...],
+    save_inputs: bool,
     output_format: str,
     html: Path | None,
     verbose: bool,
@@ -134,6 +142,9 @@ def command(
     except ValueError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    report.findings = _with_fixes(report, request)
+    if save_inputs:
+        _save_inputs(report, request)
     if html is not None:
         from exportlens.export.page import write_page
 
@@ -158,6 +169,38 @@ def _target_pythons(words: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
             raise ValueError(f"not a target's interpreter: {word!r}; write it as NAME=PATH")
         found.append((name, Path(path)))
     return tuple(found)
+
+
+def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
+    """The report's findings with the fixes of the rules that know their causes."""
+    from exportlens.config import BadSetting, load_config
+    from exportlens.counterpart import with_fixes
+    from exportlens.finding import Severity
+    from exportlens.repairing import Repairer
+
+    blamed = {finding.path for finding in report.findings if finding.severity is Severity.ERROR}
+    known: list[Finding] = []
+    for path in sorted(blamed):
+        if "site-packages" in path.parts:
+            continue  # nobody mends what a package brought
+        try:
+            tools = Repairer(path, load_config(path, {"mode": request.mode}))
+            known += tools.diagnose(path, path.read_text(encoding="utf-8"))
+        except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
+            continue  # the report stands by itself
+    return with_fixes(known, report)
+
+
+def _save_inputs(report: Report, request: ExportRequest) -> None:
+    """Keep what eager took, so that nobody has to give or to guess it again; said on stderr."""
+    from exportlens.export.configured import save_chosen
+
+    try:
+        file = save_chosen(request, report)
+    except (OSError, ValueError) as error:
+        click.echo(f"error: the inputs were not saved: {error}", err=True)
+        return
+    click.echo(f"inputs saved to {file}", err=True)
 
 
 def _with_proposals(request: ExportRequest) -> ExportRequest:

@@ -8,9 +8,13 @@ import re
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exportlens.export.request import ModelInputs
+
+if TYPE_CHECKING:
+    from exportlens.export.report import Report
+    from exportlens.export.request import ExportRequest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -58,6 +62,19 @@ def configured_inputs(path: Path, model: str) -> ModelInputs | None:
             words = {field: str(table[field]) for field in FIELDS if table.get(field) is not None}
             return ModelInputs(**words, source=f"[tool.exportlens.models] in {pyproject.name}")
     return None
+
+
+def save_chosen(request: ExportRequest, report: Report) -> Path:
+    """Save the inputs with which a confirmation ran in eager; returns the pyproject.toml.
+
+    Raises ValueError where eager took none, or the model is named by package; OSError where it cannot be written.
+    """
+    if request.file is None:
+        raise ValueError(f"{request.model} is named by package, and so belongs to no pyproject.toml")
+    if report.chosen is None:
+        raise ValueError("eager took none of them")
+    words: dict[str, Any] = {field: report.chosen.get(field) for field in FIELDS}
+    return save_inputs(request.file, f"{request.file}:{request.name}", ModelInputs(**words))
 
 
 def save_inputs(path: Path, model: str, inputs: ModelInputs) -> Path:

@@ -9,6 +9,8 @@ from typing import Any
 from exportlens.export.plain_words import explained, one_line
 from exportlens.finding import Finding, Position, Range, Severity
 
+LEFT_TO_CPU = "EXP007"
+"""No failure: what a target does not take, shown as a hint."""
 # code, name and words of each kind of runtime finding; `{target}` is filled for targets.
 WORDS: dict[str, tuple[str, str, str]] = {
     "export": ("EXP001", "export-failed", "torch.export fails here"),
@@ -17,7 +19,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "run": ("EXP004", "program-raises", "the exported program raises where eager does not"),
     "lower": ("EXP005", "target-refuses", "{target} does not take this"),
     "target-run": ("EXP006", "artifact-differs", "what {target} runs is not what eager computes"),
-    "left": ("EXP007", "left-to-cpu", "{target} leaves this to the CPU"),
+    "left": (LEFT_TO_CPU, "left-to-cpu", "{target} leaves this to the CPU"),
     "eager": ("EXP008", "eager-fails", "eager itself fails here"),
     "import": ("EXP009", "model-unusable", "the model cannot be made"),
     "draft": ("EXP010", "export-would-fail", "draft export gets past this, torch.export will not"),

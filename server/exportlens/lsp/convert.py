@@ -9,6 +9,7 @@ from typing import Any
 from lsprotocol import types
 from pygls import uris
 
+from exportlens.export.findings import LEFT_TO_CPU
 from exportlens.finding import Edit, Finding, Fix, Position, Range, Severity
 from exportlens.interchange import fix_json
 from exportlens.source.positions import Encoding, Lines, from_units, to_units
@@ -19,6 +20,7 @@ _SEVERITY = {
     Severity.WARNING: types.DiagnosticSeverity.Warning,
     Severity.INFORMATION: types.DiagnosticSeverity.Information,
 }
+_HINT = types.DiagnosticSeverity.Hint
 
 
 def to_path(uri: str) -> Path:
@@ -70,7 +72,7 @@ def to_diagnostic(finding: Finding, lines: Lines, encoding: Encoding) -> types.D
     return types.Diagnostic(
         range=to_range(finding.range, lines, encoding),
         message="\n".join([finding.message, *finding.notes]),
-        severity=_SEVERITY[finding.severity],
+        severity=_HINT if finding.code == LEFT_TO_CPU else _SEVERITY[finding.severity],
         code=finding.code,
         code_description=types.CodeDescription(finding.url) if finding.url else None,
         source=SOURCE,

@@ -43,8 +43,16 @@ class Evidence:
         return {finding.path for finding in [*before, *findings]} | {place[1] for place in places}
 
     def found_in(self, path: Path) -> list[Finding]:
-        """What exports found in `path`."""
-        return [f for findings in self.exported.values() for f in findings if f.path == path]
+        """What exports found in `path`, without the fixes of rules that were tried and failed."""
+        found = [f for findings in self.exported.values() for f in findings if f.path == path]
+        return [replace(f, fix=None) if f.fix is not None and self._failed(f) else f for f in found]
+
+    def _failed(self, finding: Finding) -> bool:
+        """Whether the fix, which is that of the rule behind an export's finding, was tried and failed."""
+        return any(
+            (code, path) == (finding.data.get("rule"), finding.path) and not trial.verified
+            for (code, path, _), trial in self.trials.items()
+        )
 
     def applied_to(self, finding: Finding) -> Finding:
         """The finding with what was learnt about it among its notes, and without a fix that failed."""
