@@ -6,6 +6,7 @@ import difflib
 import json
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import click
 if TYPE_CHECKING:
     from exportlens.checking import Checked
     from exportlens.finding import Finding
+    from exportlens.verification import Trial
 
 _DEFAULT_STDIN = "stdin.py"
 
@@ -26,6 +28,7 @@ Examples:
   exportlens check . --select EXL1,EXL201      some rules only (codes, prefixes or names)
   exportlens check . --fix --unsafe-fixes      mend all that can be mended
   exportlens check . --diff --unsafe-fixes     show what would be mended
+  exportlens check m.py --fix --unsafe-fixes --verify    keep only what exports and equals the original
   exportlens check . --output-format json      for other tools, in ruff's fields
   exportlens check --explain model.py:42       what is believed of each value on a line
   cat model.py | exportlens check - --stdin-filename src/model.py
@@ -57,6 +60,12 @@ Exit codes: 0 nothing found, 1 errors or warnings found, 2 something could not b
 @click.option("--fix", is_flag=True, help="Apply safe fixes.")
 @click.option("--unsafe-fixes", is_flag=True, help="Take unsafe fixes, too.")
 @click.option("--diff", is_flag=True, help="Show what the fixes would change; write nothing.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="With --fix or --diff: run the models (this runs your code), and withdraw each fix that changes what a "
+    "model computes or that its export refuses.",
+)
 @click.option("--explain", metavar="FILE:LINE", help="Print what is believed of the values on a line.")
 @click.option("--statistics", is_flag=True, help="Print how often each rule found something.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even when something was found.")
@@ -74,6 +83,7 @@ def command(
     fix: bool,
     unsafe_fixes: bool,
     diff: bool,
+    verify: bool,
     explain: str | None,
     statistics: bool,
     exit_zero: bool,
@@ -92,7 +102,10 @@ def command(
         "mode": mode,
         "interpreter": None if interpreter is None else str(Path(interpreter).absolute()),
     }
+    trials: list[Trial] = []
     try:
+        if verify and not (fix or diff):
+            raise BadSetting("--verify tries fixes: give --fix or --diff beside it")
         _check_selectors(overrides)
         if explain is not None:
             sys.exit(_explain(explain, overrides))
@@ -103,7 +116,10 @@ def command(
         checked = check_files(files, overrides, given=given)
         before = {path: checked.sources.readable(path) or "" for path in {f.path for f in checked.findings}}
         if fix or diff:
-            fix_files(checked, overrides, unsafe=unsafe_fixes)
+            if verify:
+                trials = _verified(checked, overrides, unsafe_fixes)
+            else:
+                fix_files(checked, overrides, unsafe=unsafe_fixes)
     except BadSetting as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
@@ -114,15 +130,60 @@ def command(
         )
         sys.exit(2)
     if diff:
+        _tell_trials(trials, checked, err=True)
         _show_diff(checked, before)
-    elif fix:
-        _write(checked, given, to_stdout=bool(given))
-        _show(checked, output_format, statistics, quiet, unsafe_fixes, overrides, err=bool(given))
     else:
-        _show(checked, output_format, statistics, quiet, unsafe_fixes, overrides)
+        aside = fix and bool(given)
+        if fix:
+            _write(checked, given, to_stdout=bool(given))
+        if output_format == "json":
+            _show_json(checked, trials, err=aside)
+        else:
+            _tell_trials(trials, checked, err=aside)
+            _show(_without_withdrawn(checked, trials), statistics, quiet, unsafe_fixes, overrides, err=aside)
     for problem in checked.problems:
         click.echo(f"{click.style('error', fg='red', bold=True)}: {problem.message}", err=True)
     sys.exit(_exit_code(checked, diff=diff, exit_zero=exit_zero))
+
+
+def _verified(checked: Checked, overrides: dict[str, Any], unsafe: bool) -> list[Trial]:
+    from exportlens.config import BadSetting
+    from exportlens.export.worker_process import WorkerUnusable
+    from exportlens.verification import fix_and_verify
+
+    try:
+        return fix_and_verify(checked, overrides, unsafe=unsafe)
+    except WorkerUnusable as error:
+        raise BadSetting(f"--verify: {error}") from error
+
+
+def _tell_trials(trials: list[Trial], checked: Checked, *, err: bool) -> None:
+    """One line for each fix that was tried."""
+    from exportlens.cli.frames import place_of
+
+    colours = {True: "green", False: "red", None: "yellow"}
+    for trial in sorted(trials, key=lambda each: each.finding.sort_key()):
+        word, _, rest = trial.line.partition(":")
+        told = click.style(word, fg=colours[trial.verified], bold=True)
+        click.echo(
+            f"{place_of(trial.finding, checked.sources)}: {trial.finding.code} fix {told}:{rest}", err=err
+        )
+    if trials:
+        click.echo(err=err)
+
+
+def _without_withdrawn(checked: Checked, trials: list[Trial]) -> Checked:
+    """The same with no fix on a finding whose fix was withdrawn, and a note of why."""
+    from exportlens.counterpart import place_of
+
+    reasons = {place_of(trial.finding): trial.reason for trial in trials if trial.verified is False}
+    findings = [
+        replace(finding, fix=None, notes=(*finding.notes, f"Fix withdrawn: {reasons[place_of(finding)]}"))
+        if place_of(finding) in reasons
+        else finding
+        for finding in checked.findings
+    ]
+    return replace(checked, findings=findings)
 
 
 def _split(values: tuple[str, ...]) -> list[str] | None:
@@ -225,9 +286,28 @@ def _write(checked: Checked, given: dict[Path, str], *, to_stdout: bool) -> None
             checked.problems.append(Problem(path, str(error)))
 
 
+def _show_json(checked: Checked, trials: list[Trial], *, err: bool) -> None:
+    """What is left; and, of fixes that were tried, what became of them: applied ones stand behind the rest."""
+    from exportlens.counterpart import place_of
+
+    withdrawn = {place_of(trial.finding): trial for trial in trials if trial.verified is False}
+    rows = []
+    for finding in checked.findings:
+        row = _as_json(finding, checked)
+        trial = withdrawn.get(place_of(finding))
+        if trial is not None and row["fix"] is not None:
+            row["fix"] |= {**trial.to_json(), "applied": False}
+        rows.append(row)
+    for trial in trials:
+        if trial.verified is not False:
+            row = _as_json(trial.finding, checked)
+            row["fix"] |= {**trial.to_json(), "applied": True}
+            rows.append(row)
+    click.echo(json.dumps(rows, indent=2), err=err)
+
+
 def _show(
     checked: Checked,
-    output_format: str,
     statistics: bool,
     quiet: bool,
     unsafe: bool,
@@ -238,11 +318,6 @@ def _show(
     from exportlens.checking import Sources
     from exportlens.cli.frames import render_findings
 
-    if output_format == "json":
-        click.echo(
-            json.dumps([_as_json(finding, checked) for finding in checked.findings], indent=2), err=err
-        )
-        return
     # Frames show the text as it is now, after fixes.
     sources = Sources({**checked.sources.given, **checked.changed})
     sources.files, sources.notebooks = checked.sources.files, checked.sources.notebooks
