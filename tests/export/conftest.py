@@ -1,4 +1,4 @@
-"""One worker for a module's tests: its warm parent serves them all, which is also what is tested."""
+"""One worker for all tests of a process: its warm parent serves them all, which is also what is tested."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Runner:
         self.loop.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def worker() -> Iterator[Runner]:
     runner = Runner()
     yield runner

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 
 from exportlens.export.plain_words import meaning
 from exportlens.export.request import ExportRequest, ModelInputs
-from exportlens.export.session import Session
+
+from .conftest import Runner
 
 MODELS = """import sys
 
@@ -58,24 +57,14 @@ EXPECTED = {
 }
 
 
-def test_what_a_failure_comes_to(tmp_path: Path) -> None:
+def test_what_a_failure_comes_to(worker: Runner, tmp_path: Path) -> None:
     file = tmp_path / "models.py"
     file.write_text(MODELS, encoding="utf-8")
-
-    async def told() -> dict[tuple[str, str], str | None]:
-        session = Session(Path(sys.executable))
-        inputs = ModelInputs(inputs="(torch.randn(2, 21),)")
-        found = {}
-        try:
-            for name, mode in EXPECTED:
-                request = ExportRequest(f"{file}:{name}", given=inputs, mode=mode, targets=())
-                report = await session.run(request)
-                assert report.failure is not None, (name, mode)
-                found[name, mode] = meaning(report)
-        finally:
-            await session.close()
-        return found
-
-    for case, words in asyncio.run(told()).items():
-        expected = EXPECTED[case]
-        assert words == expected or (words and expected and words.startswith(expected)), (case, words)
+    for (name, mode), expected in EXPECTED.items():
+        given = ModelInputs(inputs="(torch.randn(2, 21),)")
+        request = ExportRequest(f"{file}:{name}", given=given, mode=mode, targets=())
+        report = worker.run(worker.session.run(request))
+        assert report.failure is not None, (name, mode)
+        words = meaning(report)
+        told = words == expected or (words and expected and words.startswith(expected))
+        assert told, (name, mode, words)

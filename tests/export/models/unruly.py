@@ -85,11 +85,14 @@ class Forks(Sound):
 
 
 class LeavesADaemon(Sound):
+    def __init__(self, note: str) -> None:
+        super().__init__()
+        self.note = Path(note)
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        note = Path(os.environ["EXPORTLENS_TEST_NOTE"])
-        if not note.exists():
+        if not self.note.exists():
             daemon = subprocess.Popen(["sleep", "3600"], start_new_session=True)
-            note.write_text(str(daemon.pid))
+            self.note.write_text(str(daemon.pid))
         return super().forward(x)
 
 
@@ -141,3 +144,19 @@ class FakeCuda(Sound):
 
         with FakeTensorMode(allow_non_fake_inputs=True):
             self.layer = nn.Linear(8, 4, device="cuda")
+
+
+class AssertsWhileTraced(Sound):
+    """The program asserts what eager does not."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if torch.compiler.is_exporting():
+            torch._assert_async(x.sum() > 1e9, "too small")
+        return super().forward(x)
+
+
+class PrintsAndBranches(Prints):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            return super().forward(x)
+        return super().forward(-x)
