@@ -47,19 +47,24 @@ REFUSED = [
         "dtype",
     ),
     (
-        "break",
-        "for i in range(3):\n    if x.sum() > i:\n        break\n    x = x + 1\nreturn x",
-        "`break` depends",
+        "a loop that is left in two ways",
+        "for i in range(3):\n    if x.sum() > i:\n        break\n    if x.mean() > 1:\n        return x\n    x = x + 1\nreturn x * 2",
+        "both breaks and returns",
     ),
     (
-        "a return inside of a loop",
-        "for i in range(3):\n    if x.sum() > i:\n        return x\n    x = x + 1\nreturn x",
-        "leaves a `for` statement",
+        "a loop that returns one of several values",
+        "for i in range(3):\n    if x.sum() > i:\n        return x\n    x = x + 1\n    if x.mean() > 1:\n        return x * 2\nreturn x",
+        "returns different values",
     ),
     (
-        "a loop that may be left",
-        "while x.sum() < 5:\n    x = x + 1\n    if self.training:\n        break\nreturn x",
-        "leave it by breaks",
+        "a name that only the loop binds",
+        "for i, part in enumerate(x):\n    y = x * part\n    if y.sum() > 1:\n        break\n    x = y\nreturn y",
+        "may run no round at all",
+    ),
+    (
+        "a list that may be empty",
+        "found = [row.sum() > 0 for row in x if row.dim() > 0]\nif any(found):\n    x = x + 1\nreturn x",
+        "may be empty",
     ),
     (
         "an input that is written on one side and bound anew on the other",

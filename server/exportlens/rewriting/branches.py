@@ -99,8 +99,6 @@ class BranchRewrite:
         ways = exits(self.node.body) | exits(self.node.orelse)
         if "raises" in ways:
             raise Refused("one way through the branch raises, another does not")
-        if "breaks" in ways:
-            raise Refused("`break` depends on tensor data: the loop would have to become a while_loop")
         if {"returns", "continues"} <= ways:
             raise Refused("the branch both returns and continues a loop")
         self.test = Predicates(self.source, self.kinds, self.torch).for_cond(self.node.test, self.value)
@@ -435,7 +433,13 @@ class BranchRewrite:
     def _write_back(self, written: Written, name: str, indent: str) -> str | None:
         if (written.rebinds and not self._is_buffer(written)) or self._is_unshared(written):
             return None if name == written.path else f"{indent}{written.path} = {name}"
-        return f"{indent}{written.path}.copy_({name})"
+        return f"{indent}{self._destination(written)}.copy_({name})"
+
+    def _destination(self, written: Written) -> str:
+        """What is copied into: a parameter takes no write in place where gradients are recorded."""
+        value = self._kind_of_path(written.path).value
+        is_parameter = isinstance(value, Tensor) and value.origin == "parameter"
+        return f"{written.path}.detach()" if is_parameter else written.path
 
     def _is_buffer(self, written: Written) -> bool:
         """Strict export of torch 2.13 loses a buffer that is bound anew, and keeps one that is written in
@@ -601,7 +605,7 @@ class BranchRewrite:
             # One write back takes the result at once.
             only = self.written[0]
             binds = only.rebinds and not self._is_buffer(only)
-            head = f"{only.path} = " if binds else f"{only.path}.copy_("
+            head = f"{only.path} = " if binds else f"{self._destination(only)}.copy_("
             return self._assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
         return self._assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
 
@@ -741,7 +745,8 @@ class BranchRewrite:
         lines = [f"{indent}{', '.join([result, *news])} = {{call}}"]
         for each, new in zip(self.written, news, strict=True):
             binds = each.rebinds and not self._is_buffer(each)
-            lines.append(f"{indent}{each.path} = {new}" if binds else f"{indent}{each.path}.copy_({new})")
+            copied = f"{indent}{self._destination(each)}.copy_({new})"
+            lines.append(f"{indent}{each.path} = {new}" if binds else copied)
         return self._assembled(functions, [*lines, *shape.lines_from(result, indent, self.taken)])
 
     def _own(self, arm: Arm, kind: type[ast.AST]) -> list[ast.stmt]:
@@ -806,7 +811,11 @@ class BranchRewrite:
         nl, indent = self.source.newline, self._indent()
         statements = [*self.then.statements, *self.other.statements]
         in_place = self._written_later() | {each.path for each in self.written} | set(self.rebound)
-        clones = to_separate(statements, set(self.outputs), self.kinds, in_place)
+        entering = frozenset(self.outputs).union(
+            *(live_before(arm.statements, frozenset(), self.function) for arm in (self.then, self.other)),
+            augmented_names(statements),
+        )
+        clones = to_separate(statements, set(self.outputs), self.kinds, in_place, entering)
         for name in set(clones) - certainly_bound_before(self.function, self.node):
             raise Refused(
                 f"`{name}` is a view of what the branch reads as well, and belongs to another function"

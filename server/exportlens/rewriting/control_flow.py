@@ -16,8 +16,11 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.leaving import Flagged, flagged, left_loop
+from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.loops import LoopRewrite
-from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.preparing import prepared
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _MOST_NESTED = 30
@@ -97,22 +100,60 @@ def convert(
         and isinstance(node.body[0], ast.Assert)
     ):
         return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
+    loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
+    if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
+        loop = node
+    if loop is not None:
+        return _without_leaving(source, loop, kinds, torch)
     if isinstance(node, ast.If):
-        text, functions = BranchRewrite(source, node, kinds, torch, value, arms).text()
+        changed, node, kinds = prepared(source, node, kinds, torch)
+        if changed is not source:
+            arms, before = ({}, {}), kinds.copy()
+        text, functions = BranchRewrite(changed, node, kinds, torch, value, arms).text()
         message = "Rewrite with torch.cond"
     elif isinstance(node, (ast.While, ast.For)):
-        text, functions = LoopRewrite(source, node, kinds, torch, value).text()
+        loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
+        text, functions = loop_rewrite.text()
+        before = loop_rewrite.kinds_inside
         message = "Rewrite with while_loop"
     elif isinstance(node, ast.IfExp):
         _refuse_lost_alias(source, node, kinds)
         return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
     elif isinstance(node, ast.Assert):
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
-    elif isinstance(node, (ast.BoolOp, ast.UnaryOp)):
+    elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare, ast.Call)):
         return _logical(source, node, kinds, torch), "Use the tensor's logical operator"
     else:
         raise Refused("this use of a tensor's truth has no rewrite")
     return _settled(text, functions, before, torch), message
+
+
+def _without_leaving(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
+    """`loop` with a flag in the place of its `break` or `return`, and all branches on the flag rewritten."""
+    function = source.enclosing_function(loop)
+    if function is None:
+        raise Refused("the loop is not inside a function")
+    before = kinds_before(function, loop, kinds)
+    made = flagged(source, loop, kinds, torch)
+    text, more = made.text, 0
+    for _ in range(_MOST_NESTED):
+        changed = Source(text)
+        statements = made.statements(changed.tree, more)
+        found = _hazard_among(changed, statements, before.copy(), torch)
+        if found is None:
+            return text, _flag_message(loop)
+        count = _block_length(changed, made)
+        text, _ = convert(changed, found[0], found[1], torch, None, ({}, {}))
+        more += _block_length(Source(text), made) - count
+    raise Refused("branches on tensor data are nested too deeply")
+
+
+def _block_length(source: Source, made: Flagged) -> int:
+    return len(made.block(source.tree))
+
+
+def _flag_message(loop: ast.For | ast.While) -> str:
+    return "Rewrite with torch.cond" if isinstance(loop, ast.For) else "Rewrite with while_loop"
 
 
 def _refuse_lost_alias(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
@@ -174,6 +215,13 @@ def _settled(text: str, functions: list[str], kinds: Kinds, torch: str) -> str:
 def _first_hazard(
     source: Source, function: ast.FunctionDef, kinds: Kinds, torch: str
 ) -> tuple[ast.AST, Kinds] | None:
+    return _hazard_among(source, function.body, kinds.copy(), torch)
+
+
+def _hazard_among(
+    source: Source, statements: list[ast.stmt], kinds: Kinds, torch: str
+) -> tuple[ast.AST, Kinds] | None:
+    """The first decision on tensor data among `statements`, with the kinds just before it."""
     found: list[tuple[ast.AST, Kinds]] = []
 
     def see(node: ast.stmt, now: Kinds) -> None:
@@ -188,8 +236,7 @@ def _first_hazard(
                 found.append((each, now.copy()))
                 return
 
-    inside = kinds.copy()
-    visit(function.body, inside, see)
+    visit(statements, kinds, see)
     return found[0] if found else None
 
 
@@ -244,15 +291,34 @@ def _guarded(draft: Draft, node: ast.If) -> str:
     )
 
 
-def _logical(source: Source, node: ast.BoolOp | ast.UnaryOp, kinds: Kinds, torch: str) -> str:
-    """`a and b`, `not a` as a value: the same on bool tensors of one element."""
-    operands = node.values if isinstance(node, ast.BoolOp) else [node.operand]
-    for each in operands:
-        kind = kinds.of(each)
-        if kind.what != "tensor" or kind.dtype != "bool":
-            raise Refused(
-                f"`{source.of(each)}` is not known to be a bool tensor: "
-                "`and`, `or` and `not` may give something else than torch's"
-            )
-    condition = Predicates(source, kinds, torch).read(node)
-    return replaced(source.text, [source.swap(node, condition.text)])
+def _logical(
+    source: Source, node: ast.BoolOp | ast.UnaryOp | ast.Compare | ast.Call, kinds: Kinds, torch: str
+) -> str:
+    """A decision as a value: `a and b` gives a tensor as before, the others a Python bool that stays symbolic."""
+    if isinstance(node, ast.BoolOp):
+        for each in node.values:
+            kind = kinds.of(each)
+            if kind.what != "tensor" or kind.dtype != "bool":
+                raise Refused(
+                    f"`{source.of(each)}` is not known to be a bool tensor: "
+                    "`and` and `or` may give something else than torch's"
+                )
+        return replaced(source.text, [source.swap(node, Predicates(source, kinds, torch).read(node).text)])
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        raise Refused("this use of a tensor's truth has no rewrite")
+    predicates = Predicates(source, kinds, torch)
+    condition = predicates.read(node)
+    if condition.form == "symbol":
+        return replaced(source.text, [source.swap(node, f"({condition.text})")])
+    if condition.form != "tensor":
+        raise Refused("this use of a tensor's truth has no rewrite")
+    bool_text = condition.text if condition.dtype == "bool" else f"{primary(condition.text)}.bool()"
+    # `a < t < b` gives the tensor of one of its comparisons.
+    stays = isinstance(node, ast.Compare) or _is_operand(source, node)
+    text = bool_text if stays else f"{primary(bool_text)}.item()"
+    return replaced(source.text, [source.swap(node, text)])
+
+
+def _is_operand(source: Source, node: ast.expr) -> bool:
+    """Whether the value only meets tensors in arithmetic, where a bool tensor does what a bool does."""
+    return isinstance(source.parents.get(node), ast.BinOp)

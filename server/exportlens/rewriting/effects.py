@@ -117,6 +117,8 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         if told is None or told.what == "unknown":
             if kind.what != "unknown":
                 names[name] = kind
+        elif told.what == kind.what == "container" and told.items is None and (kind.type or kind.items):
+            names[name] = replace(told, type=kind.type, items=kind.items, keys=kind.keys)
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots))

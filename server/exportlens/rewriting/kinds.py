@@ -51,7 +51,7 @@ class Kind:
 
     `roots` are the names and attribute paths whose memory a tensor may share (empty: memory of its own;
     None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
-    they are known.
+    they are known, `keys` their keys in a dict.
     """
 
     what: str
@@ -61,6 +61,7 @@ class Kind:
     type: str = ""
     items: tuple[Kind, ...] | None = None
     value: Value | None = None
+    keys: tuple[str | int, ...] = ()
 
     @property
     def fresh(self) -> bool:
@@ -135,6 +136,7 @@ def merged(kinds: list[Kind]) -> Kind:
         first.type if all(kind.type == first.type for kind in kinds) else "",
         first.items if all(kind.items == first.items for kind in kinds) else None,
         first.value if all(kind.value is first.value for kind in kinds) else None,
+        first.keys if all(kind.keys == first.keys for kind in kinds) else (),
     )
 
 
@@ -176,6 +178,26 @@ class Kinds:
         method = getattr(self, f"_of_{type(node).__name__}", None)
         kind: Kind = method(node) if method else UNKNOWN_KIND
         return kind
+
+    def in_comprehension(self, node: ast.GeneratorExp | ast.ListComp) -> Kinds:
+        """The kinds inside of a comprehension."""
+        inside = self.copy()
+        for each in node.generators:
+            inside._assign_iteration(ast.For(target=each.target, iter=each.iter, body=[], orelse=[]))
+        return inside
+
+    def has_elements(self, node: ast.expr) -> bool:
+        """Whether what `node` gives to iterate over certainly is not empty."""
+        if isinstance(node, ast.Call) and dotted(node.func) in ("range", "enumerate", "zip", "reversed"):
+            if dotted(node.func) != "range":
+                return bool(node.args) and all(self.has_elements(each) for each in node.args)
+            known = self.of(node.args[0]).value if len(node.args) == 1 else None
+            return isinstance(known, Const) and known.value > 0
+        kind = self.of(node)
+        if kind.what == "container":
+            return bool(kind.items) or kind.type == "tensors"
+        unbacked = isinstance(kind.value, Tensor) and kind.value.unbacked
+        return kind.what == "tensor" and kind.roots is not None and not unbacked
 
     # --- statements -----------------------------------------------------------------------------------------
 
@@ -322,6 +344,14 @@ class Kinds:
         if path in self.names:
             return self.names[path]
         if (
+            node.attr in _MODULE_TENSORS
+            and isinstance(owner.value, Instance)
+            and isinstance(owner.value.cls, Named)
+            and owner.value.cls.name.startswith("torch.nn.")
+        ):
+            origin = "parameter" if node.attr in ("weight", "bias") else "buffer"
+            return Kind("tensor", roots=frozenset({path}) if path else None, value=Tensor(origin))
+        if (
             owner.what == "container"
             and isinstance(owner.value, Sequence)
             and node.attr in owner.value.fields
@@ -338,6 +368,8 @@ class Kinds:
         known = knowledge.tensor_property(attr)
         if known is None:
             return UNKNOWN_KIND
+        if attr == "shape" and _length_from_data(owner):
+            return Kind("static", type="size", value=owner.value)
         if known.returns.kind == "tensor":
             return Kind(
                 "tensor",
@@ -350,15 +382,27 @@ class Kinds:
     def _of_Subscript(self, node: ast.Subscript) -> Kind:
         owner = self.of(node.value)
         if owner.what == "tensor":
+            masked = self.of(node.slice).dtype == "bool"
             return Kind(
                 "tensor",
                 owner.dtype,
                 self._rank_after_index(owner.rank, node.slice),
-                None if owner.roots is None else owner.roots,
+                frozenset() if masked else owner.roots,
+                value=Tensor(unbacked=True) if masked else None,
             )
         if owner.what == "container":
             if (
+                isinstance(node.slice, ast.Constant)
+                and node.slice.value in owner.keys
+                and owner.items is not None
+            ):
+                return owner.items[owner.keys.index(node.slice.value)]
+            if isinstance(owner.value, Mapping_) and isinstance(node.slice, ast.Constant):
+                known = owner.value.items.get(node.slice.value)
+                return UNKNOWN_KIND if known is None else replace(of_value(known, ""), roots=owner.roots)
+            if (
                 owner.items is not None
+                and not owner.keys
                 and isinstance(node.slice, ast.Constant)
                 and isinstance(node.slice.value, int)
             ):
@@ -369,7 +413,8 @@ class Kinds:
                 return replace(owner, items=None)
             return _element(owner)
         if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
-            return Kind("size", type="int")
+            first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
+            return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
         return UNKNOWN_KIND
 
     def _rank_after_index(self, rank: int | None, index: ast.expr) -> int | None:
@@ -396,9 +441,22 @@ class Kinds:
     _of_List = _of_Tuple
 
     def _of_Dict(self, node: ast.Dict) -> Kind:
-        return Kind("container", roots=_union([self.of(each) for each in node.values]))
+        items = tuple(self.of(each) for each in node.values)
+        keys = tuple(
+            key.value
+            for key in node.keys
+            if isinstance(key, ast.Constant) and isinstance(key.value, (str, int))
+        )
+        known = len(keys) == len(items) > 0
+        return Kind(
+            "container", roots=_union(list(items)), items=items if known else None, keys=keys if known else ()
+        )
 
     def _of_ListComp(self, node: ast.ListComp) -> Kind:
+        element = self.in_comprehension(node).of(node.elt)
+        plain = len(node.generators) == 1 and not node.generators[0].ifs
+        if element.what == "tensor" and plain and self.has_elements(node.generators[0].iter):
+            return Kind("container", roots=element.roots, type="tensors")
         return Kind("container", roots=None)
 
     def _of_BinOp(self, node: ast.BinOp) -> Kind:
@@ -472,6 +530,8 @@ class Kinds:
         if isinstance(node.func, ast.Attribute):
             owner = self.of(node.func.value)
             if owner.what == "tensor":
+                if _length_from_data(owner) and _asks_length(node):
+                    return Kind("scalar", type="int")
                 op = knowledge.lookup_method(node.func.attr)
                 return self._of_op(op, node, owner) if op is not None else UNKNOWN_KIND
         callee = self.of(node.func)
@@ -500,6 +560,7 @@ class Kinds:
         bound = op.bind(facts, named)
         kinds = op.bind(given, keywords)
         roots: frozenset[str] | None = frozenset()
+        value = Tensor(unbacked=True) if op.dynamic_shape else None
         if op.aliases and kinds is not None:
             parts = [kinds.get(op.params[index].name) for index in op.aliases if index < len(op.params)]
             flat = [
@@ -518,7 +579,7 @@ class Kinds:
         if bound is not None:
             dtype = knowledge.dtype_after(op.dtype, bound)
             rank = knowledge.rank_after(op.rank, bound)
-        return _returned(op.returns, Kind("tensor", dtype, rank, roots), bound, op)
+        return _returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
 
     def _of_module_call(self, instance: Instance, node: ast.Call) -> Kind:
         if not isinstance(instance.cls, Named):
@@ -549,7 +610,12 @@ class Kinds:
                 else UNKNOWN_KIND
             )
         if name == "len":
-            return Kind("size", type="int")
+            return Kind("scalar" if kinds and _length_from_data(kinds[0]) else "size", type="int")
+        if name in ("any", "all") and len(node.args) == 1:
+            element = _element(kinds[0])
+            if isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)):
+                element = self.in_comprehension(node.args[0]).of(node.args[0].elt)
+            return Kind("scalar", type="bool") if element.from_data else UNKNOWN_KIND
         if name in ("abs", "max", "min", "round", "sum") and kinds:
             if data and all(kind.what in ("tensor", "number", "size") for kind in kinds):
                 return Kind("tensor", roots=_union(kinds) if name in ("max", "min") else frozenset())
@@ -575,6 +641,8 @@ _MAY_PASS_THROUGH = (
     "Flatten",
     "Unflatten",
 )
+# What the layers of torch.nn call their tensors.
+_MODULE_TENSORS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 _SEVERAL_OUTPUTS = (
     "LSTM",
     "GRU",
@@ -591,6 +659,23 @@ _CONTROL_FLOW = {
     "torch._higher_order_ops.cond",
     "functorch.experimental.control_flow.cond",
 }
+
+
+def _length_from_data(kind: Kind) -> bool:
+    """Whether the first dimension depends on tensor data: of what a mask selects, of what `nonzero` finds."""
+    return kind.what == "tensor" and isinstance(kind.value, Tensor) and kind.value.unbacked
+
+
+def _asks_length(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name in ("numel", "nelement") and not node.args:
+        return True
+    return (
+        name == "size"
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == 0
+    )
 
 
 def _element(kind: Kind) -> Kind:
@@ -614,7 +699,10 @@ def _returned(returns: Returns, tensor: Kind, bound: object, op: Op | None) -> K
         return replace(tensor, what="tensor")
     if returns.kind in ("tuple", "list"):
         items = (
-            tuple(_returned(item, Kind("tensor", roots=tensor.roots), None, None) for item in returns.items)
+            tuple(
+                _returned(item, Kind("tensor", roots=tensor.roots, value=tensor.value), None, None)
+                for item in returns.items
+            )
             if returns.kind == "tuple"
             else None
         )

@@ -39,6 +39,7 @@ class LoopRewrite:
         self.replacements: list[Replacement] = []
         self.read_back: list[str] = []
         self.counted: list[str] = []
+        self.kinds_inside = kinds
 
     def text(self) -> tuple[str, list[str]]:
         """The whole new text and the names of the new functions."""
@@ -57,6 +58,7 @@ class LoopRewrite:
         if counter is not None:
             kinds[counter] = Kind("scalar", type="int")
         inside = self._inside(kinds)
+        self.kinds_inside = inside.copy()
         mark = inside.mark()
         condition = self._condition(inside, counter)
         first_lines = [f"{name} = {name}.clone()" for name in written]
@@ -188,11 +190,13 @@ class LoopRewrite:
             kind, later = self.kinds.names.get(name, Kind("unknown")), after.names.get(name, Kind("unknown"))
             text = name
             if kind.what == "number" and kind.type == "bool" and later.what in ("tensor", "unknown"):
-                kind, text = Kind("tensor", "bool", 0), f"{self.torch}.tensor({name})"
+                kind, text = Kind("tensor", "bool", 0), f"{self.torch}.full((), {name})"
             elif kind.what in ("number", "size", "scalar") and kind.type == "int":
                 if self._only_counted(name):
                     self.counted.append(name)
-                    kind, text = Kind("tensor", "int64", 0), f"{self.torch}.tensor({name})"
+                    # Not torch.tensor: strict export of torch 2.13 takes what a loop makes of a constant, and
+                    # reads by `.item()`, for a constant again.
+                    kind, text = Kind("tensor", "int64", 0), f"{self.torch}.full((), {name})"
                     if name in self.live.live_after(self.node):
                         self.read_back.append(name)
                 else:

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from exportlens.inference.values import ClassValue, Const
+from exportlens.inference.values import ClassValue, Const, Mapping_
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import LOCAL, Kind, Kinds
 from exportlens.rewriting.names import fresh
@@ -124,6 +124,8 @@ class Outputs:
                 and text.isidentifier()
             ):
                 each = fresh("each", {text})
+                if kind.keys or isinstance(kind.value, Mapping_):
+                    return f"{{key: {each}.clone() for key, {each} in {text}.items()}}"
                 inner = f"{each}.clone() for {each} in {text}"
                 return f"[{inner}]" if getattr(kind.value, "kind", "") == "list" else f"tuple({inner})"
             raise Refused(f"`{text}` holds tensors that may share memory with others")

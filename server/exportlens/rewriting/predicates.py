@@ -10,7 +10,7 @@ import ast
 import math
 from dataclasses import dataclass
 
-from exportlens.inference.values import Const, Tensor, TensorScalar, Value
+from exportlens.inference.values import Const, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kind, Kinds
 from exportlens.rewriting.text import Source
@@ -101,10 +101,14 @@ class Predicates:
     def _leaf(self, node: ast.expr, value: Value | None) -> Condition:
         text = self.source.of(node)
         if isinstance(node, ast.Call):
-            special = self._comparison_call(node)
+            special = self._comparison_call(node) or self._any_or_all(node)
             if special is not None:
                 return special
         kind = self.kinds.of(node)
+        if not kind.from_data and isinstance(value, (Shape, TensorScalar)) and _is_data(value):
+            # A size that depends on data: the interpreter knows of it, the expression does not show it.
+            is_bool, text = isinstance(node, ast.Compare), self._sizes(node)
+            return Condition(text if is_bool else f"{_primary(text)} != 0", "symbol", is_bool=True)
         if isinstance(node, ast.Compare) and kind.from_data:
             return self._comparison(node, kind)
         if kind.what == "unknown":
@@ -120,6 +124,7 @@ class Predicates:
                 inner = self._tensor_kind(node)
                 return Condition(as_tensor, "tensor", inner.rank, inner.dtype)
             self._no_conversion(node)
+            text = self._sizes(node)
             if kind.type == "bool":
                 return Condition(text, "symbol", is_bool=True)
             return Condition(f"{_primary(text)} != 0", "symbol", is_bool=True)
@@ -166,7 +171,19 @@ class Predicates:
                 True,
             )
         self._no_conversion(node)
-        return Condition(self.source.of(node), "symbol", is_bool=True)
+        return Condition(self._sizes(node), "symbol", is_bool=True)
+
+    def _sizes(self, node: ast.expr) -> str:
+        """The text with `t.shape[0]` for `len(t)`, of which Python makes a number."""
+        swaps = [
+            self.source.swap(each, f"{_primary(self.source.of(each.args[0]))}.shape[0]")
+            for each in ast.walk(node)
+            if isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Name)
+            and each.func.id == "len"
+            and self.kinds.of(each).what == "scalar"
+        ]
+        return self.source.of(node, swaps)
 
     def _comparison_call(self, node: ast.Call) -> Condition | None:
         """`torch.equal` and `torch.allclose` read data; their elementwise kin do not."""
@@ -209,6 +226,34 @@ class Predicates:
                 f"{_primary(self.source.of(owner))} != 0", "tensor", self.kinds.of(owner).rank, "bool", True
             )
         return None
+
+    def _any_or_all(self, node: ast.Call) -> Condition | None:
+        """The builtins over conditions on tensor data: they are stacked, and torch's own are asked."""
+        if not (
+            isinstance(node.func, ast.Name)
+            and node.func.id in ("any", "all")
+            and node.func.id not in self.kinds.names
+            and len(node.args) == 1
+            and self.kinds.of(node).from_data
+        ):
+            return None
+        given = node.args[0]
+        iterable = given.generators[0].iter if isinstance(given, (ast.GeneratorExp, ast.ListComp)) else given
+        if not self.kinds.has_elements(iterable):
+            raise Refused(f"`{self.source.of(iterable)}` may be empty, of which `torch.stack` takes nothing")
+        if isinstance(given, (ast.GeneratorExp, ast.ListComp)):
+            target = given.generators[0].target
+            inner = Predicates(self.source, self.kinds.in_comprehension(given), self.torch)
+            condition = inner.read(given.elt)
+            if condition.form != "tensor":
+                raise Refused(f"`{self.source.of(given.elt)}` is no tensor condition")
+            each = (
+                f"{inner.scalar_bool(condition)} for {self.source.of(target)} in {self.source.of(iterable)}"
+            )
+        else:
+            name = "flag" if "flag" not in self.kinds.names else "each_flag"
+            each = f"{name}.bool().reshape(()) for {name} in {self.source.of(iterable)}"
+        return Condition(f"{self.torch}.stack([{each}]).{node.func.id}()", "tensor", 0, "bool", True)
 
     def number_as_tensor(self, node: ast.expr) -> str | None:
         """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there
@@ -350,6 +395,10 @@ class Predicates:
             for each in data
         ]
         return Condition(f" {operator} ".join(f"({text})" for text in texts), "symbol", is_bool=True)
+
+
+def _is_data(value: Shape | TensorScalar) -> bool:
+    return isinstance(value, TensorScalar) or value.unbacked
 
 
 def _is_integer(dtype: str | None) -> bool:

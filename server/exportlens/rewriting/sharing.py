@@ -14,15 +14,23 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
 
 
-def to_separate(statements: Sequence[ast.stmt], also: set[str], kinds: Kinds, written: set[str]) -> list[str]:
+def to_separate(
+    statements: Sequence[ast.stmt],
+    also: set[str],
+    kinds: Kinds,
+    written: set[str],
+    entering: frozenset[str] | None = None,
+) -> list[str]:
     """The names to clone beforehand, so that no two tensors that `statements` read (and `also`) share memory.
 
-    `written` are the names that are written in place, in the statements or later. Raises Refused where one
-    of those shares.
+    `entering` are the names whose outside value may be read (None: all); `written` are the names that are
+    written in place, in the statements or later. Raises Refused where one of those shares.
     """
     seen: list[tuple[str, object, frozenset[str]]] = []
     clones: list[str] = []
     for name in dict.fromkeys([*_read(statements, kinds), *sorted(also)]):
+        if entering is not None and name.isidentifier() and name not in entering:
+            continue
         kind = kinds.names.get(name) if name.isidentifier() else kinds.of(ast.parse(name, mode="eval").body)
         if (
             kind is None

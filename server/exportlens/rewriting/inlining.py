@@ -1,0 +1,128 @@
+"""A method that is called for what it does, written out where it is called."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from exportlens.rewriting.names import arguments, bound, dotted, fresh
+from exportlens.rewriting.text import Replacement, Source
+
+_LONGEST = 12
+_NO_GRAD = re.compile(r"torch\.(no_grad|inference_mode)\(\)|torch\.no_grad")
+
+
+def inlined(source: Source, statement: ast.Expr, taken: set[str]) -> str | None:
+    """The statements of the method that `self.method(...)`, the whole of `statement`, calls, indented as it is.
+
+    None where the method is not of the same class, returns, is long, or is called in an unusual way. Names that
+    it binds get fresh ones, added to `taken`.
+    """
+    call = statement.value
+    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+    method = _method(source, statement, call.func.attr)
+    if method is None or not source.begins_line(statement):
+        return None
+    body = method.body[1:] if _is_text(method.body[0]) else method.body
+    if not body or sum(isinstance(each, ast.stmt) for each in ast.walk(method)) > _LONGEST:
+        return None
+    if any(isinstance(each, _UNSUITED) for one in body for each in ast.walk(one)):
+        return None
+    given = _given(source, call, method)
+    if given is None:
+        return None
+    renamed = {name: fresh(name, taken) for name in bound(body) if name not in given}
+    if set(bound(body)) & set(given):
+        return None
+    swaps = []
+    for one in body:
+        for each in ast.walk(one):
+            if isinstance(each, ast.Name) and (each.id in given or each.id in renamed):
+                swaps.append(source.swap(each, given.get(each.id) or renamed[each.id]))
+    indent = source.indent_of(statement)
+    text = _block(source, method, body, indent, swaps)
+    return None if text is None else text.lstrip(" \t")
+
+
+_UNSUITED = (
+    ast.Return,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.Lambda,
+    ast.ClassDef,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.Global,
+    ast.Nonlocal,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Try,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+)
+
+
+def _block(
+    source: Source, method: ast.FunctionDef, body: list[ast.stmt], indent: str, swaps: list[Replacement]
+) -> str | None:
+    if not method.decorator_list:
+        return source.block(body, indent, swaps)
+    if len(method.decorator_list) > 1:
+        return None
+    decorator = source.of(method.decorator_list[0])
+    if not _NO_GRAD.fullmatch(decorator):
+        return None
+    context = decorator if decorator.endswith(")") else f"{decorator}()"
+    inner = source.block(body, indent + source.indent_unit(), swaps)
+    return f"{indent}with {context}:{source.newline}{inner}"
+
+
+def _method(source: Source, node: ast.AST, name: str) -> ast.FunctionDef | None:
+    owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    if owner is None:
+        return None
+    found = [each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == name]
+    return found[0] if len(found) == 1 and not _is_overridden(source, owner, name) else None
+
+
+def _is_overridden(source: Source, owner: ast.ClassDef, name: str) -> bool:
+    """Whether a class of the same text that derives from `owner` has a method `name` of its own."""
+    return any(
+        isinstance(each, ast.ClassDef)
+        and any((dotted(base) or "").split(".")[-1] == owner.name for base in each.bases)
+        and any(isinstance(one, ast.FunctionDef) and one.name == name for one in each.body)
+        for each in ast.walk(source.tree)
+    )
+
+
+def _given(source: Source, call: ast.Call, method: ast.FunctionDef) -> dict[str, str] | None:
+    """The text for each parameter of the method; None where one is not a plain name, attribute or constant."""
+    args = method.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or not args.args:
+        return None
+    names = [each.arg for each in arguments(args)][1:]
+    texts: dict[str, str] = {}
+    defaults = dict(zip(names[::-1], reversed(args.defaults), strict=False))
+    for name, value in [
+        *zip(names, call.args, strict=False),
+        *((key.arg or "", key.value) for key in call.keywords),
+    ]:
+        if name not in names or not (isinstance(value, ast.Constant) or dotted(value)):
+            return None
+        texts[name] = source.of(value)
+    if len(call.args) > len(names):
+        return None
+    for name in names:
+        if name not in texts:
+            default = defaults.get(name)
+            if not isinstance(default, ast.Constant):
+                return None
+            texts[name] = source.of(default)
+    return texts | ({args.args[0].arg: "self"} if args.args[0].arg != "self" else {})
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -1,0 +1,312 @@
+"""Loops that tensor data leaves early: `break` and `return` become a flag, and what follows becomes branches on it.
+
+    for _ in range(n):            stopped = torch.zeros((), dtype=torch.bool)
+        y = step(x)               for _ in range(n):
+        if close(x, y):               if not stopped:
+            break                         y = step(x)
+        x = y                             stopped = close(x, y)
+                                          if not stopped:
+                                              x = y
+
+The branches on the flag hang on tensor data like any other, and are rewritten as such.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
+from exportlens.rewriting.names import bound, every_name, fresh, reads
+from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
+
+Loop = ast.For | ast.While
+# More than this of a loop's body is not written out a second time.
+_MOST_COPIED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """The text with the flag; its loop, and the statements before and after that belong to the rewrite, begin at
+    statement `first` of the block that `path` leads to."""
+
+    text: str
+    path: tuple[tuple[str, int], ...]
+    first: int
+    count: int
+
+    def statements(self, tree: ast.AST, more: int) -> list[ast.stmt]:
+        """The statements of the rewrite in a later text, in which they have become `more` statements more."""
+        return self.block(tree)[self.first : self.first + self.count + more]
+
+    def block(self, tree: ast.AST) -> list[ast.stmt]:
+        """The block that holds them."""
+        node = tree
+        for field, index in self.path[:-1]:
+            node = getattr(node, field)[index]
+        block: list[ast.stmt] = getattr(node, self.path[-1][0])
+        return block
+
+
+def left_loop(source: Source, node: ast.stmt) -> Loop | None:
+    """The loop that the `if` statement `node` may leave by `break` or `return`, None where there is none."""
+    if not isinstance(node, ast.If):
+        return None
+    ways = exits([node])
+    for outer in source.ancestors(node):
+        if isinstance(outer, (ast.For, ast.While)):
+            return outer if ways & {"breaks", "returns"} else None
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            return None
+    return None
+
+
+def flagged(source: Source, loop: Loop, kinds: Kinds, torch: str) -> Flagged:
+    """The whole text with a flag in the place of what leaves `loop`; `kinds` are those inside of it. Raises Refused."""
+    function = source.enclosing_function(loop)
+    if function is None:
+        raise Refused("the loop is not inside a function")
+    return _Flags(source, loop, function, kinds, torch).result()
+
+
+class _Flags:
+    def __init__(self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str) -> None:
+        self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
+        self.unit, self.nl = source.indent_unit(), source.newline
+        ways = exits(loop.body)
+        if "raises" in ways:
+            raise Refused("the loop's body may raise")
+        if loop.orelse:
+            raise Refused("the loop has an `else`")
+        if {"breaks", "returns"} <= ways:
+            raise Refused("the loop both breaks and returns")
+        self.returned = self._returned() if "returns" in ways else None
+        self.flag = fresh("done" if self.returned is not None else "stopped", every_name(source.tree))
+
+    def _returned(self) -> str:
+        """The one expression that the loop's body returns, which has the same value when the loop is over."""
+        found = [
+            each
+            for each in ast.walk(self.loop)
+            if isinstance(each, ast.Return) and self.source.enclosing_function(each) is self.function
+        ]
+        texts = {self.source.of(each.value) if each.value is not None else "None" for each in found}
+        if len(texts) != 1 or found[0].value is None:
+            raise Refused("the loop's body returns different values, or none")
+        value = found[0].value
+        for each in found:
+            outer = next(one for one in self.source.ancestors(each) if isinstance(one, (ast.For, ast.While)))
+            if outer is not self.loop:
+                raise Refused("an inner loop returns")
+        certain = certainly_bound_before(self.function, self.loop)
+        unsure = sorted(name for name in reads(value) & set(bound(self.loop)) if name not in certain)
+        if unsure and not self._runs():
+            raise Refused(f"`{unsure[0]}`, which the loop returns, may be unbound after the loop")
+        return texts.pop()
+
+    def result(self) -> Flagged:
+        source, loop = self.source, self.loop
+        indent = source.indent_of(loop)
+        if not source.begins_line(loop):
+            raise Refused("the loop shares its line with another statement")
+        peeled = self._unsure_names()
+        if peeled:
+            self._refuse_peeling(peeled)
+        head = [f"{indent}{self.flag} = {self.torch}.zeros((), dtype={self.torch}.bool{self._device()})"]
+        before = 1
+        if peeled:
+            if (
+                isinstance(loop, ast.For)
+                and isinstance(loop.target, ast.Name)
+                and loop.target.id in reads(loop.body)
+            ):
+                head.append(f"{indent}{loop.target.id} = 0")
+                before += 1
+            head.append(self._block(loop.body, indent))
+            before += len(ast.parse(_undented(head[-1], indent)).body)
+        inner = indent + self.unit
+        if isinstance(loop, ast.For):
+            header = source.between(source.start(loop), self._header_end())
+            if peeled:
+                assert isinstance(loop.iter, ast.Call)
+                count = source.of(loop.iter.args[0])
+                header = f"for {source.of(loop.target)} in range(1, {count}):"
+            lines = [
+                f"{indent}{header}",
+                f"{inner}if not {self.flag}:",
+                self._block(loop.body, inner + self.unit),
+            ]
+        else:
+            test = "" if _is_true(loop.test) else f" and {_grouped(source, loop.test)}"
+            lines = [f"{indent}while not {self.flag}{test}:", self._block(loop.body, inner)]
+        after = []
+        if self.returned is not None:
+            after = [f"{indent}if {self.flag}:", f"{inner}return {self.returned}"]
+        start, end = source.span([loop])
+        comments = source.comments_between(start, source.start(loop))
+        text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
+        _, index = source.block_of(loop)
+        return Flagged(
+            replaced(source.text, [Replacement(start, end, text)]),
+            _path(source, loop),
+            index,
+            before + 1 + (1 if after else 0),
+        )
+
+    # --- the first round --------------------------------------------------------------------------------------
+
+    def _unsure_names(self) -> list[str]:
+        """The names that only the loop binds and that are read after it: without a first round they would have no
+        value on one side of a branch on the flag."""
+        certain = certainly_bound_before(self.function, self.loop)
+        after = Liveness(self.function).live_after(self.loop)
+        needed = after | (reads(ast.parse(self.returned)) if self.returned is not None else set())
+        return [name for name in bound(self.loop.body) if name in needed and name not in certain]
+
+    def _runs(self) -> bool:
+        """Whether the loop certainly has a first round that nothing of tensor data decides."""
+        loop = self.loop
+        if isinstance(loop, ast.While):
+            return _is_true(loop.test)
+        return (
+            isinstance(loop.iter, ast.Call)
+            and isinstance(loop.iter.func, ast.Name)
+            and loop.iter.func.id == "range"
+            and len(loop.iter.args) == 1
+            and isinstance(loop.iter.args[0], ast.Constant)
+            and isinstance(loop.iter.args[0].value, int)
+            and loop.iter.args[0].value > 0
+            and isinstance(loop.target, ast.Name)
+        )
+
+    def _refuse_peeling(self, names: list[str]) -> None:
+        if not self._runs():
+            raise Refused(
+                f"`{names[0]}` is bound by the loop, which may run no round at all, and read after it"
+            )
+        if "continues" in exits(self.loop.body):
+            raise Refused(
+                f"`{names[0]}` is bound by the loop and read after it, and the loop continues early"
+            )
+        if sum(isinstance(each, ast.stmt) for each in ast.walk(self.loop)) > _MOST_COPIED:
+            raise Refused(
+                f"`{names[0]}` is bound by the loop and read after it: its first round would have to be written out"
+            )
+        missing = set(names) - always_bound(self._before_leaving(self.loop.body))
+        if missing:
+            raise Refused(
+                f"`{min(missing)}` is read after the loop, and may be unbound when the loop is left"
+            )
+
+    def _before_leaving(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements that run in every round, whatever leaves it."""
+        return [
+            *(
+                each
+                for each in statements[
+                    : next((i for i, each in enumerate(statements) if self._leaves(each)), len(statements))
+                ]
+            )
+        ]
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def _leaves(self, node: ast.stmt) -> bool:
+        if isinstance(node, (ast.For, ast.While)):
+            return "returns" in exits([node])
+        return bool(exits([node]) & {"breaks", "returns"})
+
+    def _block(self, statements: Sequence[ast.stmt], indent: str) -> str:
+        """The statements with flags, at `indent`."""
+        lines: list[str] = []
+        plain: list[ast.stmt] = []
+        for index, node in enumerate(statements):
+            if not self._leaves(node):
+                plain.append(node)
+                continue
+            if plain:
+                lines.append(self.source.block(plain, indent))
+                plain = []
+            if isinstance(node, (ast.Break, ast.Return)):
+                lines.append(f"{indent}{self.flag} = {self.torch}.ones_like({self.flag})")
+                return self.nl.join(lines)
+            if not isinstance(node, ast.If):
+                raise Refused("the loop is left from inside a statement that is no `if`")
+            lines += self._branch(node, indent)
+            rest = statements[index + 1 :]
+            if rest:
+                lines.append(f"{indent}if not {self.flag}:")
+                lines.append(self._block(rest, indent + self.unit))
+            return self.nl.join(lines)
+        if plain:
+            lines.append(self.source.block(plain, indent))
+        return self.nl.join(lines) if lines else f"{indent}pass"
+
+    def _branch(self, node: ast.If, indent: str) -> list[str]:
+        source = self.source
+        now = kinds_before(self.function, node, self.kinds)
+        predicates = Predicates(source, now, self.torch)
+        comments = [
+            indent + each for each in source.comments_between(source.end(node.test), source.end(node))
+        ]
+        if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], (ast.Break, ast.Return)):
+            try:
+                condition = predicates.read(node.test)
+            except Refused:
+                condition = None
+            if condition is not None and condition.form == "tensor":
+                return [*comments, f"{indent}{self.flag} = {predicates.scalar_bool(condition)}"]
+        lines = [f"{indent}if {source.of(node.test)}:", self._block(node.body, indent + self.unit)]
+        if node.orelse:
+            lines += [f"{indent}else:", self._block(node.orelse, indent + self.unit)]
+        return lines
+
+    def _header_end(self) -> int:
+        """Just behind the colon of a `for` line."""
+        assert isinstance(self.loop, ast.For)
+        return self.source.text.index(":", self.source.end(self.loop.iter)) + 1
+
+    def _device(self) -> str:
+        """The device that the conditions' tensors have, taken from one that is there before the loop."""
+        certain = certainly_bound_before(self.function, self.loop)
+        for each in ast.walk(self.loop):
+            known = self.kinds.names.get(each.id) if isinstance(each, ast.Name) else None
+            if isinstance(each, ast.Name) and each.id in certain and known and known.what == "tensor":
+                return f", device={each.id}.device"
+        return ""
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and bool(node.value)
+
+
+def _grouped(source: Source, node: ast.expr) -> str:
+    loose = isinstance(node, (ast.IfExp, ast.NamedExpr, ast.Lambda)) or (
+        isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+    )
+    return f"({source.of(node)})" if loose or "\n" in source.of(node) else source.of(node)
+
+
+def _path(source: Source, node: ast.AST) -> tuple[tuple[str, int], ...]:
+    """The fields and indices that lead from the tree's root to `node`."""
+    steps: list[tuple[str, int]] = []
+    while node in source.parents:
+        parent = source.parents[node]
+        for field, value in ast.iter_fields(parent):
+            if isinstance(value, list):
+                for index, each in enumerate(value):
+                    if each is node:
+                        steps.append((field, index))
+        if not steps or getattr(parent, steps[-1][0])[steps[-1][1]] is not node:
+            raise Refused("the loop stands in an unusual place")
+        node = parent
+    return tuple(reversed(steps))
+
+
+def _undented(text: str, indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in text.splitlines())

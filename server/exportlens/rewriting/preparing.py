@@ -1,0 +1,306 @@
+"""A branch is put into a simpler form first: what its arms do to lists, dicts and logs moves behind or before it.
+
+Each step takes a Source with an `if` of it and gives both anew, or leaves them as they are; no step changes what
+the code does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from exportlens.rewriting.effects import is_log, own_expressions
+from exportlens.rewriting.inlining import inlined
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+Prepared = tuple[Source, ast.If]
+
+
+def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds]:
+    """The `if` in the form that rewrites best, and the kinds just before it."""
+    kinds = kinds.copy()
+    for step in (_inline, _hoist_logs, _collect_appends, _name_items):
+        source, node = step(source, node, kinds, torch) or (source, node)
+    return source, node, kinds
+
+
+def _again(text: str, offset: int) -> Prepared:
+    """The `if` that begins at `offset` of the new text."""
+    source = Source(text)
+    node = next(
+        each for each in ast.walk(source.tree) if isinstance(each, ast.If) and source.start(each) == offset
+    )
+    return source, node
+
+
+def _arms(node: ast.If) -> Iterator[list[ast.stmt]]:
+    """The ends of an `if`/`elif`/`else` chain; an empty list where there is no `else`."""
+    yield node.body
+    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        yield from _arms(node.orelse[0])
+    else:
+        yield node.orelse
+
+
+def _starts_line(source: Source, node: ast.If) -> bool:
+    return source.begins_line(node) and not source.text.startswith("elif", source.start(node))
+
+
+# --- methods that are called for what they do ---------------------------------------------------------------
+
+
+def _inline(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """`self.update(x)` as a statement of an arm becomes the method's own statements."""
+    calls = [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Expr)
+        and isinstance(each.value, ast.Call)
+        and isinstance(each.value.func, ast.Attribute)
+        and isinstance(each.value.func.value, ast.Name)
+        and each.value.func.value.id == "self"
+    ]
+    taken = every_name(source.tree)
+    swaps = []
+    for each in calls:
+        text = inlined(source, each, taken)
+        if text is not None:
+            swaps.append(source.swap(each, text))
+    if not swaps:
+        return None
+    return _again(replaced(source.text, swaps), source.start(node))
+
+
+# --- logs ---------------------------------------------------------------------------------------------------
+
+
+def _hoist_logs(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """What an arm prints or logs of values from before the branch is printed before it, outside of tracing."""
+    if not _starts_line(source, node):
+        return None
+    found = list(_logs(source, node, [], kinds))
+    if not found or any(text is None for _, text in found):
+        return None
+    indent = source.indent_of(node)
+    inner = indent + source.indent_unit()
+    lines: list[str] = []
+    swaps: list[Replacement] = []
+    for statement, condition in found:
+        lines.append(f"if not {torch}.compiler.is_compiling() and {condition}:")
+        lines.append(source.block([statement], inner))
+        swaps.append(_removed(source, statement))
+    begin = source.start(node)
+    text = source.newline.join(
+        line if number % 2 else (indent if number else "") + line for number, line in enumerate(lines)
+    )
+    head = text + source.newline + indent
+    return _again(replaced(source.text, [*swaps, Replacement(begin, begin, head)]), begin + len(head))
+
+
+def _logs(
+    source: Source, node: ast.If, before: list[str], kinds: Kinds
+) -> Iterator[tuple[ast.stmt, str | None]]:
+    """The logs in the arms of `node` with the condition under which they are reached, None where they cannot move."""
+    test = source.of(node.test)
+    plain = isinstance(node.test, (ast.Compare, ast.Call, ast.Attribute, ast.Name, ast.Subscript))
+    positive = test if plain and "\n" not in test else f"({test})"
+    again = _repeatable(node.test)
+    for body, own in ((node.body, positive), (node.orelse, f"not {positive}")):
+        for index, statement in enumerate(body):
+            if isinstance(statement, ast.Expr) and is_log(statement.value, kinds):
+                earlier = body[:index]
+                free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
+                yield statement, " and ".join([*before, own]) if again and free else None
+            elif isinstance(statement, ast.If) and statement is body[0]:
+                yield from _logs(source, statement, [*before, own], kinds)
+
+
+def _repeatable(test: ast.expr) -> bool:
+    """Whether evaluating `test` once more changes nothing: no name is bound, no random number is drawn."""
+    for each in ast.walk(test):
+        if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield)):
+            return False
+        if isinstance(each, ast.Call):
+            name = str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2]
+            if "rand" in name or name.endswith("_") or name in ("bernoulli", "multinomial", "dropout", "pop"):
+                return False
+            if (dotted(each.func) or "").startswith("self."):
+                return False
+    return True
+
+
+def _may_write(node: ast.stmt) -> bool:
+    return isinstance(node, ast.AugAssign) or any(
+        (isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store))
+        or (isinstance(each, ast.Call) and getattr(each.func, "attr", "").endswith("_"))
+        for each in ast.walk(node)
+    )
+
+
+def _removed(source: Source, statement: ast.stmt) -> Replacement:
+    block, _ = source.block_of(statement)
+    start, end = source.span([statement])
+    if len(block) == 1 or not source.begins_line(statement):
+        return Replacement(source.start(statement), source.end(statement), "pass")
+    line_end = source.text.find("\n", end)
+    begin = source.text.rfind("\n", 0, start) + 1
+    return Replacement(begin, line_end + 1 if line_end >= 0 else end, "")
+
+
+# --- lists and dicts of the outside ---------------------------------------------------------------------------
+
+
+def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """Where each arm appends one value to the same list, the value is chosen first and appended behind the branch."""
+    if exits([node]) != {"falls"} or not _starts_line(source, node):
+        return None
+    columns: list[dict[str, list[ast.Expr]]] = []
+    for arm in _arms(node):
+        own: dict[str, list[ast.Expr]] = {}
+        for each in arm:
+            target = _appended_to(each)
+            if target is not None and isinstance(each, ast.Expr):
+                own.setdefault(target, []).append(each)
+        columns.append(own)
+    targets = [
+        name
+        for name in columns[0]
+        if all(len(own.get(name, [])) == len(columns[0][name]) for own in columns)
+        and _only_appended(node, name, [own[name] for own in columns])
+    ]
+    if not targets:
+        return None
+    taken, swaps, after = every_name(source.tree), [], []
+    indent = source.indent_of(node)
+    for target in targets:
+        for number in range(len(columns[0][target])):
+            name = fresh("appended", taken)
+            after.append(f"{indent}{target}.append({name})")
+            for own in columns:
+                call = own[target][number].value
+                assert isinstance(call, ast.Call)
+                swaps.append(source.swap(own[target][number], f"{name} = {_value(source, call.args[0])}"))
+    end = source.span([node])[1]
+    swaps.append(Replacement(end, end, source.newline + source.newline.join(after)))
+    return _again(replaced(source.text, swaps), source.start(node))
+
+
+def _appended_to(node: ast.stmt) -> str | None:
+    """The list, as a name or `self.name`, to which the statement `node` appends one value."""
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr == "append"
+        and len(node.value.args) == 1
+        and not node.value.keywords
+        and not isinstance(node.value.args[0], ast.Starred)
+    ):
+        return dotted(node.value.func.value)
+    return None
+
+
+def _only_appended(node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -> bool:
+    """Whether nothing else in the arms looks at the list."""
+    allowed = {
+        id(each.value.func.value)
+        for own in calls
+        for each in own
+        if isinstance(each.value, ast.Call) and isinstance(each.value.func, ast.Attribute)
+    }
+    head = target.split(".")[0]
+    if head != "self" and head in bound(node):
+        return False
+    return all(
+        id(each) in allowed
+        for each in ast.walk(node)
+        if isinstance(each, (ast.Name, ast.Attribute)) and dotted(each) == target
+    )
+
+
+def _value(source: Source, node: ast.expr) -> str:
+    text = source.of(node)
+    return f"({text})" if "\n" in text or isinstance(node, ast.NamedExpr) else text
+
+
+def _name_items(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """`d["key"]` that the arms set gets a name for the branch, and is set behind it."""
+    if exits([node]) != {"falls"} or not _starts_line(source, node):
+        return None
+    chosen: dict[str, str] = {}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and _is_item(each, kinds):
+            chosen.setdefault(ast.unparse(each), source.of(each))
+    bound_here = set(bound(node))
+    taken = every_name(source.tree)
+    indent = source.indent_of(node)
+    swaps, before, after = [], [], []
+    for item, written in chosen.items():
+        subscript = ast.parse(item, mode="eval").body
+        assert isinstance(subscript, ast.Subscript)
+        owner, key = dotted(subscript.value) or "", subscript.slice
+        if owner in bound_here or not _only_items(node, owner):
+            continue
+        wish = str(key.value) if isinstance(key, ast.Constant) else ""
+        name = fresh(wish if wish.isidentifier() else "item", taken)
+        uses = [
+            each for each in ast.walk(node) if isinstance(each, ast.Subscript) and ast.unparse(each) == item
+        ]
+        swaps += [source.swap(each, name) for each in uses]
+        if not all(_always_sets(arm, item) for arm in _arms(node)):
+            before.append(f"{name} = {written}")
+        kinds.assign(ast.Name(name, ast.Store()), kinds.of(subscript))
+        after.append(f"{indent}{written} = {name}")
+    if not swaps:
+        return None
+    end = source.span([node])[1]
+    swaps.append(Replacement(end, end, source.newline + source.newline.join(after)))
+    head = "".join(line + source.newline + indent for line in before)
+    begin = source.start(node)
+    swaps.append(Replacement(begin, begin, head))
+    return _again(replaced(source.text, swaps), begin + len(head))
+
+
+def _is_item(node: ast.Subscript, kinds: Kinds) -> bool:
+    path = dotted(node.value)
+    return (
+        path is not None
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, (str, int))
+        and kinds.of(_loaded(node.value)).what == "container"
+    )
+
+
+def _loaded(node: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(node), mode="eval").body
+
+
+def _only_items(node: ast.If, owner: str) -> bool:
+    """Whether the arms reach `owner` only through constant keys."""
+    keys = {
+        id(each.value)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant)
+    }
+    return all(
+        id(each) in keys
+        for each in ast.walk(node)
+        if isinstance(each, (ast.Name, ast.Attribute)) and dotted(each) == owner
+    )
+
+
+def _always_sets(arm: list[ast.stmt], item: str) -> bool:
+    """Whether the arm sets `item` before anything in it reads it."""
+    for statement in arm:
+        loads = any(
+            isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load) and ast.unparse(each) == item
+            for each in own_expressions(statement)
+        )
+        if loads or (isinstance(statement, ast.AugAssign) and ast.unparse(statement.target) == item):
+            return False
+        if isinstance(statement, ast.Assign) and any(ast.unparse(t) == item for t in statement.targets):
+            return True
+    return False
