@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from exportlens.export.models import proposals_for, with_dynamic_shapes
 from exportlens.export.report import Report
-from exportlens.export.request import ModelInputs
+from exportlens.export.request import ExportRequest, ModelInputs
 
 from .conftest import MODELS, Runner
 
@@ -91,6 +93,15 @@ def test_both_ends_and_the_middle_of_a_range_are_run(worker: Runner) -> None:
     assert report.ok, report.failure
     names = " ".join(case["case"] for case in (report.comparison or {})["cases"])
     assert "x[0]=1)" in names and "x[0]=32)" in names and "x[0]=64)" in names
+
+
+def test_dims_that_a_model_suggests_are_run_at_both_ends(worker: Runner) -> None:
+    request = ExportRequest(f"{TRAPS}:Reads", ModelInputs(dynamic_shapes="auto"), targets=())
+    request = with_dynamic_shapes(replace(request, proposals=proposals_for(request)))
+    report = worker.run(worker.session.run(request))
+    assert report.ok, report.failure
+    names = " ".join(case["case"] for case in (report.comparison or {})["cases"])
+    assert "ids[0]=1, ids[1]=2)" in names and "ids[0]=64, ids[1]=24)" in names
 
 
 def test_an_automatic_dim_that_became_static_is_told(worker: Runner) -> None:

@@ -200,6 +200,64 @@ def test_pyproject_comes_first_and_can_be_written(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("first", "shapes"),
+    [
+        ("nn.Linear(8, 8)", "{0: Dim('batch', min=1, max=64)}"),
+        (
+            "nn.Embedding(50, 8)",
+            "{0: Dim('batch', min=1, max=64), 1: Dim('sequence', min=2, max=128)}",
+        ),
+        (
+            "nn.TransformerEncoderLayer(8, 2, batch_first=True)",
+            "{0: Dim('batch', min=1, max=64), 1: Dim('sequence', min=2, max=128)}",
+        ),
+        ("nn.LSTM(8, 8, batch_first=True)", "{0: Dim('batch', min=1, max=64)}"),
+        (
+            "nn.Sequential(nn.Conv1d(4, 8, 3))",
+            "{0: Dim('batch', min=1, max=64), 2: Dim('sequence', min=16, max=128)}",
+        ),
+        ("nn.Conv2d(3, 8, 3)", "{0: Dim('batch', min=1, max=64)}"),
+    ],
+)
+def test_dynamic_dims_come_from_use(tmp_path: Path, first: str, shapes: str) -> None:
+    [info] = found(
+        tmp_path,
+        f"""
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = {first}
+    def forward(self, x, scale: float):
+        return self.first(x) * scale
+""",
+    )
+    assert info.dynamic_shapes == f"{{'x': {shapes}, 'scale': None}}"
+
+
+def test_positions_end_the_range_of_a_sequence(tmp_path: Path) -> None:
+    [info] = found(
+        tmp_path,
+        """
+class Net(nn.Module):
+    def __init__(self, dim=8, max_length=40):
+        super().__init__()
+        self.tokens = nn.Embedding(50, dim)
+        self.positions = nn.Parameter(torch.zeros(1, 24, dim))
+    def forward(self, ids, mask):
+        return (self.tokens(ids) + self.positions[:, : ids.shape[1]]) * mask
+
+if __name__ == "__main__":
+    net = Net()
+    net(torch.ones(2, 6, dtype=torch.long), mask=torch.ones(2, 6, 1))
+""",
+    )
+    assert info.dynamic_shapes == (
+        "{'ids': {0: Dim('batch', min=1, max=64), 1: Dim('sequence', min=2, max=24)}, "
+        "'mask': {0: Dim('batch', min=1, max=64)}}"
+    )
+
+
 def test_export_saves_the_inputs_that_worked(tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(HEAD + NET)

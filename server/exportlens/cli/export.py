@@ -33,7 +33,11 @@ example_inputs in the file, or proposed from the model's first layers (see `expo
 @click.option("--init", metavar="EXPR", help="Constructor arguments, as they stand in its parentheses.")
 @click.option("--inputs", metavar="EXPR", help="Positional example inputs, a tuple.")
 @click.option("--kwargs", metavar="EXPR", help="Example inputs by keyword, a dict.")
-@click.option("--dynamic-shapes", metavar="EXPR", help="As for torch.export.export; Dim is at hand.")
+@click.option(
+    "--dynamic-shapes",
+    metavar="EXPR",
+    help="As for torch.export.export; Dim is at hand. `auto`: batch and sequences, as the model suggests.",
+)
 @click.option(
     "--target",
     "targets",
@@ -204,12 +208,15 @@ def _save_inputs(report: Report, request: ExportRequest) -> None:
 
 
 def _with_proposals(request: ExportRequest) -> ExportRequest:
-    """Fill what was not given from what the file says, where it says anything."""
+    """Fill what was not given from what the file says, where it says anything. Raises ValueError where it says
+    nothing of dynamic shapes, and they were asked for.
+    """
     from dataclasses import replace
 
-    from exportlens.export.models import proposals_for
+    from exportlens.export.models import AUTOMATIC, proposals_for, with_dynamic_shapes
 
-    return replace(request, proposals=proposals_for(request))
+    request = replace(request, proposals=proposals_for(request))
+    return with_dynamic_shapes(request) if request.given.dynamic_shapes == AUTOMATIC else request
 
 
 class _Teller:

@@ -51,6 +51,8 @@ def command(paths: tuple[Path, ...], output_format: str) -> None:
         for option, said in {**words, "--dynamic-shapes": first.dynamic_shapes}.items():
             if said:
                 click.echo(f"    {option} {json.dumps(said)}")
+        if info.dynamic_shapes and not first.dynamic_shapes:
+            click.echo(f"    for other sizes: --dynamic-shapes {json.dumps(info.dynamic_shapes)} (or auto)")
         more = len(info.proposals) - 1
         click.echo(f"    from {first.source}" + (f" ({more} more to try)" if more else ""))
     if not found:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from exportlens.export.dimensions import longest_sequence
+
 if TYPE_CHECKING:
     from exportlens.export.models import FileNames
 
@@ -162,7 +164,8 @@ class LayerReader:
             )
         if any(layered):
             for rest in (_randn(BATCH, WIDTH), _randn(BATCH, LENGTH, WIDTH)):
-                yield _tuple([text or rest for text in layered]), "the first layers"
+                plain = [text or self._plain(p) or rest for p, text in zip(wanted, layered, strict=True)]
+                yield _tuple(plain), "the first layers"
                 if all(layered):
                     break
         for shape in (
@@ -276,11 +279,37 @@ class LayerReader:
                         return self._number(field_.value, depth + 1)
         return None
 
+    def first_layers(self, parameters: list[str]) -> dict[str, str]:
+        """The kind (`Linear`) of the torch.nn layer that takes each parameter first, where there is one."""
+        found = {}
+        for name in parameters:
+            for layer in self._layers_on(name):
+                while names_end(self._names.full(layer.func), "Sequential") and layer.args:
+                    first = layer.args[0]
+                    if not isinstance(first, ast.Call):
+                        break
+                    layer = first
+                found[name] = self._names.full(layer.func).rpartition(".")[2]
+                break
+        return found
+
+    def longest_sequence(self) -> int | None:
+        """The length that the model has positions for."""
+        return longest_sequence(self._values, self._attributes, self._number)
+
     def _layered(self, parameter: ast.arg) -> str | None:
         """The input that the first layer called on the parameter takes, following renames and plain
         operators.
         """
-        aliases = {parameter.arg}
+        for layer in self._layers_on(parameter.arg):
+            shape = self._accepts(layer)
+            if shape is not None:
+                return shape
+        return None
+
+    def _layers_on(self, name: str) -> Iterator[ast.Call]:
+        """The layers that are called on a parameter, in order, as they are made in `__init__`."""
+        aliases = {name}
         for node in _in_order(self._forward):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in aliases:
                 aliases |= {t.id for t in node.targets if isinstance(t, ast.Name)}
@@ -291,10 +320,7 @@ class LayerReader:
                 continue
             layer = self._layer(node.func)
             if layer is not None:
-                shape = self._accepts(layer)
-                if shape is not None:
-                    return shape
-        return None
+                yield layer
 
     def _layer(self, function: ast.expr) -> ast.Call | None:
         if (

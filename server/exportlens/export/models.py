@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ class ModelInfo:
 
     `proposals` are ordered by trust: configuration, export calls, example inputs, calls, annotations, first
     layers.
-    `dynamic_shapes` is a proposal with a dynamic batch, for who wants one.
+    `dynamic_shapes` is a proposal with a dynamic batch and dynamic lengths of sequences, for who wants them.
     """
 
     name: str
@@ -186,6 +186,7 @@ def find_models(path: Path, text: str) -> list[ModelInfo]:
             continue
         forward = names.method(cls, "forward")
         parameters = parameters_of(forward, method=True) if forward else []
+        proposals = proposer.for_class(cls)
         found.append(
             ModelInfo(
                 cls.name,
@@ -193,8 +194,8 @@ def find_models(path: Path, text: str) -> list[ModelInfo]:
                 path,
                 _range(lines, cls),
                 tuple(parameter.arg for parameter in parameters),
-                proposer.for_class(cls),
-                proposer.dynamic_batch(parameters, forward),
+                proposals,
+                proposer.dynamic_shapes(cls, proposals),
             )
         )
     for name, kind, node in exported_callables(tree, names):
@@ -211,6 +212,46 @@ def find_models(path: Path, text: str) -> list[ModelInfo]:
             )
         )
     return sorted(found, key=lambda info: info.range)
+
+
+AUTOMATIC = "auto"
+"""As `dynamic_shapes`: what the model suggests."""
+
+
+def with_dynamic_shapes(request: ExportRequest) -> ExportRequest:
+    """The request with the dynamic shapes that its model suggests, for the inputs given and for each proposal.
+
+    Raises ValueError where nothing suggests itself.
+    """
+    from exportlens.export.proposals import Proposer
+
+    file = request.file
+    unknown = ValueError(
+        f"no dynamic shapes can be proposed for {request.name}: its inputs' shapes are not written where they are made. "
+        "Write them as for torch.export.export: --dynamic-shapes \"{'x': {0: Dim('batch', min=1, max=64)}}\""
+    )
+    try:
+        tree = ast.parse(file.read_text(errors="replace")) if file is not None else None
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        tree = None
+    names = FileNames(tree) if tree is not None else None
+    if file is None or tree is None or names is None or request.name not in names.classes:
+        raise unknown
+    proposer, cls = Proposer(file, tree, names), names.classes[request.name]
+    given = replace(request.given, dynamic_shapes=None)
+    if given.inputs is not None or given.kwargs is not None:
+        shapes = proposer.dynamic_shapes(cls, (given,))
+        if shapes is None:
+            raise unknown
+        return replace(request, given=replace(given, dynamic_shapes=shapes))
+    dynamic = [
+        replace(proposal, dynamic_shapes=shapes)
+        for proposal in request.proposals
+        if (shapes := proposer.dynamic_shapes(cls, (proposal,))) is not None
+    ]
+    if not dynamic:
+        raise unknown
+    return replace(request, given=given, proposals=tuple(dynamic))
 
 
 def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:

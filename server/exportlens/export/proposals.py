@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exportlens.export.configured import configured_inputs
+from exportlens.export.dimensions import examples_of, proposed_shapes
 from exportlens.export.layers import LayerReader, constructor_proposal
 from exportlens.export.models import FileNames, is_main_guard, parameters_of
 from exportlens.export.request import ModelInputs
@@ -372,17 +373,23 @@ class Proposer:
                 return folders
         return folders[:1]
 
-    def dynamic_batch(self, parameters: list[ast.arg], forward: ast.FunctionDef | None) -> str | None:
-        """`dynamic_shapes` with a dynamic first dim for each parameter that looks like a tensor and has no
-        default.
-        """
+    def dynamic_shapes(self, cls: ast.ClassDef, proposals: tuple[ModelInputs, ...]) -> str | None:
+        """`dynamic_shapes` that a Module class suggests, by its example inputs and by what takes them first."""
+        forward = self._names.method(cls, "forward")
+        made = constructor_proposal(cls, self._names)
         if forward is None:
             return None
-        needed = _required_names(forward)
-        named = [p.arg for p in parameters if p.arg in needed]
-        if not named:
-            return None
-        return "{" + ", ".join(f"{name!r}: {{0: Dim('batch', min=1, max=64)}}" for name in named) + "}"
+        names = [p.arg for p in parameters_of(forward, method=True)]
+        layers: dict[str, str] = {}
+        longest = None
+        if made is not None:
+            reader = LayerReader(cls, forward, self._names, made)
+            layers, longest = reader.first_layers(names), reader.longest_sequence()
+        for proposal in proposals:
+            examples = examples_of(proposal.inputs, proposal.kwargs, names, layers)
+            if examples is not None:
+                return proposal.dynamic_shapes or proposed_shapes(examples, longest)
+        return None
 
 
 def _text(node: ast.expr | None, bound: dict[str, ast.expr]) -> str | None:
@@ -393,13 +400,6 @@ def _required(function: ast.FunctionDef) -> list[str]:
     arguments = [*function.args.posonlyargs, *function.args.args]
     bare = arguments[: len(arguments) - len(function.args.defaults)]
     return [a.arg for a in bare if a.arg not in ("self", "cls")]
-
-
-def _required_names(function: ast.FunctionDef) -> set[str]:
-    only = [
-        a.arg for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is None
-    ]
-    return {*_required(function), *only}
 
 
 _ANY_ARGUMENT = re.compile(r"\S")

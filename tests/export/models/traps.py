@@ -146,3 +146,15 @@ class Factorises(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = x * 2
         return torch.linalg.qr(y)[0]
+
+
+class Reads(nn.Module):
+    """Words with positions for 24 of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(50, 8)
+        self.positions = nn.Parameter(torch.zeros(1, 24, 8))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.words(ids) + self.positions[:, : ids.shape[1]]

@@ -241,6 +241,8 @@ class GuardLog(logging.Handler):
         """The guard with the input's name in place of torch's symbol."""
         for symbol, source in self._sources.items():
             guard = re.sub(rf"\b{symbol}\b", source, guard)
+        for word, sign in (("Eq", "=="), ("Ne", "!=")):
+            guard = re.sub(rf"^{word}\(([^,]+), ([^,]+)\)$", rf"\1 {sign} \2", guard)
         return guard
 
 

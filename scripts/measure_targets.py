@@ -1,0 +1,193 @@
+"""Confirms the four tutorial models on every target that is installed here, and writes docs/targets.md.
+
+`python scripts/measure_targets.py`, after `make targets`. The models are repaired copies of examples/tutorial, as
+`exportlens repair` leaves them. Results come one JSON line each to artifacts/targets/results.jsonl, so that a run that
+was ended goes on where it was; `--anew` starts over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+EXPORTLENS = Path(sys.executable).with_name("exportlens")
+OUTPUT = ROOT / "artifacts" / "targets"
+PAGE = ROOT / "docs" / "targets.md"
+MODELS = {
+    "image captioning": "image_captioning.py:Captioner",
+    "promptable segmentation": "promptable_segmentation.py:ImagePredictor.predict",
+    "speech recognition": "speech_recognition.py:Transcriber",
+    "video classifier": "video_classifier.py:VideoClassifier",
+}
+TARGETS = {
+    "": ("torch", "aoti-cpu"),
+    "executorch": ("executorch-portable", "executorch-xnnpack", "executorch-vulkan", "executorch-coreml"),
+    "onnxruntime": ("onnxruntime-cpu",),
+    "openvino": ("openvino-cpu",),
+    "iree": (
+        "iree-llvm-cpu",
+        "iree-cuda",
+        "iree-rocm",
+        "iree-vulkan",
+        "iree-metal",
+        "iree-android",
+        "iree-riscv64",
+    ),
+    "tvm": ("tvm-llvm",),
+    "coreml": ("coreml",),
+    "litert": ("litert",),
+}
+"""Which targets the environment of each extra has (scripts/set_up_targets.py); the first is the project's own."""
+SECONDS_PER_TARGET = 900
+
+
+def interpreter(extra: str) -> Path:
+    """The Python of an extra's environment."""
+    return ROOT / ".tools" / f"targets-{extra}" / "bin" / "python" if extra else Path(sys.executable)
+
+
+def repaired(model: str) -> str:
+    """A copy of the model's file in which it exports, as FILE:NAME: written by `exportlens repair`."""
+    file, _, name = model.partition(":")
+    copy = OUTPUT / "models" / file
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        (copy.parent / "pyproject.toml").touch()  # a project of its own: nothing above it is looked at
+        shutil.copy(ROOT / "examples" / "tutorial" / file, copy)
+        command = [str(EXPORTLENS), "repair", f"{copy}:{name}", "--write", "--output-format", "json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        (copy.parent / f"{copy.stem}.repair.json").write_text(done.stdout or done.stderr)
+    listed = subprocess.run(
+        [str(EXPORTLENS), "models", str(copy), "--output-format", "json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    models = json.loads(listed.stdout)["models"]
+    called = [m["name"] for m in models if any("export call" in p["source"] for p in m["proposals"])]
+    return f"{copy}:{called[-1] if called else name}"
+
+
+def confirm(model: str, extra: str, targets: tuple[str, ...]) -> dict[str, Any]:
+    """The report of one export to the targets of one environment."""
+    words = ["export", model, "--output-format", "json", "--timeout", str(SECONDS_PER_TARGET)]
+    words += ["--output", str(OUTPUT / "artifacts")]
+    for target in targets:
+        words += ["--target", target, "--target-python", f"{target}={interpreter(extra)}"]
+    done = subprocess.run([str(EXPORTLENS), *words], capture_output=True, text=True, check=False)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def versions(extra: str, targets: tuple[str, ...]) -> dict[str, str]:
+    """What each target runs with, by its own probe."""
+    words = ["targets", "--python", str(interpreter(extra)), "--output-format", "json"]
+    done = subprocess.run([str(EXPORTLENS), *words], capture_output=True, text=True, check=True)
+    return {t["name"]: t["message"] for t in json.loads(done.stdout)["targets"] if t["name"] in targets}
+
+
+def measured(anew: bool) -> list[dict[str, Any]]:
+    """Every row that is known, after the missing ones were measured."""
+    file = OUTPUT / "results.jsonl"
+    if anew:
+        shutil.rmtree(OUTPUT, ignore_errors=True)
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    known = {(row["title"], row["target"]["name"]) for row in rows}
+    for extra, targets in TARGETS.items():
+        if not interpreter(extra).exists():
+            print(f"{extra}: not installed (make targets)", flush=True)
+            continue
+        for title, model in MODELS.items():
+            wanted = tuple(target for target in targets if (title, target) not in known)
+            if not wanted:
+                continue
+            report = confirm(repaired(model), extra, wanted)
+            for target in report["targets"]:
+                row = {
+                    "title": title,
+                    "target": target,
+                    "failure": report["failure"],
+                    "torch": report["torch"],
+                }
+                row["comparison"] = report["comparison"]
+                rows.append(row)
+                with file.open("a") as results:
+                    results.write(json.dumps(row) + "\n")
+                print(f"{title}, {target['name']}: {cell(row)}", flush=True)
+    return rows
+
+
+def cell(row: dict[str, Any]) -> str:
+    """What the table says of one model on one target."""
+    target = row["target"]
+    if target["status"] == "ok":
+        error = target["max_abs_error"]
+        run = f"{error:.0e}" if error is not None else "lowered, not run here"
+        return f"{target['seconds']:.0f} s, {run}"
+    failure = target["failure"] or row["failure"] or {"kind": target["status"]}
+    return f"{failure['kind']}"
+
+
+def page(rows: list[dict[str, Any]], found: dict[str, str]) -> Iterator[str]:
+    """docs/targets.md, line by line."""
+    by_place = {(row["title"], row["target"]["name"]): row for row in rows}
+    torch = next((row["torch"] for row in rows if row["torch"]), "?")
+    yield "# The tutorial's models on the targets"
+    yield ""
+    yield f"Measured with torch {torch} on two cores by `python scripts/measure_targets.py`, which writes this page, after"
+    yield "`make targets`. The models are those of `examples/tutorial`, as `exportlens repair` leaves them. A cell has the"
+    yield "seconds that one target took (its process, lowering, saving, running on every case) and the largest absolute"
+    yield "difference to eager over all cases; or the kind of the failure, whose message stands below the table."
+    yield ""
+    yield f"| target | {' | '.join(MODELS)} |"
+    yield f"|---{'|---' * len(MODELS)}|"
+    names = [target for targets in TARGETS.values() for target in targets]
+    present = [name for name in names if any((title, name) in by_place for title in MODELS)]
+    for name in present:
+        cells = [
+            cell(by_place[title, name]) if (title, name) in by_place else "not measured" for title in MODELS
+        ]
+        yield f"| {name} | {' | '.join(cells)} |"
+    yield ""
+    yield "## What failed"
+    yield ""
+    for name in present:
+        for title in MODELS:
+            row = by_place.get((title, name))
+            failure = row and (
+                row["target"]["failure"] or (row["failure"] if row["target"]["status"] != "ok" else None)
+            )
+            if failure:
+                said = " ".join(str(failure["message"]).replace(str(ROOT), "").split())
+                yield f"- {name}, {title}, at {failure['stage']}: {said[:400].replace('|', '/')}"
+    yield ""
+    yield "## With what"
+    yield ""
+    for name in present:
+        if name in found:
+            yield f"- {name}: {found[name].replace(str(ROOT), '.')}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--anew", action="store_true", help="forget what was measured before")
+    rows = measured(parser.parse_args().anew)
+    found: dict[str, str] = {}
+    for extra, targets in TARGETS.items():
+        if interpreter(extra).exists():
+            found |= versions(extra, targets)
+    PAGE.write_text("\n".join(page(rows, found)) + "\n", encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Which dims of a model's inputs to propose as dynamic: the batch and the length of sequences, with their ranges."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+LARGEST_BATCH = 64
+LARGEST_SEQUENCE = 128
+"""Upper ends that are proposed where the model says nothing: enough to tell, and small enough to run."""
+SHORTEST_FOR_KERNELS = 16
+"""Lower end where a convolution slides over the sequence: shorter than its kernel it has no output."""
+SEQUENCE_LAYERS = frozenset(
+    {
+        "MultiheadAttention",
+        "Transformer",
+        "TransformerEncoder",
+        "TransformerEncoderLayer",
+        "TransformerDecoder",
+        "TransformerDecoderLayer",
+        "Linear",
+        "LayerNorm",
+        "RMSNorm",
+    }
+)
+"""Layers that take (batch, length, features) and any length; recurrent ones fix it while tracing (torch 2.13)."""
+LAST_DIM_LAYERS = frozenset({"Conv1d", "ConvTranspose1d", "BatchNorm1d", "AvgPool1d", "MaxPool1d"})
+"""Layers that take (batch, channels, length)."""
+_LENGTH_NAME = re.compile(
+    r"^(?:max_?(?:seq\w*|len\w*|pos\w*|tokens|source_pos\w*)|block_size|context(?:_\w+)?|n_positions|n_ctx|seq_?len\w*)$"
+)
+_POSITION_NAME = re.compile(r"pos")
+_BY_SIZES = frozenset({"randn", "rand", "zeros", "ones", "empty"})
+_BY_SHAPE = frozenset({"randint", "full", "normal"})
+_KEEP_SHAPE = frozenset(
+    {"float", "double", "half", "long", "int", "to", "bool", "requires_grad_", "clone", "abs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What is known of one example input: its shape, whether it holds integers, and the layer that takes it first."""
+
+    name: str
+    shape: tuple[int, ...] | None
+    integers: bool = False
+    layer: str | None = None
+
+    @property
+    def sequence_dim(self) -> int | None:
+        """The dim that is the length of a sequence; None where nothing says so."""
+        if self.shape is None:
+            return None
+        if self.integers and len(self.shape) == 2:
+            return 1
+        if len(self.shape) == 3 and self.layer in SEQUENCE_LAYERS:
+            return 1
+        return 2 if len(self.shape) == 3 and self.layer in LAST_DIM_LAYERS else None
+
+
+def proposed_shapes(examples: list[Example], longest: int | None) -> str | None:
+    """`dynamic_shapes` for these inputs as an expression; None where no dim suggests itself.
+
+    Dims of one size and one kind share a Dim: a model that adds two inputs needs them to be equal. A size of 1 is left
+    alone, since torch takes it as fixed. `longest` is the length that the model has positions for.
+    """
+    names: dict[tuple[str, int], str] = {}
+    entries, found = [], False
+    for example in examples:
+        dims: dict[int, str] = {}
+        if example.shape is not None and len(example.shape) >= 2 and example.shape[0] >= 2:
+            dims[0] = _dim("batch", example.shape[0], names, 1, LARGEST_BATCH)
+        at = example.sequence_dim
+        if at is not None and example.shape is not None and example.shape[at] >= 2:
+            size = example.shape[at]
+            high = longest if longest is not None and longest > size else max(LARGEST_SEQUENCE, 4 * size)
+            low = 2 if at == 1 else min(size, SHORTEST_FOR_KERNELS)
+            dims[at] = _dim("sequence", size, names, low, size if longest == size else high)
+        found = found or bool(dims)
+        inside = ", ".join(f"{dim}: {text}" for dim, text in dims.items())
+        entries.append(f"{example.name!r}: " + (f"{{{inside}}}" if dims else "None"))
+    return "{" + ", ".join(entries) + "}" if found else None
+
+
+def _dim(kind: str, size: int, names: dict[tuple[str, int], str], low: int, high: int) -> str:
+    """One Dim; another size of the same kind gets another name."""
+    if (kind, size) not in names:
+        count = sum(known == kind for known, _ in names)
+        names[kind, size] = f"{kind}{count + 1}" if count else kind
+    return f"Dim({names[kind, size]!r}, min={low}, max={max(high, size)})"
+
+
+def shape_of(node: ast.expr) -> tuple[tuple[int, ...], bool] | None:
+    """Shape of a tensor expression such as `torch.randn(2, 8)`, and whether it holds integers; None where it does not
+    say.
+    """
+    while isinstance(node, (ast.BinOp, ast.Call)):
+        if isinstance(node, ast.BinOp):
+            node = node.left
+        elif isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP_SHAPE:
+            inner = node.func.value
+            if isinstance(inner, ast.Name):
+                break  # torch.abs(x) and the like: not a constructor
+            node = inner
+        else:
+            break
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return None
+    kind = node.func.attr
+    if kind in _BY_SIZES:
+        given: list[ast.expr] = list(node.args)
+        if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
+            given = given[0].elts
+    elif kind in _BY_SHAPE:
+        places = [*node.args, *(k.value for k in node.keywords if k.arg == "size")]
+        given = next((place.elts for place in places if isinstance(place, (ast.Tuple, ast.List))), [])
+    else:
+        return None
+    sizes = [n.value for n in given if isinstance(n, ast.Constant) and isinstance(n.value, int)]
+    if not sizes or len(sizes) != len(given):
+        return None
+    dtype = next((ast.unparse(k.value) for k in node.keywords if k.arg == "dtype"), "")
+    whole = kind == "randint" or re.search(r"\b(?:long|int\d*)$", dtype) is not None
+    return tuple(sizes), whole
+
+
+def examples_of(
+    inputs: str | None, kwargs: str | None, parameters: list[str], layers: dict[str, str]
+) -> list[Example] | None:
+    """The example inputs by parameter, from their expressions; None where these say nothing of any shape.
+
+    `layers` has the kind of the layer that takes a parameter first.
+    """
+    given: list[tuple[str, ast.expr]] = []
+    try:
+        positional = ast.parse(inputs, mode="eval").body if inputs else None
+        named = ast.parse(kwargs, mode="eval").body if kwargs else None
+    except SyntaxError:
+        return None
+    if isinstance(positional, ast.Dict):
+        named, positional = positional, None
+    if isinstance(positional, (ast.Tuple, ast.List)):
+        if len(positional.elts) > len(parameters):
+            return None
+        given += zip(parameters, positional.elts, strict=False)
+    elif positional is not None:
+        return None
+    if isinstance(named, ast.Dict):
+        for key, value in zip(named.keys, named.values, strict=True):
+            if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
+                return None
+            given.append((key.value, value))
+    found = []
+    for name, node in given:
+        said = shape_of(node)
+        shape, whole = said if said is not None else (None, False)
+        found.append(Example(name, shape, whole, layers.get(name)))
+    return found if any(example.shape for example in found) else None
+
+
+def longest_sequence(
+    arguments: dict[str, ast.expr],
+    attributes: dict[str, ast.expr],
+    number: Callable[[ast.expr], int | None],
+) -> int | None:
+    """The length that a model has positions for, by the names of its constructor's arguments and of its layers.
+
+    `attributes` has what `__init__` gives to `self`; `number` evaluates an expression of `__init__`.
+    """
+    sizes = [number(value) for name, value in arguments.items() if _LENGTH_NAME.match(name.lower())]
+    for name, node in attributes.items():
+        if not _POSITION_NAME.search(name.lower()):
+            continue
+        for call in ast.walk(node):
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
+                continue
+            if call.func.attr == "Embedding" and call.args:
+                sizes.append(number(call.args[0]))
+            elif call.func.attr in _BY_SIZES and len(call.args) == 3 and number(call.args[0]) == 1:
+                sizes.append(number(call.args[1]))
+    return min((size for size in sizes if size is not None and size > 1), default=None)
