@@ -11,6 +11,8 @@ export interface ModelInfo {
   readonly inputs: string;
   readonly kwargs: string;
   readonly dynamicShapes: string;
+  /** Dynamic shapes that the model's use of its inputs suggests, for who asks for other sizes; empty where none does. */
+  readonly dynamicProposed: string;
   /** Where the proposal comes from, in words; empty where there is none. */
   readonly proposedFrom: string;
 }

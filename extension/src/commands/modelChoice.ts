@@ -98,6 +98,7 @@ async function askRest(
   const further = lastSteps(title);
   let end = await walk([...recipeSteps(recipe, { ...about, everything: false }), ...further]);
   if (end === 'more') {
+    recipe.dynamicShapes ||= model.dynamicProposed;
     end = await walk([...recipeSteps(recipe, { ...about, everything: true }), ...further]);
   }
   if (end !== 'answered') {

@@ -62,6 +62,7 @@ class Exporting:
                     "inputs": (proposal.inputs if proposal else None) or "",
                     "kwargs": (proposal.kwargs if proposal else None) or "",
                     "dynamicShapes": (proposal.dynamic_shapes if proposal else None) or "",
+                    "dynamicProposed": model.dynamic_shapes or "",
                     "proposedFrom": proposal.source if proposal else "",
                 }
             )
