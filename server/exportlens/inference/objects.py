@@ -480,7 +480,7 @@ def is_module_base(name: str) -> bool:
         return False
     return (
         short in _MODULE_BASES
-        or (name.startswith("torch.nn.") and short[:1].isupper())
+        or (name.startswith("torch.nn.") and short.lstrip("_")[:1].isupper())
         or knowledge.lookup_module(name) is not None
     )
 
