@@ -12,7 +12,14 @@ from pathlib import Path
 
 from exportlens.config import Config
 from exportlens.finding import Finding, Severity
-from exportlens.inference.entries import export_chunks, module_classes, run_class, run_script, trace_callable
+from exportlens.inference.entries import (
+    export_chunks,
+    module_classes,
+    run_class,
+    run_declared,
+    run_script,
+    trace_callable,
+)
 from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
 from exportlens.inference.objects import lookup_global
 from exportlens.inference.places import Call, Definition, ExportCall, Place, Site
@@ -148,6 +155,23 @@ def _run_exports(machine: Machine, scope: ModuleScope) -> None:
             trace_callable(machine, model, None)
         elif isinstance(model, Bound) and isinstance(model.function, Function):
             trace_callable(machine, model.function, model.receiver)
+    if isinstance(observer, Dispatcher):
+        _run_declared(machine, observer)
+
+
+def _run_declared(machine: Machine, observer: Dispatcher) -> None:
+    """Trace what the export calls declare the sizes of, for the rules on such sizes alone: all others have judged."""
+    own = Dispatcher(RuleIndex(rule for rule in observer.index.rules if rule.of_declared_sizes))
+    own.scope = observer.scope
+    if not own.index.rules:
+        return
+    machine.observer = own
+    try:
+        for place in list(observer.exported):
+            run_declared(machine, place)
+    finally:
+        machine.observer = observer
+    observer.take(own.found)
 
 
 def _run_definitions(machine: Machine, scope: ModuleScope) -> None:

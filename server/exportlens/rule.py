@@ -56,7 +56,8 @@ class Rule:
     """Base of all rules. Subclass it in a file of its own; nothing else has to be touched.
 
     `places` are the Place classes that `check` is called for; for `Call`, `callees` narrows to qualified names, each exact or ending in ".*"
-    (empty: every call). A rule has a fix when it overrides `fix`.
+    (empty: every call). A rule has a fix when it overrides `fix`. With `of_declared_sizes` it also sees the places of a
+    run in which inputs have the sizes that an export call's `dynamic_shapes` declares.
     """
 
     code: ClassVar[str]
@@ -65,6 +66,7 @@ class Rule:
     places: ClassVar[tuple[type[Place], ...]]
     callees: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[Example, ...]] = ()
+    of_declared_sizes: ClassVar[bool] = False
 
     def check(self, place: Place) -> Iterator[Report]:
         """Yield a report for each thing wrong at `place`. Called often: be quick, and silent where a value is unknown."""

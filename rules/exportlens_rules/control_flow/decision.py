@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
+from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_truth
 from exportlens.rule import Report, Rule
@@ -28,6 +29,7 @@ class Decision(Rule):
         if (
             place.context in self.contexts
             and is_data(place.value)
+            and not is_declared_size(place.value)
             and self.applies(place)
             and not is_checked(place)
         ):
@@ -45,6 +47,11 @@ class Decision(Rule):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Truth)
         return rewrite_truth(report.place, context)
+
+
+def is_declared_size(value: Value) -> bool:
+    """Whether only the range of a dynamic dimension leaves the truth open, which is another rule's subject."""
+    return isinstance(value, Shape) and value.bounds is not None
 
 
 def leads_to_raise(place: Truth) -> bool:

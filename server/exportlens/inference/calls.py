@@ -10,6 +10,7 @@ from typing import Any
 from exportlens.inference import knowledge
 from exportlens.inference.cloning import clone
 from exportlens.inference.containers import call_container_method
+from exportlens.inference.dynamic import program_of, sized
 from exportlens.inference.einops import call_einops, call_layer
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.iteration import elements_of
@@ -832,12 +833,12 @@ def _call_external(
     ):
         canonical = "torch.export.export" if name in ("torch.export", "torch.export.export") else name
         if canonical in EXPORT_CALLS:
-            _export_place(machine, args, kwargs, frame, node)
+            return _export_place(machine, args, kwargs, frame, node)
     native = NATIVES.get(name)
     result = (
         native(machine, args, kwargs, frame, node)
         if native is not None
-        else _external_result(machine, name, args, kwargs, frame, node)
+        else sized(machine, name, args, _external_result(machine, name, args, kwargs, frame, node))
     )
     _call_place(machine, name, None, args, kwargs, result, frame, node)
     return result
@@ -965,11 +966,12 @@ _EXPORT_PARAMETERS = ("mod", "args", "kwargs")
 
 def _export_place(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.Call
-) -> None:
-    if not machine.observer.wants(ExportCall):
-        return
+) -> Value:
     arguments = dict(zip(_EXPORT_PARAMETERS, args, strict=False)) | kwargs
     nodes = dict(zip(_EXPORT_PARAMETERS, node.args, strict=False))
     nodes |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg is not None}
     model = arguments.get("mod", Unknown("no model given"))
-    machine.notice(ExportCall(machine.site(frame), node, model, arguments, nodes))
+    place = ExportCall(machine.site(frame), node, model, arguments, nodes)
+    if machine.observer.wants(ExportCall):
+        machine.notice(place)
+    return program_of(place)

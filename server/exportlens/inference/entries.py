@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.calls import call_function, call_value, instantiate
+from exportlens.inference.dynamic import declared_inputs
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
 from exportlens.inference.objects import class_attribute, is_module_class, lookup_global
 from exportlens.inference.parameters import argument_value, from_annotation
-from exportlens.inference.places import Output
+from exportlens.inference.places import ExportCall, Output
 from exportlens.inference.scopes import ModuleScope
 from exportlens.inference.values import (
     ClassValue,
@@ -190,6 +191,34 @@ def _constructor_argument(
         if known is not None:
             return known
     return Unknown(f"the constructor argument `{parameter.arg}`")
+
+
+def run_declared(machine: Machine, call: ExportCall) -> None:
+    """Trace the Module of an export call once more, with the sizes that the call's `dynamic_shapes` declares."""
+    model = call.model
+    forward = (
+        _traced(model.cls) if isinstance(model, Instance) and isinstance(model.cls, ClassValue) else None
+    )
+    inputs = declared_inputs(call, forward) if forward is not None else None
+    if forward is None or inputs is None or not isinstance(model, Instance):
+        return
+    assert isinstance(model.cls, ClassValue)
+    machine.entry = model.cls.name
+    machine.steps = 0
+    machine.tracing = True
+    try:
+        call_function(machine, forward, [model, *inputs], {}, None, forward.node)
+    except (Raised, OutOfBudget, RecursionError):
+        return
+    finally:
+        machine.tracing = False
+        machine.entry = None
+        machine.trail.clear()
+        machine.active.clear()
+        machine.data_guards.clear()
+        machine.doubt = 0
+        machine.conditions.clear()
+        machine.quiet = 0
 
 
 def export_chunks(scope: ModuleScope) -> Iterator[tuple[Chunk, ast.stmt]]:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from exportlens.inference import knowledge
+from exportlens.inference.dynamic import make_dim
 from exportlens.inference.iteration import elements_of, length_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine, Raised
@@ -905,6 +906,7 @@ def _integer_info(
 
 NATIVES: dict[str, Run] = {
     "torch.iinfo": _integer_info,
+    "torch.export.Dim": make_dim,
     "torch.nn.utils.rnn.pack_padded_sequence": _pack,
     "torch.nn.utils.rnn.pack_sequence": _pack,
     "torch.nn.utils.rnn.pad_packed_sequence": _unpack,

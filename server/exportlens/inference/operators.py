@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from exportlens.inference import dynamic
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import Truth
@@ -90,7 +91,10 @@ def binary(
         other = right if isinstance(left, Tensor) else left
         if isinstance(other, Instance) and isinstance(other.cls, ClassValue):
             return Unknown("an operator of an object")
-        return broadcast(left, right, division=isinstance(op, ast.Div), matmul=isinstance(op, ast.MatMult))
+        made = broadcast(left, right, division=isinstance(op, ast.Div), matmul=isinstance(op, ast.MatMult))
+        if (getattr(left, "dims", None) or getattr(right, "dims", None)) and not isinstance(op, ast.MatMult):
+            return dynamic.met(machine, left, right, made, frame, node)
+        return made
     for value, other, prefix in ((left, right, "__"), (right, left, "__r")):
         if isinstance(value, Instance) and type(op) in _DUNDERS:
             from exportlens.inference.calls import call_method
@@ -241,6 +245,9 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
     if isinstance(left, Array) or isinstance(right, Array):
         return fresh_array(left, right)
     if isinstance(left, Shape) or isinstance(right, Shape):
+        declared = dynamic.compare_sizes(op, left, right)
+        if declared is not None:
+            return declared
         shapes = [value for value in (left, right) if isinstance(value, Shape)]
         first = next((shape for shape in shapes if shape.unbacked), shapes[0])
         if first.unbacked and _decided_for_sizes(op, left, right):

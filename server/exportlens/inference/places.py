@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.inference.scopes import ModuleScope
-from exportlens.inference.values import ClassValue, Function, Value
+from exportlens.inference.values import ClassValue, Function, Shape, Value
 from exportlens.source.document import Chunk
 
 
@@ -195,6 +195,22 @@ class ExportCall(Place):
     model: Value
     arguments: Mapping[str, Value]
     nodes: Mapping[str, ast.expr]
+
+
+@dataclass(slots=True)
+class ProgramCall(Place):
+    """A program is called that `export` made, in the code around the model."""
+
+    export: ExportCall
+    args: tuple[Value, ...]
+
+
+@dataclass(slots=True)
+class SizesMeet(Place):
+    """Elementwise arithmetic makes two sizes equal that an export call declares by Dims of different names."""
+
+    left: Shape
+    right: Shape
 
 
 @dataclass(slots=True)

@@ -169,6 +169,8 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
 def size_of(tensor: Tensor, dim: Value | None = None) -> Value:
     """One size of `tensor`."""
     known = dim.value if isinstance(dim, Const) and isinstance(dim.value, int) else None
+    if tensor.dims is not None and known is not None and -len(tensor.dims) <= known < len(tensor.dims):
+        return tensor.dims[known]
     source = tensor.name if tensor.origin == "input" else None
     origin = tensor.name or "a tensor"
     if tensor.unbacked:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from exportlens.inference.dynamic import Bounds
     from exportlens.inference.scopes import ModuleScope
     from exportlens.source.document import Chunk
 
@@ -71,7 +72,8 @@ class Shape(Value):
 
     `unbacked` sizes depend on tensor data (`len(torch.unique(x))`): fine to use, no Python decision may hang on them.
     `input` and `dim` name the entry point's argument and dimension where that is known. `whole` sizes are
-    those of a tensor itself, not computed from others: at least 1 for any real input.
+    those of a tensor itself, not computed from others: at least 1 for any real input. `bounds` is the Dim that an
+    export call declares it with.
     """
 
     unbacked: bool = False
@@ -80,8 +82,11 @@ class Shape(Value):
     origin: str = ""
     type: str = "int"
     whole: bool = False
+    bounds: Bounds | None = None
 
     def describe(self) -> str:
+        if self.bounds is not None and self.type == "bool":
+            return f"a comparison of `{self.origin}`, which Dim {self.bounds.name!r} says to be {self.bounds.words}"
         return f"a size that depends on tensor data ({self.origin})" if self.unbacked else "a size"
 
 
@@ -93,7 +98,7 @@ class Tensor(Value):
     while tracing), "fresh", "constant".
     `name` is how people know it (`x`, `self.weight`); `dtype` is "float", "int", "bool", "complex" or a full name or None;
     `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data.
-    `root` identifies the storage: two tensors with one root may share memory.
+    `dims` are its sizes where an export call declares them. `root` identifies the storage: two tensors with one root may share memory.
     """
 
     origin: str = "fresh"
