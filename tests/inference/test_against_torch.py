@@ -1,4 +1,4 @@
-"""What `check` says of old-style models, against what torch.export really does with them.
+"""What `check` says of models in the style of public code, against what torch.export really does with them.
 
 Each model is exported in both modes, and where it exports the program is run and compared with eager. `check`
 must carry an error on the line that torch blames, and none where the program is sound.
@@ -27,7 +27,7 @@ from exportlens.outcome import Mode, TorchVersion
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves
 
-from tests.inference.old_style import CASES, Case
+from tests.inference.cases import CASES, Case
 
 # What is known to differ, and why. A case that begins to agree must be taken out: the marks are strict.
 DIFFERS = {
@@ -41,6 +41,16 @@ DIFFERS = {
     ("roi-loop", "strict"): "two-sided slices by numbers from data, only in strict mode",
     ("roi-loop-int", "strict"): "two-sided slices by numbers from data, only in strict mode",
     ("weight-clip", "strict"): "the lost write has no effect on weights that are within the bounds already",
+    ("layerdrop-eval", "non-strict"): "the number that is drawn is never looked at in eval mode",
+    (
+        "mask-any-helper-module-function",
+        "strict",
+    ): "whether the optional mask is given is not known: a warning",
+    ("mask-any-helper-module-function", "non-strict"): "whether the optional mask is given is not known",
+    ("espnet-pad-mask-tolist", "strict"): "fails, but only at the next use of the numbers",
+    ("length-regulator", "strict"): "pad_sequence compares sums of sizes from data",
+    ("function-mark-dirty", "strict"): "an internal error of Dynamo",
+    ("force-gradient", "non-strict"): "autograd.grad of a layer's output loses a constant in non-strict mode",
 }
 
 

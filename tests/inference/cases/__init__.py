@@ -1,0 +1,40 @@
+"""Small models in the style of public code: each is exported for real, and `check` must agree with torch.
+
+A case is a text with a class `M`, the arguments to build it with, and its inputs. Nothing states what torch
+does with it: the test asks torch. One file holds the cases of one theme.
+"""
+
+from tests.inference.cases import (
+    assorted,
+    decisions,
+    functions,
+    lookalikes,
+    losses,
+    more_modules,
+    numbers_and_sizes,
+    outputs,
+    python_features,
+    recurrent,
+    state,
+    vision,
+)
+from tests.inference.cases.case import Case
+
+CASES: list[Case] = [
+    case
+    for theme in (
+        recurrent,
+        losses,
+        state,
+        vision,
+        functions,
+        assorted,
+        more_modules,
+        decisions,
+        outputs,
+        numbers_and_sizes,
+        python_features,
+        lookalikes,
+    )
+    for case in theme.CASES
+]

@@ -1,0 +1,463 @@
+"""Decisions on tensor data, as research code makes them."""
+
+from __future__ import annotations
+
+from tests.inference.cases.case import X2, X3, Cases
+
+CASES = Cases()
+
+CASES(
+    "early-exit-entropy",
+    X2,
+    """
+class Branch(nn.Module):
+    def __init__(self, dim, classes):
+        super().__init__()
+        self.fc = nn.Linear(dim, classes)
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class M(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.threshold = args.threshold
+        self.layers = nn.ModuleList()
+        self.exits = nn.ModuleList()
+        for i in range(args.depth):
+            self.layers.append(nn.Sequential(nn.Linear(args.dim, args.dim), nn.ReLU()))
+            self.exits.append(Branch(args.dim, args.classes))
+
+    def forward(self, x):
+        for layer, exit_ in zip(self.layers, self.exits):
+            x = layer(x)
+            logits = exit_(x)
+            prob = F.softmax(logits, dim=1)
+            entropy = -(prob * prob.log()).sum(1).mean()
+            if entropy < self.threshold:
+                return logits
+        return logits
+""",
+    "(__import__('argparse').Namespace(dim=6, depth=2, classes=3, threshold=0.1),)",
+)
+CASES(
+    "class-loop-skip",
+    "(torch.randn(6, 4), torch.randint(0, 3, (6,)))",
+    """
+class M(nn.Module):
+    def __init__(self, num_classes=3, feat_dim=4):
+        super(M, self).__init__()
+        self.num_classes = num_classes
+        self.centers = nn.Parameter(torch.randn(num_classes, feat_dim))
+
+    def forward(self, feats, labels):
+        loss = 0.
+        for c in range(self.num_classes):
+            mask = labels == c
+            if mask.sum() == 0:
+                continue
+            loss = loss + ((feats[mask] - self.centers[c]) ** 2).sum()
+        return loss / feats.size(0)
+""",
+)
+CASES(
+    "no-positive-return",
+    "(torch.randn(6, 4), torch.randint(0, 2, (6,)))",
+    """
+class M(nn.Module):
+    def __init__(self, margin=0.5):
+        super().__init__()
+        self.margin = margin
+
+    def forward(self, inputs, targets):
+        n = inputs.size(0)
+        sim = torch.matmul(inputs, inputs.t())
+        pos = targets.unsqueeze(0) == targets.unsqueeze(1)
+        pos_pairs = torch.masked_select(sim, pos)
+        neg_pairs = torch.masked_select(sim, ~pos)
+        if len(pos_pairs) < 1 or len(neg_pairs) < 1:
+            return torch.zeros([], requires_grad=True)
+        return (1 - pos_pairs).sum() / n + torch.clamp(neg_pairs - self.margin, min=0).sum() / n
+""",
+)
+CASES(
+    "multi-similarity-loop",
+    "(torch.randn(6, 4), torch.randint(0, 2, (6,)))",
+    """
+class M(nn.Module):
+    def __init__(self, cfg=None):
+        super(M, self).__init__()
+        self.thresh = 0.5
+        self.margin = 0.1
+        self.scale_pos = 2.0
+        self.scale_neg = 40.0
+
+    def forward(self, feats, labels):
+        assert feats.size(0) == labels.size(0), \\
+            f"feats.size(0): {feats.size(0)} is not equal to labels.size(0): {labels.size(0)}"
+        batch_size = feats.size(0)
+        sim_mat = torch.matmul(feats, torch.t(feats))
+        epsilon = 1e-5
+        loss = list()
+        for i in range(batch_size):
+            pos_pair_ = sim_mat[i][labels == labels[i]]
+            pos_pair_ = pos_pair_[pos_pair_ < 1 - epsilon]
+            neg_pair_ = sim_mat[i][labels != labels[i]]
+            neg_pair = neg_pair_[neg_pair_ + self.margin > min(pos_pair_)]
+            pos_pair = pos_pair_[pos_pair_ - self.margin < max(neg_pair_)]
+            if len(neg_pair) < 1 or len(pos_pair) < 1:
+                continue
+            pos_loss = 1.0 / self.scale_pos * torch.log(
+                1 + torch.sum(torch.exp(-self.scale_pos * (pos_pair - self.thresh))))
+            loss.append(pos_loss)
+        if len(loss) == 0:
+            return torch.zeros([], requires_grad=True)
+        return sum(loss) / batch_size
+""",
+)
+CASES(
+    "buffer-step-warmup",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, warmup_steps=100):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.warmup_steps = warmup_steps
+        self.register_buffer('step', torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x):
+        if self.step < self.warmup_steps:
+            scale = 0.5
+        else:
+            scale = 1.0
+        return self.fc(x) * scale
+""",
+    "(6,)",
+)
+CASES(
+    "buffer-initialized-flag-train-only",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.register_buffer('initialized', torch.tensor(0, dtype=torch.uint8))
+
+    def initialize(self, x):
+        with torch.no_grad():
+            self.fc.bias.copy_(-x.mean(0))
+            self.initialized.fill_(1)
+
+    def forward(self, x):
+        if self.training and self.initialized.item() == 0:
+            self.initialize(x)
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "buffer-initialized-flag",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.register_buffer('initialized', torch.tensor(0, dtype=torch.uint8))
+
+    def initialize(self, x):
+        with torch.no_grad():
+            self.fc.bias.copy_(-x.mean(0))
+            self.initialized.fill_(1)
+
+    def forward(self, x):
+        if self.initialized.item() == 0:
+            self.initialize(x)
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "fixed-point-iteration",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, tol=1e-3, max_iter=3):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def forward(self, x):
+        z = torch.zeros_like(x)
+        for it in range(self.max_iter):
+            z_next = torch.tanh(self.fc(z) + x)
+            err = torch.norm(z_next - z) / (torch.norm(z_next) + 1e-5)
+            z = z_next
+            if err < self.tol:
+                break
+        return z
+""",
+    "(6,)",
+)
+CASES(
+    "sinkhorn-error-item",
+    "(torch.randn(3, 4), torch.randn(5, 4))",
+    """
+class M(nn.Module):
+    def __init__(self, eps=0.1, max_iter=3, reduction='none'):
+        super(M, self).__init__()
+        self.eps = eps
+        self.max_iter = max_iter
+        self.reduction = reduction
+
+    def forward(self, x, y):
+        C = self._cost_matrix(x, y)
+        x_points = x.shape[-2]
+        y_points = y.shape[-2]
+        if x.dim() == 2:
+            batch_size = 1
+        else:
+            batch_size = x.shape[0]
+        mu = torch.empty(batch_size, x_points, dtype=torch.float,
+                         requires_grad=False).fill_(1.0 / x_points).squeeze()
+        nu = torch.empty(batch_size, y_points, dtype=torch.float,
+                         requires_grad=False).fill_(1.0 / y_points).squeeze()
+        u = torch.zeros_like(mu)
+        v = torch.zeros_like(nu)
+        actual_nits = 0
+        thresh = 1e-1
+        for i in range(self.max_iter):
+            u1 = u
+            u = self.eps * (torch.log(mu + 1e-8) - torch.logsumexp(self.M(C, u, v), dim=-1)) + u
+            v = self.eps * (torch.log(nu + 1e-8) - torch.logsumexp(self.M(C, u, v).transpose(-2, -1), dim=-1)) + v
+            err = (u - u1).abs().sum(-1).mean()
+            actual_nits += 1
+            if err.item() < thresh:
+                break
+        U, V = u, v
+        pi = torch.exp(self.M(C, U, V))
+        cost = torch.sum(pi * C, dim=(-2, -1))
+        if self.reduction == 'mean':
+            cost = cost.mean()
+        return cost, pi, C
+
+    def M(self, C, u, v):
+        return (-C + u.unsqueeze(-1) + v.unsqueeze(-2)) / self.eps
+
+    @staticmethod
+    def _cost_matrix(x, y, p=2):
+        x_col = x.unsqueeze(-2)
+        y_lin = y.unsqueeze(-3)
+        return torch.sum((torch.abs(x_col - y_lin)) ** p, -1)
+""",
+)
+CASES(
+    "vocab-range-check",
+    "(torch.randint(0, 10, (2, 5)),)",
+    """
+class M(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.wte = nn.Embedding(config['vocab_size'], config['n_embd'])
+
+    def forward(self, idx):
+        if idx.max() >= self.config['vocab_size']:
+            raise ValueError("index out of vocabulary")
+        return self.wte(idx)
+""",
+    "({'vocab_size': 10, 'n_embd': 4},)",
+)
+CASES(
+    "gpt-block-size-assert",
+    "(torch.randint(0, 10, (2, 5)),)",
+    """
+class M(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        assert config.vocab_size is not None
+        self.config = config
+        self.wte = nn.Embedding(config.vocab_size, config.n_embd)
+        self.wpe = nn.Embedding(config.block_size, config.n_embd)
+        self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
+
+    def forward(self, idx, targets=None):
+        device = idx.device
+        b, t = idx.size()
+        assert t <= self.config.block_size, f"Cannot forward sequence of length {t}, block size is only {self.config.block_size}"
+        pos = torch.arange(0, t, dtype=torch.long, device=device).unsqueeze(0)
+        x = self.wte(idx) + self.wpe(pos)
+        if targets is not None:
+            logits = self.lm_head(x)
+            loss = F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1), ignore_index=-1)
+        else:
+            logits = self.lm_head(x[:, [-1], :])
+            loss = None
+        return logits, loss
+""",
+    "(__import__('argparse').Namespace(vocab_size=10, n_embd=4, block_size=8),)",
+)
+CASES(
+    "greedy-decode-eos",
+    X3,
+    """
+class Decoder(nn.Module):
+    def __init__(self, hidden, vocab):
+        super().__init__()
+        self.embed = nn.Embedding(vocab, hidden)
+        self.cell = nn.GRUCell(hidden, hidden)
+        self.out = nn.Linear(hidden, vocab)
+
+    def forward(self, token, state):
+        state = self.cell(self.embed(token), state)
+        return self.out(state), state
+
+
+class M(nn.Module):
+    def __init__(self, dim, hidden, vocab, max_len=4, eos=1):
+        super().__init__()
+        self.encoder = nn.GRU(dim, hidden, batch_first=True)
+        self.decoder = Decoder(hidden, vocab)
+        self.max_len = max_len
+        self.eos = eos
+
+    def forward(self, src):
+        _, h = self.encoder(src)
+        h = h[-1]
+        token = torch.zeros(src.size(0), dtype=torch.long, device=src.device)
+        outputs = []
+        for _ in range(self.max_len):
+            logit, h = self.decoder(token, h)
+            token = logit.argmax(-1)
+            outputs.append(token)
+            if (token == self.eos).all():
+                break
+        return torch.stack(outputs, 1)
+""",
+    "(4, 6, 7)",
+)
+CASES(
+    "teacher-forcing-random-coin",
+    "(torch.randn(2, 5, 4), torch.randn(2, 5, 4))",
+    """
+class M(nn.Module):
+    def __init__(self, dim, teacher_forcing_ratio=0.5):
+        super().__init__()
+        self.cell = nn.LSTMCell(dim, dim)
+        self.ratio = teacher_forcing_ratio
+
+    def forward(self, src, trg):
+        h = c = torch.zeros(src.size(0), src.size(2))
+        inp = src[:, 0]
+        outs = []
+        for t in range(1, trg.size(1)):
+            h, c = self.cell(inp, (h, c))
+            outs.append(h)
+            use_teacher = True if random.random() < self.ratio else False
+            inp = trg[:, t] if use_teacher else h
+        return torch.stack(outs, 1)
+""",
+    "(4,)",
+)
+CASES(
+    "layerdrop-eval",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, n=3, layerdrop=0.1):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(dim, dim) for _ in range(n)])
+        self.layerdrop = layerdrop
+
+    def forward(self, x):
+        for layer in self.layers:
+            dropout_probability = np.random.random()
+            if not self.training or (dropout_probability > self.layerdrop):
+                x = layer(x)
+        return x
+""",
+    "(6,)",
+)
+CASES(
+    "nan-guard-print",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, opt):
+        super().__init__()
+        self.opt = opt
+        self.net = nn.Sequential(nn.Linear(opt['dim'], opt['dim']), nn.ReLU())
+
+    def forward(self, x):
+        out = self.net(x)
+        if torch.isnan(out).any() or torch.isinf(out).any():
+            print('nan in output', out)
+        return out
+""",
+    "({'dim': 6},)",
+)
+CASES(
+    "margin-mask-or-zero-tensor",
+    "(torch.randn(4, 6), torch.randn(4, 6))",
+    """
+class M(nn.Module):
+    def forward(self, pred, target):
+        valid = target > 0
+        n = valid.sum()
+        loss = ((pred - target) ** 2 * valid).sum() / n if n > 0 else pred.sum() * 0
+        return loss
+""",
+)
+CASES(
+    "mask-any-helper-module-function",
+    "(torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool))",
+    """
+def masked_mean(x, mask=None, dim=1):
+    if mask is None:
+        return x.mean(dim)
+    if not mask.any():
+        return torch.zeros_like(x.mean(dim))
+    m = mask.unsqueeze(-1).float()
+    return (x * m).sum(dim) / m.sum(dim).clamp(min=1.0)
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x, mask=None):
+        return masked_mean(self.proj(x), mask)
+""",
+    "(4,)",
+)
+CASES(
+    "act-halting-while",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, hidden_size, max_hop=3):
+        super(M, self).__init__()
+        self.p = nn.Linear(hidden_size, 1)
+        self.threshold = 1 - 0.1
+        self.fn = nn.Linear(hidden_size, hidden_size)
+        self.max_hop = max_hop
+
+    def forward(self, state):
+        halting = torch.zeros(state.shape[0], state.shape[1])
+        n_updates = torch.zeros(state.shape[0], state.shape[1])
+        step = 0
+        while ((halting < self.threshold) & (n_updates < self.max_hop)).byte().any():
+            p = torch.sigmoid(self.p(state)).squeeze(-1)
+            halting = halting + p
+            n_updates = n_updates + 1
+            state = self.fn(state)
+            step += 1
+        return state, n_updates
+""",
+    "(4,)",
+)

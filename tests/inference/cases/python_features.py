@@ -1,0 +1,662 @@
+"""What strict mode does not take of Python and of older torch, and what it takes."""
+
+from __future__ import annotations
+
+from tests.inference.cases.case import X2, X3, Cases
+
+CASES = Cases()
+
+CASES(
+    "logger-info-in-forward",
+    X2,
+    """
+import logging
+
+logger = logging.getLogger(__name__)
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        y = self.fc(x)
+        logger.info("shape %s", y.shape)
+        return y
+""",
+    "(6,)",
+)
+CASES(
+    "logger-warning-once-branch",
+    X2,
+    """
+import logging
+
+logger = logging.getLogger(__name__)
+
+
+class M(nn.Module):
+    def __init__(self, dim, verbose=False):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.verbose = verbose
+
+    def forward(self, x):
+        if self.verbose:
+            logger.warning("verbose")
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "timer-in-forward",
+    X2,
+    """
+import time
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.elapsed = 0.0
+
+    def forward(self, x):
+        start = time.time()
+        y = self.fc(x)
+        self.elapsed = time.time() - start
+        return y
+""",
+    "(6,)",
+)
+CASES(
+    "losses-collected-on-self",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.a = nn.Linear(dim, dim)
+        self.b = nn.Linear(dim, dim)
+        self.features = []
+
+    def forward(self, x):
+        self.features = []
+        for layer in (self.a, self.b):
+            x = F.relu(layer(x))
+            self.features.append(x)
+        return x
+""",
+    "(6,)",
+)
+CASES(
+    "attention-map-kept",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, dim, heads=2):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(dim, dim * 3)
+        self.attn_map = None
+
+    def save_attn(self, attn):
+        self.attn_map = attn
+
+    def forward(self, x):
+        B, N, C = x.shape
+        qkv = self.qkv(x).reshape(B, N, 3, self.heads, C // self.heads).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv[0], qkv[1], qkv[2]
+        attn = (q @ k.transpose(-2, -1)).softmax(dim=-1)
+        self.save_attn(attn)
+        return (attn @ v).transpose(1, 2).reshape(B, N, C)
+""",
+    "(4,)",
+)
+CASES(
+    "call-counter",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "straight-through-function",
+    X2,
+    """
+class RoundSTE(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, levels):
+        ctx.levels = levels
+        return torch.round(x * levels) / levels
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, None
+
+
+class M(nn.Module):
+    def __init__(self, dim, levels=4):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.levels = levels
+
+    def forward(self, x):
+        return RoundSTE.apply(self.fc(x), self.levels)
+""",
+    "(6,)",
+)
+CASES(
+    "gradient-reversal",
+    X2,
+    """
+from torch.autograd import Function
+
+
+class ReverseLayerF(Function):
+    @staticmethod
+    def forward(ctx, x, alpha):
+        ctx.alpha = alpha
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        output = grad_output.neg() * ctx.alpha
+        return output, None
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.cls = nn.Linear(dim, 2)
+        self.dom = nn.Linear(dim, 2)
+
+    def forward(self, x, alpha=1.0):
+        rev = ReverseLayerF.apply(x, alpha)
+        return self.cls(x), self.dom(rev)
+""",
+    "(6,)",
+)
+CASES(
+    "mish-function-saved",
+    X2,
+    """
+class SwishImplementation(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, i):
+        result = i * torch.sigmoid(i)
+        ctx.save_for_backward(i)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        i = ctx.saved_variables[0]
+        sigmoid_i = torch.sigmoid(i)
+        return grad_output * (sigmoid_i * (1 + i * (1 - sigmoid_i)))
+
+
+class MemoryEfficientSwish(nn.Module):
+    def forward(self, x):
+        return SwishImplementation.apply(x)
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self._swish = MemoryEfficientSwish()
+
+    def forward(self, x):
+        return self._swish(self.fc(x))
+""",
+    "(6,)",
+)
+CASES(
+    "function-needs-input-grad",
+    X2,
+    """
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        gx = gw = None
+        if ctx.needs_input_grad[0]:
+            gx = g * w
+        if ctx.needs_input_grad[1]:
+            gw = (g * x).sum(0)
+        return gx, gw
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        return Scale.apply(x, self.w)
+""",
+    "(6,)",
+)
+CASES(
+    "function-mark-dirty",
+    X2,
+    """
+class Inplace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.clone()
+        ctx.mark_non_differentiable(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return None
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        y = self.fc(x)
+        return y + Inplace.apply(y)
+""",
+    "(6,)",
+)
+CASES(
+    "function-data-dependent-forward",
+    X2,
+    """
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, bound):
+        if x.abs().max() > bound:
+            x = x / x.abs().max() * bound
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        return Clip.apply(self.fc(x), 1.0)
+""",
+    "(6,)",
+)
+CASES(
+    "force-gradient",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(dim, dim), nn.Tanh(), nn.Linear(dim, 1))
+
+    def forward(self, x):
+        x.requires_grad_(True)
+        energy = self.net(x)
+        force = -torch.autograd.grad(energy.sum(), x, create_graph=True)[0]
+        return energy, force
+""",
+    "(6,)",
+)
+CASES(
+    "requires-grad-attribute",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        h0 = torch.zeros(x.size(0), x.size(1)).requires_grad_()
+        return self.fc(x) + h0.detach()
+""",
+    "(6,)",
+)
+CASES(
+    "lstm-requires-grad-state",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, input_dim, hidden_dim, layer_dim=1):
+        super().__init__()
+        self.hidden_dim = hidden_dim
+        self.layer_dim = layer_dim
+        self.lstm = nn.LSTM(input_dim, hidden_dim, layer_dim, batch_first=True)
+
+    def forward(self, x):
+        h0 = torch.zeros(self.layer_dim, x.size(0), self.hidden_dim, device=x.device).requires_grad_()
+        c0 = torch.zeros(self.layer_dim, x.size(0), self.hidden_dim, device=x.device).requires_grad_()
+        out, (hn, cn) = self.lstm(x, (h0.detach(), c0.detach()))
+        return out[:, -1, :]
+""",
+    "(4, 6)",
+)
+CASES(
+    "variable-in-helper",
+    X2,
+    """
+def to_var(x):
+    if torch.cuda.is_available():
+        x = x.cuda()
+    return Variable(x)
+
+
+class M(nn.Module):
+    def __init__(self, dim, z=3):
+        super().__init__()
+        self.mu = nn.Linear(dim, z)
+        self.logvar = nn.Linear(dim, z)
+
+    def forward(self, x):
+        mu, logvar = self.mu(x), self.logvar(x)
+        eps = to_var(torch.randn(mu.size(0), mu.size(1)))
+        return mu + eps * torch.exp(logvar / 2)
+""",
+    "(6,)",
+)
+CASES(
+    "variable-imported-in-init-only",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.pe = Variable(torch.ones(dim), requires_grad=False)
+
+    def forward(self, x):
+        return self.fc(x) + self.pe
+""",
+    "(6,)",
+)
+CASES(
+    "variable-volatile-mask",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super(M, self).__init__()
+        pe = torch.zeros(10, dim)
+        position = torch.arange(0., 10).unsqueeze(1)
+        div_term = torch.exp(torch.arange(0., dim, 2) * -(math.log(10000.0) / dim))
+        pe[:, 0::2] = torch.sin(position * div_term)
+        pe[:, 1::2] = torch.cos(position * div_term)
+        self.register_buffer('pe', pe.unsqueeze(0))
+        self.dropout = nn.Dropout(p=0.1)
+
+    def forward(self, x):
+        x = x + Variable(self.pe[:, :x.size(1)], requires_grad=False)
+        return self.dropout(x)
+""",
+    "(4,)",
+)
+CASES(
+    "deepcopy-layers-in-init",
+    X2,
+    """
+import copy
+
+
+def clones(module, N):
+    return nn.ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+class M(nn.Module):
+    def __init__(self, dim, n=2):
+        super().__init__()
+        self.layers = clones(nn.Linear(dim, dim), n)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+""",
+    "(6,)",
+)
+CASES(
+    "deepcopy-in-forward",
+    X2,
+    """
+import copy
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        residual = copy.deepcopy(x)
+        return self.fc(x) + residual
+""",
+    "(6,)",
+)
+CASES(
+    "deepcopy-of-config-list",
+    X2,
+    """
+import copy
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.order = [1, 0]
+
+    def forward(self, x):
+        order = copy.deepcopy(self.order)
+        order.reverse()
+        return self.fc(x)[:, order]
+""",
+    "(6,)",
+)
+CASES(
+    "amp-decorator",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        with torch.autocast("cpu", enabled=False):
+            y = self.fc(x.float())
+        with torch.no_grad():
+            z = y.mean()
+        return y + z
+""",
+    "(6,)",
+)
+CASES(
+    "checkpoint-branch",
+    X2,
+    """
+import torch.utils.checkpoint as checkpoint
+
+
+class M(nn.Module):
+    def __init__(self, dim, use_checkpoint=False):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(dim, dim) for _ in range(2)])
+        self.use_checkpoint = use_checkpoint
+
+    def forward(self, x):
+        for blk in self.blocks:
+            if self.use_checkpoint:
+                x = checkpoint.checkpoint(blk, x)
+            else:
+                x = blk(x)
+        return x
+""",
+    "(6,)",
+)
+CASES(
+    "instance-hooks-in-init",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.feat = None
+        self.fc.register_forward_hook(self.hook)
+
+    def hook(self, module, inp, out):
+        self.feat = out
+
+    def forward(self, x):
+        y = self.fc(x)
+        return y * 2
+""",
+    "(6,)",
+)
+CASES(
+    "global-write",
+    X2,
+    """
+COUNT = 0
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        global COUNT
+        COUNT += 1
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "random-choice-of-branch",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.ops = nn.ModuleList([nn.Linear(dim, dim), nn.Linear(dim, dim)])
+
+    def forward(self, x):
+        op = random.choice(list(self.ops))
+        return op(x)
+""",
+    "(6,)",
+)
+CASES(
+    "seeded-np-mask-training",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, p=0.5):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+        self.p = p
+
+    def forward(self, x):
+        if self.training and np.random.rand() < self.p:
+            lam = np.random.beta(0.5, 0.5)
+            perm = torch.randperm(x.size(0))
+            x = x * lam + x[perm] * (1 - lam)
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "mixup-numpy-always",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        lam = np.random.beta(0.5, 0.5)
+        return self.fc(x * lam)
+""",
+    "(6,)",
+)
+CASES(
+    "scipy-assignment",
+    "(torch.randn(4, 6), torch.randn(5, 6))",
+    """
+class M(nn.Module):
+    @torch.no_grad()
+    def forward(self, a, b):
+        cost = torch.cdist(a, b)
+        c = cost.cpu().numpy()
+        rows = np.argmin(c, axis=1)
+        return torch.as_tensor(rows)
+""",
+)
+CASES(
+    "from-numpy-of-table",
+    X3,
+    """
+def get_sinusoid_encoding_table(n_position, d_hid):
+    def get_position_angle_vec(position):
+        return [position / np.power(10000, 2 * (hid_j // 2) / d_hid) for hid_j in range(d_hid)]
+
+    table = np.array([get_position_angle_vec(pos_i) for pos_i in range(n_position)])
+    table[:, 0::2] = np.sin(table[:, 0::2])
+    table[:, 1::2] = np.cos(table[:, 1::2])
+    return torch.FloatTensor(table).unsqueeze(0)
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.register_buffer('pos_table', get_sinusoid_encoding_table(10, dim))
+
+    def forward(self, x):
+        return x + self.pos_table[:, :x.size(1)].clone().detach()
+""",
+    "(4,)",
+)
+CASES(
+    "numpy-table-in-forward",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        n = x.size(1)
+        mask = np.triu(np.ones((1, n, n)), k=1).astype('uint8')
+        mask = torch.from_numpy(mask) == 0
+        scores = torch.matmul(x, x.transpose(1, 2)).masked_fill(mask == 0, -1e9)
+        return torch.matmul(scores.softmax(-1), self.fc(x))
+""",
+    "(4,)",
+)

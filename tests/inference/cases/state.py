@@ -1,0 +1,300 @@
+"""Normalisation layers, spectral norm, codebooks and other models that keep state."""
+
+from __future__ import annotations
+
+from tests.inference.cases.case import X2, X3, X4, Cases
+
+CASES = Cases()
+
+CASES(
+    "spectral-norm-data",
+    X2,
+    """
+def l2normalize(v, eps=1e-12):
+    return v / (v.norm() + eps)
+
+
+class M(nn.Module):
+    def __init__(self, dim, power_iterations=1):
+        super().__init__()
+        self.module = nn.Linear(dim, dim)
+        self.name = "weight"
+        self.power_iterations = power_iterations
+        w = self.module.weight
+        height = w.data.shape[0]
+        self.module.register_parameter("weight_u", nn.Parameter(w.data.new(height).normal_(0, 1), requires_grad=False))
+        self.module.register_parameter("weight_v", nn.Parameter(w.data.new(height).normal_(0, 1), requires_grad=False))
+        self.module.register_parameter("weight_bar", nn.Parameter(w.data))
+        del self.module._parameters["weight"]
+
+    def _update_u_v(self):
+        u = getattr(self.module, self.name + "_u")
+        v = getattr(self.module, self.name + "_v")
+        w = getattr(self.module, self.name + "_bar")
+        height = w.data.shape[0]
+        for _ in range(self.power_iterations):
+            v.data = l2normalize(torch.mv(torch.t(w.view(height, -1).data), u.data))
+            u.data = l2normalize(torch.mv(w.view(height, -1).data, v.data))
+        sigma = u.dot(w.view(height, -1).mv(v))
+        setattr(self.module, self.name, w / sigma.expand_as(w))
+
+    def forward(self, *args):
+        self._update_u_v()
+        return self.module.forward(*args)
+""",
+    "(6,)",
+)
+CASES(
+    "torch-spectral-norm",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.utils.spectral_norm(nn.Linear(dim, dim))
+
+    def forward(self, x):
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "queue-pointer",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, dim=4, K=8):
+        super().__init__()
+        self.K = K
+        self.register_buffer("queue", torch.randn(dim, K))
+        self.register_buffer("queue_ptr", torch.zeros(1, dtype=torch.long))
+
+    @torch.no_grad()
+    def _dequeue_and_enqueue(self, keys):
+        batch_size = keys.shape[0]
+        ptr = int(self.queue_ptr)
+        assert self.K % batch_size == 0
+        self.queue[:, ptr:ptr + batch_size] = keys.T
+        self.queue_ptr[0] = (ptr + batch_size) % self.K
+
+    def forward(self, x):
+        logits = x @ self.queue.clone().detach()
+        self._dequeue_and_enqueue(x)
+        return logits
+""",
+)
+CASES(
+    "vq-codebook",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, num_embeddings, embedding_dim, commitment_cost=0.25):
+        super().__init__()
+        self._embedding_dim = embedding_dim
+        self._num_embeddings = num_embeddings
+        self._embedding = nn.Embedding(num_embeddings, embedding_dim)
+        self._embedding.weight.data.uniform_(-1 / num_embeddings, 1 / num_embeddings)
+        self._commitment_cost = commitment_cost
+
+    def forward(self, inputs):
+        input_shape = inputs.shape
+        flat = inputs.view(-1, self._embedding_dim)
+        weight = self._embedding.weight
+        distances = torch.sum(flat ** 2, dim=1, keepdim=True) + torch.sum(weight ** 2, dim=1) - 2 * flat @ weight.t()
+        indices = torch.argmin(distances, dim=1).unsqueeze(1)
+        encodings = torch.zeros(indices.shape[0], self._num_embeddings, device=inputs.device)
+        encodings.scatter_(1, indices, 1)
+        quantized = torch.matmul(encodings, self._embedding.weight).view(input_shape)
+        loss = F.mse_loss(quantized.detach(), inputs) * self._commitment_cost
+        quantized = inputs + (quantized - inputs).detach()
+        return loss, quantized
+""",
+    "(8, 4)",
+)
+CASES(
+    "vq-initted",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, n_embed, decay=0.99):
+        super().__init__()
+        self.decay = decay
+        embed = torch.randn(dim, n_embed)
+        self.register_buffer("embed", embed)
+        self.register_buffer("initted", torch.tensor(False))
+
+    def init_embed_(self, data):
+        if self.initted:
+            return
+        self.embed.copy_(data[: self.embed.shape[0], :].t()[:, : self.embed.shape[1]])
+        self.initted.copy_(torch.tensor(True))
+
+    def forward(self, x):
+        self.init_embed_(x)
+        return (x @ self.embed).argmax(-1)
+""",
+    "(6, 4)",
+)
+CASES(
+    "vq-data-lookup",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, n_embed):
+        super().__init__()
+        self.register_buffer("embed", torch.randn(dim, n_embed))
+        self.register_buffer("cluster_size", torch.zeros(n_embed))
+
+    def forward(self, x):
+        ind = (x @ self.embed).argmax(-1)
+        hot = F.one_hot(ind, self.embed.size(1)).type(x.dtype)
+        if self.training:
+            self.cluster_size.data.mul_(0.9).add_(hot.sum(0), alpha=0.1)
+        quantize = F.embedding(ind, self.embed.t())
+        return x + (quantize - x).detach()
+""",
+    "(6, 4)",
+)
+CASES(
+    "batch-norm-momentum",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, num_features, momentum=0.1):
+        super().__init__()
+        self.momentum = momentum
+        self.register_buffer("running_mean", torch.zeros(num_features))
+        self.register_buffer("num_batches_tracked", torch.tensor(0, dtype=torch.long))
+
+    def forward(self, x):
+        factor = self.momentum
+        self.num_batches_tracked += 1
+        if self.momentum is None:
+            factor = 1.0 / float(self.num_batches_tracked)
+        mean = x.mean(0)
+        self.running_mean = (1 - factor) * self.running_mean + factor * mean
+        return x - self.running_mean
+""",
+    "(6,)",
+)
+CASES(
+    "actnorm",
+    X4,
+    """
+class M(nn.Module):
+    def __init__(self, num_features):
+        super().__init__()
+        self.loc = nn.Parameter(torch.zeros(1, num_features, 1, 1))
+        self.scale = nn.Parameter(torch.ones(1, num_features, 1, 1))
+        self.register_buffer("initialized", torch.tensor(0, dtype=torch.uint8))
+
+    def initialize(self, input):
+        with torch.no_grad():
+            flatten = input.permute(1, 0, 2, 3).contiguous().view(input.shape[1], -1)
+            mean = flatten.mean(1).unsqueeze(1).unsqueeze(2).unsqueeze(3).permute(1, 0, 2, 3)
+            self.loc.data.copy_(-mean)
+
+    def forward(self, input):
+        if self.training and self.initialized.item() == 0:
+            self.initialize(input)
+            self.initialized.fill_(1)
+        return self.scale * (input + self.loc)
+""",
+    "(3,)",
+)
+CASES(
+    "actnorm-eval",
+    X4,
+    """
+class M(nn.Module):
+    def __init__(self, num_features):
+        super().__init__()
+        self.loc = nn.Parameter(torch.zeros(1, num_features, 1, 1))
+        self.register_buffer("initialized", torch.tensor(0, dtype=torch.uint8))
+
+    def forward(self, input):
+        if self.initialized.item() == 0:
+            self.initialized.fill_(1)
+        return input + self.loc
+""",
+    "(3,)",
+)
+CASES(
+    "weight-clip",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        self.fc.weight.data.clamp_(-1, 1)
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "weight-norm-direct",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim, out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.Tensor(dim, out))
+        self.weight.data.uniform_(-1, 1).renorm_(2, 1, 1e-5).mul_(1e5)
+
+    def forward(self, x):
+        return F.normalize(x, dim=1).mm(F.normalize(self.weight, dim=0))
+""",
+    "(6, 3)",
+)
+CASES(
+    "angular-margin",
+    "(torch.randn(4, 6), torch.tensor([0, 1, 2, 0]))",
+    """
+class M(nn.Module):
+    def __init__(self, in_features, out_features, s=30.0, m=0.50, easy_margin=False):
+        super().__init__()
+        self.s = s
+        self.weight = nn.Parameter(torch.FloatTensor(out_features, in_features))
+        nn.init.xavier_uniform_(self.weight)
+        self.easy_margin = easy_margin
+        self.cos_m = math.cos(m)
+        self.sin_m = math.sin(m)
+        self.th = math.cos(math.pi - m)
+
+    def forward(self, input, label):
+        cosine = F.linear(F.normalize(input), F.normalize(self.weight))
+        sine = torch.sqrt((1.0 - torch.pow(cosine, 2)).clamp(0, 1))
+        phi = cosine * self.cos_m - sine * self.sin_m
+        if self.easy_margin:
+            phi = torch.where(cosine > 0, phi, cosine)
+        else:
+            phi = torch.where(cosine > self.th, phi, cosine)
+        one_hot = torch.zeros(cosine.size(), device=input.device)
+        one_hot.scatter_(1, label.view(-1, 1).long(), 1)
+        return ((one_hot * phi) + ((1.0 - one_hot) * cosine)) * self.s
+""",
+    "(6, 3)",
+)
+CASES(
+    "sphere-data",
+    "(torch.randn(4, 6), torch.tensor([0, 1, 2, 0]))",
+    """
+class M(nn.Module):
+    def __init__(self, in_features, out_features, m=4):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(out_features, in_features))
+        self.m = m
+        self.iter = 0
+
+    def forward(self, input, label):
+        self.iter += 1
+        cos_theta = F.linear(F.normalize(input), F.normalize(self.weight)).clamp(-1, 1)
+        theta = cos_theta.data.acos()
+        k = (self.m * theta / 3.14159265).floor()
+        return cos_theta * k
+""",
+    "(6, 3)",
+)
