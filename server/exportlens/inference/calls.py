@@ -15,6 +15,7 @@ from exportlens.inference.einops import call_einops, call_layer
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
+from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.modules import call_external_module, container_kind, initialize, module_attribute
 from exportlens.inference.natives import NATIVES
@@ -23,6 +24,7 @@ from exportlens.inference.objects import (
     class_order,
     instance_attribute,
     is_module_base,
+    member_of,
 )
 from exportlens.inference.places import Call, Conversion, ExportCall, Place
 from exportlens.inference.state import Locals
@@ -690,8 +692,11 @@ def instantiate(
     frame: Frame,
     node: ast.AST,
 ) -> Value:
-    """Make an object of a class of the workspace."""
+    """Make an object of a class of the workspace; a call of an enumeration names one of its members."""
     machine.touched.add(cls.chunk)
+    member = member_of(cls, args[0]) if len(args) == 1 else None
+    if member is not None:
+        return member
     maker = fingerprint(id(cls.node), args, kwargs)
     reusable = maker is not None and not machine.tracing and cls.closure is None
     if reusable and maker in machine.made:
@@ -852,6 +857,9 @@ def _external_result(
     made = call_torch(machine, name, args, kwargs, frame, node)
     if made is not None:
         return made
+    thing = make_object(name, args, kwargs)
+    if thing is not None:
+        return thing
     if is_module_base(name):
         from exportlens.inference.modules import construct
 

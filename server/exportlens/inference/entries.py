@@ -53,11 +53,18 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
         return
     optional = _optional_inputs(machine, forward)
     works = _run_once(machine, cls, forward, given=frozenset())
+    refused = machine.refusals
     given = 0
     while not works and given < len(optional):
         # A model that stops without some of its optional inputs is exported with them: as few as let it run.
         given += 1
         works = _run_once(machine, cls, forward, given=frozenset(optional[:given]))
+    if works and not given and refused and optional:
+        # It gets to the end on some path, but the plain one ends in a `raise` that an input prevents.
+        for count in range(1, len(optional) + 1):
+            if _run_once(machine, cls, forward, given=frozenset(optional[:count])) and not machine.refusals:
+                given = count
+                break
     rest = optional[given:]
     if rest:
         machine.doubt = 1
@@ -71,6 +78,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
     machine.steps = 0
     machine.library_calls = 0
     machine.version = 0
+    machine.refusals = 0
     machine.tracing = False
     frame = Frame(cls.scope, cls.chunk, {})
     doubt = machine.doubt

@@ -106,6 +106,8 @@ class Machine:
         self.trail: list[tuple[ModuleScope, Chunk, ast.AST]] = []
         self.active: list[Function] = []
         self.doubt = 0
+        self.refusals = 0
+        self.attempts = 0
         self.conditions: list[ast.expr | None] = []
         self.entry: str | None = None
         self.tracing = False

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.lattice import element_of, join
+from exportlens.inference.library import object_attribute
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.places import (
     AttributeRead,
@@ -31,6 +32,7 @@ from exportlens.inference.values import (
     Function,
     Instance,
     Mapping_,
+    Member,
     ModuleRef,
     Named,
     Native,
@@ -367,9 +369,22 @@ def define_class(machine: Machine, node: ast.ClassDef, frame: Frame) -> Value:
     if any(isinstance(base, Named) and base.name.startswith("enum.") for base in class_order(cls)):
         for name, value in list(cls.attributes.items()):
             if not name.startswith("_") and not isinstance(value, Function):
-                cls.attributes[name] = Named(f"{ENUM}{cls.name}.{name}")
-                cls.attributes[f"__value_of_{name}"] = value
+                cls.attributes[name] = Member(f"{ENUM}{cls.name}.{name}", value, _is_plain(cls))
     return cls
+
+
+def _is_plain(cls: ClassValue) -> bool:
+    """Whether the members of an enumeration are strings or numbers themselves: `class Mode(str, Enum)`."""
+    names = {base.name.rpartition(".")[2] for base in class_order(cls) if isinstance(base, Named)}
+    return not names.isdisjoint({"str", "int", "StrEnum", "IntEnum", "IntFlag"})
+
+
+def member_of(cls: ClassValue, value: Value) -> Value | None:
+    """The member of an enumeration that `cls(value)` names; None where `cls` is none or the member is not known."""
+    members = [item for item in cls.attributes.values() if isinstance(item, Member)]
+    if isinstance(value, Member):
+        return value if any(value.name == item.name for item in members) else None
+    return next((item for item in members if isinstance(value, Const) and item.value == value), None)
 
 
 def class_order(cls: Value) -> list[Value]:
@@ -594,14 +609,10 @@ def _attribute_of_choice(
 
 
 def _named_attribute(owner: Named, attr: str) -> Value:
-    if owner.name.startswith(ENUM):
-        return (
-            Static("str")
-            if attr == "name"
-            else Unknown("value of an enum member")
-            if attr == "value"
-            else Unknown("attribute of an enum member")
-        )
+    if isinstance(owner, Member):
+        if attr == "name":
+            return Const(owner.name.rpartition(".")[2])
+        return owner.value if attr in ("value", "_value_") else Unknown("attribute of an enum member")
     if owner.name.startswith(DEVICE):
         return (
             Const(owner.name.removeprefix(DEVICE).partition(":")[0])
@@ -717,7 +728,7 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
         return bind(machine, value_, owner, attr, frame, node)
     from exportlens.inference.modules import module_attribute
 
-    made = module_attribute(machine, owner, attr)
+    made = module_attribute(machine, owner, attr) or object_attribute(owner, attr)
     if made is not None:
         return made
     if attr == "__class__":

@@ -22,6 +22,7 @@ from exportlens.inference.values import (
     Function,
     Instance,
     Mapping_,
+    Member,
     ModuleRef,
     Named,
     Native,
@@ -221,6 +222,10 @@ def unary(machine: Machine, op: ast.unaryop, value: Value, frame: Frame, node: a
 
 def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: Frame, node: ast.AST) -> Value:
     """`left op right` for one comparison operator."""
+    if isinstance(left, Member) and left.plain and not isinstance(right, Member):
+        left = left.value
+    elif isinstance(right, Member) and right.plain and not isinstance(left, Member):
+        right = right.value
     if isinstance(left, Choice) or isinstance(right, Choice):
         return _over_options(left, right, lambda a, b: compare(machine, op, a, b, frame, node))
     if isinstance(op, (ast.Is, ast.IsNot)):

@@ -7,12 +7,13 @@ import ast
 from exportlens.inference import knowledge
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.objects import apart, is_module_class
+from exportlens.inference.objects import apart, class_attribute, is_module_class
 from exportlens.inference.values import (
     Choice,
     ClassValue,
     Const,
     Function,
+    Instance,
     Mapping_,
     Named,
     Sequence,
@@ -185,13 +186,19 @@ _STRONG = frozenset(
 _CONTAINER = frozenset({"keys", "values", "items", "get", "append", "pop", "update", "extend"})
 
 
+_KINDS = ("strong", "weak", "container", "mapping", "flag", "number", "iterated")
+# How many calls deep an argument is followed that is only passed on.
+_MAX_PASSED_ON = 3
+
+
 class _Uses(ast.NodeVisitor):
     """Counts what a parameter is used as."""
 
-    def __init__(self, machine: Machine, function: Function, name: str) -> None:
+    def __init__(self, machine: Machine, function: Function, name: str, depth: int = 0) -> None:
         self.machine = machine
         self.function = function
         self.name = name
+        self.depth = depth
         self.strong = self.weak = self.container = self.mapping = self.flag = self.number = self.iterated = 0
         self.tests: set[int] = set()
 
@@ -306,8 +313,11 @@ class _Uses(ast.NodeVisitor):
         if isinstance(function, ast.Name) and function.id in ("zip", "enumerate", "reversed"):
             self.iterated += 1
             return
-        name = self._qualified(function)
-        op = knowledge.lookup_function(name) if name else None
+        callee = self._resolved(function)
+        if isinstance(callee, Function):
+            self._passed_on(callee, index)
+            return
+        op = knowledge.lookup_function(callee.name) if isinstance(callee, Named) else None
         if op is not None:
             kind = op.params[index].type if index < len(op.params) else ""
             if kind.startswith("tensor["):
@@ -323,21 +333,53 @@ class _Uses(ast.NodeVisitor):
         ) or isinstance(function, ast.Subscript):
             self.weak += 1
 
-    def _qualified(self, function: ast.expr) -> str:
+    def _passed_on(self, callee: Function, index: int) -> None:
+        """Count what a function of the workspace uses the argument at `index` as."""
+        spec = callee.node.args
+        positional = [*spec.posonlyargs, *spec.args]
+        bound = callee.owner is not None and not any("staticmethod" in name for name in callee.decorators)
+        place = index + (1 if bound else 0)
+        if place >= len(positional) or self.depth >= _MAX_PASSED_ON:
+            self.weak += callee.owner is not None
+            return
+        parameter = positional[place]
+        if parameter.annotation is not None:
+            known = from_annotation(self.machine, callee, parameter.annotation, parameter.arg)
+            self.strong += isinstance(known, Tensor)
+            self.number += isinstance(known, Static)
+            self.container += isinstance(known, (Sequence, Mapping_, Instance))
+            if known is not None:
+                return
+        key = ("uses", id(callee.node), parameter.arg)
+        inner: _Uses | None = self.machine.memo.get(key)
+        if inner is None:
+            inner = self.machine.memo[key] = _Uses(self.machine, callee, parameter.arg, self.depth + 1)
+            body = callee.node.body if isinstance(callee.node.body, list) else [callee.node.body]
+            for statement in body:
+                inner.visit(statement)
+        for kind in _KINDS:
+            setattr(self, kind, getattr(self, kind) + getattr(inner, kind))
+
+    def _resolved(self, function: ast.expr) -> Value | None:
+        """What is called: a function of the workspace, a method of the same object, or something external."""
         if not isinstance(function, (ast.Name, ast.Attribute)):
-            return ""
+            return None
         root: ast.expr = function
         while isinstance(root, ast.Attribute):
             root = root.value
-        if not isinstance(root, ast.Name) or root.id in ("self", self.name):
-            return ""
+        if not isinstance(root, ast.Name) or root.id == self.name:
+            return None
+        if root.id == "self":
+            owner = self.function.owner
+            if owner is None or not isinstance(function, ast.Attribute) or function.value is not root:
+                return None
+            return class_attribute(owner, function.attr)[0]
         frame = Frame(self.function.scope, self.function.chunk, {}, None, None)
         with apart(self.machine):
             try:
-                value = evaluate(self.machine, function, frame)
+                return evaluate(self.machine, function, frame)
             except Raised:
-                return ""
-        return value.name if isinstance(value, Named) else ""
+                return None
 
 
 def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:

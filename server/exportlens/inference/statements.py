@@ -395,6 +395,8 @@ def _run_raise(machine: Machine, node: ast.Raise, frame: Frame) -> bool:
     if machine.emits(Raise):
         guard = machine.data_guards[-1] if machine.data_guards else None
         machine.notice(Raise(machine.site(frame), node, guard))
+    if machine.tracing and not machine.doubt and not machine.data_guards and not machine.attempts:
+        machine.refusals += 1
     raise Raised(kind)
 
 
@@ -413,7 +415,11 @@ def _run_assert(machine: Machine, node: ast.Assert, frame: Frame) -> bool:
 def _run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     mark = machine.journal.mark()
     raised: list[str] = []
-    body = _arm(machine, frame, lambda: _body_and_else(machine, node, frame), False)
+    machine.attempts += 1
+    try:
+        body = _arm(machine, frame, lambda: _body_and_else(machine, node, frame), False)
+    finally:
+        machine.attempts -= 1
     certain = body[0].startswith("raises")
     if certain:
         raised.append(body[0].removeprefix("raises").strip())

@@ -187,6 +187,14 @@ class Named(Value):
 
 
 @dataclass(eq=False, slots=True)
+class Member(Named):
+    """A member of an enumeration of the workspace. `plain` is true where it is a string or number itself (`class Mode(str, Enum)`)."""
+
+    value: Value = field(default_factory=Unknown)
+    plain: bool = False
+
+
+@dataclass(eq=False, slots=True)
 class Function(Value):
     """A Python function or lambda of the workspace, with the closure that it was made in."""
 
