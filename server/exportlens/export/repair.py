@@ -266,8 +266,14 @@ class _Work:
 
 
 def _on_call(finding: Finding, calls: list[Exported]) -> bool:
-    first, last = finding.range.start.line + 1, finding.range.end.line + 1
-    return any(first <= call.last_line and call.first_line <= last for call in calls)
+    """Whether the finding lies in one of the export calls, or its fix does."""
+    edits = finding.fix.edits if finding.fix is not None else ()
+    places = [finding.range, *(edit.range for edit in edits if edit.path is None)]
+    return any(
+        place.start.line + 1 <= call.last_line and call.first_line <= place.end.line + 1
+        for place in places
+        for call in calls
+    )
 
 
 def _covers(finding: Finding, line: int | None) -> bool:
