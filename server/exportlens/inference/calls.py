@@ -15,6 +15,7 @@ from exportlens.inference.einops import call_einops, call_layer
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
+from exportlens.inference.legacy import make_tensor
 from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.modules import call_external_module, container_kind, initialize, module_attribute
@@ -854,7 +855,7 @@ def _external_result(
 ) -> Value:
     if name.startswith("torch.Tensor.") and args and isinstance(args[0], Tensor):
         return call_tensor_method(machine, args[0], name.rpartition(".")[2], args[1:], kwargs, frame, node)
-    made = call_torch(machine, name, args, kwargs, frame, node)
+    made = make_tensor(machine, name, args) or call_torch(machine, name, args, kwargs, frame, node)
     if made is not None:
         return made
     thing = make_object(name, args, kwargs)

@@ -436,7 +436,14 @@ def _if_exp(machine: Machine, node: ast.IfExp, frame: Frame) -> Value:
         machine.journal.roll_back(mark)
     if not results:
         raise Raised
+    if len(results) == 2 and _empty(results[0]) is not _empty(results[1]):
+        # Whether there is anything to go through is for configuration to say: kept apart for loops.
+        return Choice((results[0], results[1]))
     return results[0] if len(results) == 1 else join(results[0], results[1])
+
+
+def _empty(value: Value) -> bool:
+    return isinstance(value, Sequence) and value.items == []
 
 
 def _call(machine: Machine, node: ast.Call, frame: Frame) -> Value:

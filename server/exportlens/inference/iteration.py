@@ -117,6 +117,10 @@ def _elements_of_choice(
     candidates = [
         option for option in value.options if not (isinstance(option, Const) and option.value is None)
     ]
+    # What is empty gives no element: those of the others count.
+    candidates = [
+        option for option in candidates if not (isinstance(option, Sequence) and option.items == [])
+    ] or candidates
     if expected is not None:
         fitting = [
             option

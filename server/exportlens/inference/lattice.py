@@ -51,6 +51,7 @@ def _join_alike(left: Value, right: Value) -> Value | None:
             unbacked=left.unbacked and right.unbacked,
             root=left.root if left.root == right.root else 0,
             requires_grad=left.requires_grad if left.requires_grad == right.requires_grad else None,
+            open_dim=left.open_dim if left.open_dim == right.open_dim else None,
             dims=left.dims if left.dims == right.dims else None,
         )
     if isinstance(left, Static) and isinstance(right, Static):

@@ -402,6 +402,9 @@ def _linearize(cls: ClassValue) -> list[Value]:
     def visit(current: Value, depth: int) -> None:
         if depth > 30:
             return
+        if isinstance(current, Choice):
+            # One class under several conditions, as optional imports make it: what is a Module in one is in all.
+            current = current.options[0]
         order.append(current)
         if isinstance(current, ClassValue):
             for base in current.bases:
@@ -686,6 +689,7 @@ def _tensor_attribute(owner: Tensor, attr: str) -> Value:
             rank,
             owner.unbacked,
             owner.root if found.alias else 0,
+            open_dim=owner.open_dim if attr in ("real", "imag") else None,
         )
     if kind in ("bool", "int", "float", "str", "device", "dtype", "layout"):
         return Static(kind)

@@ -255,7 +255,10 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
             return declared
         shapes = [value for value in (left, right) if isinstance(value, Shape)]
         first = next((shape for shape in shapes if shape.unbacked), shapes[0])
-        if first.unbacked and _decided_for_sizes(op, left, right):
+        if first.unbacked and (
+            _decided_for_sizes(op, left, right) or (len(shapes) == 2 and all(s.unbacked for s in shapes))
+        ):
+            # Two sizes from data may be one and the same number: of a tensor and of what was made from it.
             return Static("bool")
         if not first.unbacked and isinstance(left, Shape) and isinstance(right, Const) and _is_huge(right):
             # No example input comes near: `n * n < torch.iinfo(torch.int32).max`.

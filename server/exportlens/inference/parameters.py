@@ -6,6 +6,7 @@ import ast
 
 from exportlens.inference import knowledge
 from exportlens.inference.expressions import evaluate
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.objects import apart, class_attribute, is_module_class
 from exportlens.inference.values import (
@@ -23,15 +24,6 @@ from exportlens.inference.values import (
     Value,
 )
 
-_TENSOR_TYPES = {
-    "FloatTensor": "float32",
-    "LongTensor": "int64",
-    "BoolTensor": "bool",
-    "IntTensor": "int32",
-    "DoubleTensor": "float64",
-    "HalfTensor": "float16",
-    "ByteTensor": "uint8",
-}
 _SCALARS = {"int", "float", "bool", "str", "complex", "bytes"}
 
 
@@ -86,8 +78,8 @@ def _of_class(machine: Machine, kind: Value, name: str) -> Value | None:
         short = kind.name.rpartition(".")[2]
         if kind.name.startswith("torch.") and short in ("Tensor", "Parameter"):
             return input_tensor(machine, name)
-        if kind.name.startswith("torch.") and short in _TENSOR_TYPES:
-            return input_tensor(machine, name, _TENSOR_TYPES[short])
+        if kind.name.startswith("torch.") and short in TENSOR_TYPES:
+            return input_tensor(machine, name, TENSOR_TYPES[short])
         if kind.name.startswith("builtins.") and short in _SCALARS:
             return Static(short)
         if short == "Tensor":

@@ -17,6 +17,7 @@ from exportlens.inference.state import Changes
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
     Bound,
+    Choice,
     ClassValue,
     Const,
     Function,
@@ -330,14 +331,15 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
     items, element = elements_of(machine, iterable, frame, node.iter, context="for")
     loop = Loop(machine.journal.mark())
     frame.loops.append(loop)
+    unsure = _may_be_empty(iterable)
     known = items is not None and len(items) <= unroll_limit(machine)
     turns: list[Value] = list(items) if known and items is not None else [element, element]
-    paths: list[Changes] = [] if known else [{}]
+    paths: list[Changes] = [] if known and not unsure else [{}]
     ended = False
     try:
         for item in turns:
             before = machine.journal.mark()
-            ends, changes = _arm(machine, frame, functools.partial(_turn, machine, node, item, frame), False)
+            ends, changes = _arm(machine, frame, functools.partial(_turn, machine, node, item, frame), unsure)
             states = [*loop.continues, *([changes] if ends == "falls" else [])]
             loop.continues = []
             if not states:
@@ -363,6 +365,13 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
     machine.journal.roll_back(loop.mark)
     machine.journal.apply(paths)
     return run_block(machine, node.orelse, frame) if node.orelse and not loop.breaks else True
+
+
+def _may_be_empty(iterable: Value) -> bool:
+    """Whether configuration decides that there is nothing to go through: `xs if use else ()`."""
+    return isinstance(iterable, Choice) and any(
+        isinstance(option, Sequence) and option.items == [] for option in iterable.options
+    )
 
 
 def _turn(machine: Machine, node: ast.For | ast.AsyncFor, item: Value, frame: Frame) -> bool:

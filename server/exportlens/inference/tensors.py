@@ -50,8 +50,19 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
     if division and dtype in ("int", "bool"):
         dtype = "float"
     rank = _matmul_rank(left, right) if matmul else _broadcast_rank(left, right)
-    unbacked = any(isinstance(value, Tensor) and value.unbacked for value in (left, right))
-    return Tensor(result_origin(left, right), dtype=dtype, rank=rank, unbacked=unbacked)
+    sized = [value for value in (left, right) if isinstance(value, Tensor) and value.unbacked]
+    return Tensor(
+        result_origin(left, right),
+        dtype=dtype,
+        rank=rank,
+        unbacked=bool(sized),
+        open_dim=_one_dim([None if matmul else value.open_dim for value in sized]),
+    )
+
+
+def _one_dim(dims: list[int | None]) -> int | None:
+    """The dimension that several tensors agree to be open; the first where none is."""
+    return dims[0] if len(set(dims)) == 1 else None if dims else 0
 
 
 def _promote(left: Value, right: Value) -> str | None:
@@ -93,7 +104,9 @@ def comparison(left: Value, right: Value) -> Tensor:
     """The boolean tensor of an elementwise comparison."""
     result = broadcast(left, right)
     assert isinstance(result, Tensor)
-    return Tensor(result.origin, dtype="bool", rank=result.rank, unbacked=result.unbacked)
+    return Tensor(
+        result.origin, dtype="bool", rank=result.rank, unbacked=result.unbacked, open_dim=result.open_dim
+    )
 
 
 def fresh_array(*operands: Value) -> Value:
@@ -117,6 +130,8 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
     view = True
     origin = tensor.origin if tensor.origin == "constant" else "fresh"
     first_index: int | None = None
+    open_dim = tensor.open_dim
+    kept = 0  # dimensions of the result that the parts so far leave
     for part in parts:
         if isinstance(part, Choice):
             part = part.options[0]
@@ -125,6 +140,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             if origin == "constant" and part.origin != "constant":
                 origin = "fresh"
             if part.dtype == "bool" and part.origin != "constant":
+                open_dim = None if unbacked else kept
                 unbacked = True
             if part.dtype == "bool":
                 rank = (
@@ -140,17 +156,20 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
                 rank = None if rank is None else rank - 1 + (part.rank if first_index is None else 0)
                 first_index = part.rank
             if part.unbacked:
+                open_dim = None if unbacked else kept
                 unbacked = True
         elif isinstance(part, Const) and part.value is None:
             rank = None if rank is None else rank + 1
         elif isinstance(part, Const) and isinstance(part.value, int) and not isinstance(part.value, bool):
             rank = None if rank is None else rank - 1
         elif isinstance(part, (Slice, Const)):
+            kept += 1
             if isinstance(part, Slice) and any(
                 bound is not None
                 and (isinstance(bound, TensorScalar) or (isinstance(bound, Shape) and bound.unbacked))
                 for bound in (part.lower, part.upper)
             ):
+                open_dim = None if unbacked else kept - 1
                 unbacked = True
         elif isinstance(part, (Shape, TensorScalar)) or (isinstance(part, Static) and part.type == "int"):
             rank = None if rank is None else rank - 1
@@ -161,9 +180,23 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             rank = None
     if rank is not None and rank < 0:
         rank = None
+    if tensor.unbacked and open_dim is not None and not (open_dim == 0 and _is_whole(parts[0])):
+        # The key picks from the open dimension, or moves it: whether a size is still open is not followed.
+        open_dim = None
     return Tensor(
-        origin, tensor.name if view else "", tensor.dtype, rank, unbacked, tensor.root if view else 0
+        origin,
+        tensor.name if view else "",
+        tensor.dtype,
+        rank,
+        unbacked,
+        tensor.root if view else 0,
+        open_dim=open_dim,
     )
+
+
+def _is_whole(part: Value) -> bool:
+    """Whether a part of a key takes all of its dimension: `:`."""
+    return isinstance(part, Slice) and part.lower is part.upper is part.step is None
 
 
 def size_of(tensor: Tensor, dim: Value | None = None) -> Value:
@@ -175,7 +208,7 @@ def size_of(tensor: Tensor, dim: Value | None = None) -> Value:
     origin = tensor.name or "a tensor"
     if tensor.unbacked:
         # Which of its dimensions depends on data is known only for one-dimensional results.
-        certain = tensor.rank == 1 or known == 0
+        certain = tensor.rank == 1 or (known is not None and known == tensor.open_dim)
         return Shape(certain, None, known, origin)
     return Shape(False, source, known, origin, whole=True)
 

@@ -28,6 +28,17 @@ from exportlens.inference.values import (
 _UNKNOWN = knowledge.UNKNOWN
 
 
+# After these the dimension whose size depends on data may be another one.
+_MOVING = frozenset(
+    {
+        "stack", "hstack", "vstack", "dstack", "column_stack", "t", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis",
+        "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "unfold", "expand", "repeat", "tile", "matmul", "mm", "bmm",
+        "einsum", "outer", "tensordot", "gather", "cdist", "meshgrid", "one_hot", "sum", "mean", "max", "min", "amax", "amin", "rot90",
+        "adjoint", "expand_as", "view_as", "reshape_as", "take", "take_along_dim", "select", "index_select", "broadcast_to", "diag",
+    }
+)  # fmt: skip
+
+
 def facts_of(value: Value) -> object:
     """`value` in the words of the knowledge base."""
     if isinstance(value, Tensor):
@@ -367,7 +378,14 @@ class _Made:
             source = self.bound.get(self.op.params[self.op.aliases[0]].name)
             if isinstance(source, Tensor):
                 root = source.root
-        return Tensor("constant" if self.constant else "fresh", "", dtype, rank, unbacked, root)
+        open_dim: int | None = 0
+        if unbacked and not self.op.dynamic_shape:
+            moves = self.op.name.rpartition(".")[2] in _MOVING
+            dims = {None if moves else tensor.open_dim for tensor in self.tensors if tensor.unbacked}
+            open_dim = dims.pop() if len(dims) == 1 else None
+        return Tensor(
+            "constant" if self.constant else "fresh", "", dtype, rank, unbacked, root, open_dim=open_dim
+        )
 
     def number(self, kind: str) -> Value:
         if self.op.data_dependent and not self.constant:

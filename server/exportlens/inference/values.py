@@ -97,7 +97,8 @@ class Tensor(Value):
     origin: "input", "parameter", "buffer", "attribute" (a plain attribute of the model), "literal" (made of several Python numbers
     while tracing), "fresh", "constant".
     `name` is how people know it (`x`, `self.weight`); `dtype` is "float", "int", "bool", "complex" or a full name or None;
-    `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data.
+    `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data, `open_dim` is the dimension
+    that does (None: one of them).
     `dims` are its sizes where an export call declares them. `root` identifies the storage: two tensors with one root may share memory.
     """
 
@@ -108,6 +109,7 @@ class Tensor(Value):
     unbacked: bool = False
     root: int = 0
     requires_grad: bool | None = None
+    open_dim: int | None = 0
     dims: tuple[Value, ...] | None = None
 
     def describe(self) -> str:

@@ -282,17 +282,16 @@ def _broadcast(bound: Bound) -> int | None:
 
 
 def _reduce(bound: Bound) -> int | None:
-    rank = _first_rank(bound)
-    if rank is None:
-        return None
     keepdim = bound.get("keepdim", False)
     dim = bound.get("dim")
     if keepdim is UNKNOWN or dim is UNKNOWN:
         return None
-    if keepdim:
-        return rank
-    if dim is None or dim == () or dim == []:
+    everything = dim is None or dim == () or dim == []
+    if everything and not keepdim:
         return 0
+    rank = _first_rank(bound)
+    if rank is None or keepdim:
+        return rank
     removed = len(dim) if isinstance(dim, (tuple, list)) else 1
     return max(rank - removed, 0)
 
