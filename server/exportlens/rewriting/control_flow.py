@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
@@ -121,7 +122,7 @@ def convert(
         return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
     elif isinstance(node, ast.Assert):
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
-    elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare, ast.Call)):
+    elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _is_any_or_all(node):
         return _logical(source, node, kinds, torch), "Use the tensor's logical operator"
     else:
         raise Refused("this use of a tensor's truth has no rewrite")
@@ -317,6 +318,10 @@ def _logical(
     stays = isinstance(node, ast.Compare) or _is_operand(source, node)
     text = bool_text if stays else f"{primary(bool_text)}.item()"
     return replaced(source.text, [source.swap(node, text)])
+
+
+def _is_any_or_all(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("any", "all")
 
 
 def _is_operand(source: Source, node: ast.expr) -> bool:

@@ -86,6 +86,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     """The kinds just before `goal`: what names are is `known` from the interpreter, whose memory they share
     is followed here."""
     own = Kinds({}, known.modules)
+    own.told = known.names
     for each in arguments(function.args):
         kind = known.names.get(each.arg)
         own.names[each.arg] = (

@@ -156,13 +156,17 @@ class Kinds:
     def __init__(self, names: Mapping[str, Kind], modules: Mapping[str, str]) -> None:
         self.names = dict(names)
         self.modules = modules
+        # What the interpreter knows at the place of the rewrite, for targets of loops around it.
+        self.told: Mapping[str, Kind] = {}
 
     @classmethod
     def from_values(cls, variables: Mapping[str, Value], modules: Mapping[str, str]) -> Kinds:
         return cls({name: of_value(value, name) for name, value in variables.items()}, modules)
 
     def copy(self) -> Kinds:
-        return Kinds(self.names, self.modules)
+        copied = Kinds(self.names, self.modules)
+        copied.told = self.told
+        return copied
 
     def qualified(self, node: ast.expr) -> str | None:
         """ "torch.nn.functional.relu" for `F.relu`; None where the name is local or not imported."""
@@ -262,7 +266,12 @@ class Kinds:
             return self.assign(
                 node.target, Kind("container", items=(Kind("number", type="int"), _element(inner)))
             )
-        return self.assign(node.target, _element(iterable))
+        element = _element(iterable)
+        if element.what == "unknown" and isinstance(node.target, ast.Name):
+            told = self.told.get(node.target.id)
+            if told is not None and told.what == "object":
+                element = told
+        return self.assign(node.target, element)
 
     def _run_arms(self, arms: list[list[ast.stmt]]) -> None:
         from exportlens.rewriting.liveness import leaves

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from exportlens.rewriting.effects import is_log, own_expressions
 from exportlens.rewriting.inlining import inlined
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 Prepared = tuple[Source, ast.If]
@@ -22,7 +24,7 @@ Prepared = tuple[Source, ast.If]
 def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds]:
     """The `if` in the form that rewrites best, and the kinds just before it."""
     kinds = kinds.copy()
-    for step in (_inline, _hoist_logs, _collect_appends, _name_items):
+    for step in (_inline, _hoist_logs, _collect_appends, _name_items, _keep_tensors):
         source, node = step(source, node, kinds, torch) or (source, node)
     return source, node, kinds
 
@@ -304,3 +306,97 @@ def _always_sets(arm: list[ast.stmt], item: str) -> bool:
         if isinstance(statement, ast.Assign) and any(ast.unparse(t) == item for t in statement.targets):
             return True
     return False
+
+
+# --- numbers read out of tensors ------------------------------------------------------------------------------
+
+
+def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """`n = t.item()` that only meets tensors and comparisons stays the tensor `t`: torch.cond does not trace
+    arithmetic of Python numbers that come from data."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    swaps: list[Replacement] = []
+    read = reads(node.body) | reads(node.orelse)
+    for name in sorted(read):
+        kind = kinds.names.get(name)
+        if kind is None or kind.what != "scalar" or kind.type in ("int", "bool"):
+            continue
+        stores = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        ]
+        statement = source.parents.get(stores[0]) if len(stores) == 1 else None
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            continue
+        tensor = _behind(statement.value, kinds)
+        uses = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        ]
+        if tensor is not None and all(_meets_tensor(source, each, kinds) for each in uses):
+            swaps.append(source.swap(statement.value, _scalar(source, tensor, kinds)))
+            kinds.assign(ast.Name(name, ast.Store()), replace(kinds.of(tensor), rank=0))
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
+            tensor = _behind(each, kinds)
+            if tensor is not None and _meets_tensor(source, each, kinds):
+                swaps.append(source.swap(each, _scalar(source, tensor, kinds)))
+    if not swaps:
+        return None
+    begin = source.start(node)
+    moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
+    return _again(replaced(source.text, swaps), begin + moved)
+
+
+def _behind(node: ast.expr, kinds: Kinds) -> ast.expr | None:
+    """The tensor of one float behind `t.item()` or `float(t)`."""
+    if not isinstance(node, ast.Call):
+        return None
+    inner: ast.expr | None = None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        inner = node.func.value
+    elif isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1:
+        inner = node.args[0]
+        if (
+            isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+            and inner.func.attr == "item"
+        ):
+            inner = inner.func.value
+    if inner is None:
+        return None
+    kind = kinds.of(inner)
+    whole = kind.dtype is not None and not kind.dtype.startswith("float")
+    return inner if kind.what == "tensor" and not whole else None
+
+
+def _scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
+    """The text of the tensor `node`, which has one element, without dimensions."""
+    text = source.of(node)
+    return text if kinds.of(node).rank == 0 else f"{primary(text)}.reshape(())"
+
+
+def _meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether the number ends as the operand of a tensor or in the comparison of a test."""
+    while True:
+        parent = source.parents[node]
+        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, (ast.USub, ast.UAdd)):
+            node = parent
+        elif isinstance(parent, ast.BinOp):
+            other = kinds.of(parent.right if parent.left is node else parent.left)
+            if other.what == "tensor":
+                return True
+            if other.what not in ("number", "size", "scalar"):
+                return False
+            node = parent
+        elif isinstance(parent, ast.Compare):
+            outer = source.parents[parent]
+            while isinstance(outer, (ast.BoolOp, ast.UnaryOp)):
+                parent, outer = outer, source.parents[outer]
+            return isinstance(outer, (ast.If, ast.IfExp)) and outer.test is parent
+        else:
+            return False

@@ -1,0 +1,157 @@
+"""What is mended at export calls and by registrations: repaired, exported and compared for real; or refused.
+
+Each case is a file that fails, the codes of the fixes that a repair applies, and lines that its result has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from exportlens.config import load_config
+from exportlens.export.models import proposals_for
+from exportlens.export.repair import Repair, repair_model
+from exportlens.export.request import ExportRequest
+from exportlens.export.session import Session
+from exportlens.repairing import Repairer
+
+HEAD = "import torch\nfrom torch import nn\n\n\n"
+MAIN = '\n\nif __name__ == "__main__":\n'
+
+OPAQUE = (
+    HEAD
+    + """class Scores:
+    def __init__(self, mean, top):
+        self.mean = mean
+        self.top = top
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return Scores(x.mean(), x.max())
+"""
+    + MAIN
+    + "    torch.export.export(Net(), (torch.randn(2, 4),))\n"
+)
+DICTIONARY = OPAQUE.replace(
+    OPAQUE[OPAQUE.index("class Scores") : OPAQUE.index("class Net")], "class Scores(dict):\n    pass\n\n\n"
+).replace("Scores(x.mean(), x.max())", "Scores(mean=x.mean(), top=x.max())")
+DATACLASS = OPAQUE.replace(
+    OPAQUE[OPAQUE.index("class Scores") : OPAQUE.index("class Net")],
+    "@dataclass\nclass Scores:\n    mean: torch.Tensor\n    top: torch.Tensor\n\n\n",
+).replace("import torch\n", "from dataclasses import dataclass\n\nimport torch\n", 1)
+ONE = (
+    HEAD
+    + "class Net(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+    + MAIN
+    + '    batch = torch.export.Dim("batch")\n'
+    + '    torch.export.export(Net(), (torch.randn(1, 4),), dynamic_shapes={"x": {0: batch}})\n'
+)
+TOO_WIDE = (
+    HEAD
+    + """class Net(nn.Module):
+    def forward(self, x):
+        if x.shape[0] > 128:
+            raise ValueError("too many")
+        return x * 2
+"""
+    + MAIN
+    + '    batch = torch.export.Dim("batch")\n'
+    + '    torch.export.export(Net(), (torch.randn(3, 4),), dynamic_shapes={"x": {0: batch}})\n'
+)
+DERIVED = (
+    HEAD
+    + "class Net(nn.Module):\n    def forward(self, x, y):\n        return torch.cat([x, x]) + y\n"
+    + MAIN
+    + '    short = torch.export.Dim("short")\n    long = torch.export.Dim("long")\n'
+    + "    inputs = (torch.randn(3, 4), torch.randn(6, 4))\n"
+    + '    torch.export.export(Net(), inputs, dynamic_shapes={"x": {0: short}, "y": {0: long}})\n'
+)
+STRICT_ONLY = (
+    HEAD
+    + """class Net(nn.Module):
+    def forward(self, x):
+        self.last = str(type(self).__subclasses__())
+        return x * 2
+"""
+    + MAIN
+    + "    torch.export.export(Net(), (torch.randn(3, 4),), strict=True)\n"
+)
+HINT = (
+    HEAD
+    + """class Net(nn.Module):
+    def forward(self, x, n):
+        k = n.item()
+        y = torch.zeros(1, 1, k, 4) + x.mean()
+        return nn.functional.scaled_dot_product_attention(y, y, y)
+"""
+    + MAIN
+    + "    torch.export.export(Net(), (torch.randn(4, 4), torch.tensor(3)))\n"
+)
+USED = (
+    HEAD
+    + "class Net(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+    + MAIN
+    + "    program = torch.export.export(Net(), (torch.randn(2, 4),))\n"
+    + "    program.module()(torch.randn(5, 4))\n"
+)
+FUNCTION = (
+    HEAD
+    + "layer = nn.Linear(4, 4)\n\n\ndef Net(x):\n    return torch.relu(layer(x))\n"
+    + MAIN
+    + "    torch.export.export(Net, (torch.randn(2, 4),))\n"
+)
+
+CASES = {
+    "opaque class": (OPAQUE, ["EXL601"], ["lambda value: ([value.mean, value.top], None),"]),
+    "dictionary": (DICTIONARY, ["EXL601"], ["lambda leaves, keys: Scores(zip(keys, leaves)),"]),
+    "dataclass": (DATACLASS, ["EXL601"], ["torch.export.register_dataclass(Scores)"]),
+    "example of one": (ONE, ["EXL413"], ["(torch.randn(2, 4),)"]),
+    "too wide": (TOO_WIDE, ["EXL418"], ['torch.export.Dim("batch", max=128)']),
+    "derived": (DERIVED, ["EXL418"], ["long = 2 * short"]),
+    "one mode": (STRICT_ONLY, ["strict"], ["strict=False)"]),
+    "hint": (HINT, ["EXL405"], ["torch._check(k != 0)"]),
+    "other size": (USED, ["EXL420"], ['dynamic_shapes={"x": {0: torch.export.Dim.AUTO}}']),
+    "function": (FUNCTION, ["EXL613"], ["self.layer = layer", "NetModule(layer)"]),
+}
+
+
+class Workshop:
+    """One session for all repairs of this file."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.session = Session(Path(sys.executable))
+
+    def repair(self, path: Path, name: str = "Net") -> Repair:
+        request = ExportRequest(f"{path}:{name}")
+        request = replace(request, proposals=proposals_for(request))
+        tools = Repairer(path, load_config(path, {"mode": "both"}))
+        return self.loop.run_until_complete(repair_model(self.session, request, tools))
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.session.close())
+        self.loop.close()
+
+
+@pytest.fixture(scope="module")
+def workshop() -> Iterator[Workshop]:
+    made = Workshop()
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_export_call_is_mended(workshop: Workshop, tmp_path: Path, name: str) -> None:
+    text, codes, lines = CASES[name]
+    path = tmp_path / "net.py"
+    path.write_text(text)
+    done = workshop.repair(path)
+    assert done.repaired, (done.reason, done.steps)
+    assert [step.code for step in done.steps if step.fix and not step.withdrawn] == codes
+    for line in lines:
+        assert line in done.text
