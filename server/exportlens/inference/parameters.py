@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.expressions import evaluate
@@ -16,6 +17,7 @@ from exportlens.inference.values import (
     Function,
     Instance,
     Mapping_,
+    ModuleRef,
     Named,
     Sequence,
     Static,
@@ -25,6 +27,19 @@ from exportlens.inference.values import (
 )
 
 _SCALARS = {"int", "float", "bool", "str", "complex", "bytes"}
+_LISTS = {
+    "List",
+    "list",
+    "Tuple",
+    "tuple",
+    "Sequence",
+    "MutableSequence",
+    "Iterable",
+    "Collection",
+    "Set",
+    "set",
+}
+_MAPPINGS = {"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "defaultdict", "DefaultDict"}
 
 
 def argument_value(machine: Machine, function: Function, parameter: ast.arg, default: Value | None) -> Value:
@@ -38,7 +53,8 @@ def argument_value(machine: Machine, function: Function, parameter: ast.arg, def
     )
     if annotated is not None:
         return annotated
-    return by_use(machine, function, parameter.arg)
+    told = parameter.annotation is not None and _last(parameter.annotation) not in ("Any", "object")
+    return by_use(machine, function, parameter.arg, told)
 
 
 def input_tensor(machine: Machine, name: str, dtype: str | None = None) -> Tensor:
@@ -65,12 +81,50 @@ def from_annotation(machine: Machine, function: Function, annotation: ast.expr, 
         None,
         function.closure if isinstance(function.closure, Frame) else None,
     )
+    alias = _alias(machine, function, annotation)
+    if alias is not None:
+        return from_annotation(machine, alias[1], alias[0], name)
     with apart(machine):
         try:
             kind = evaluate(machine, annotation, frame)
         except Raised:
             return None
     return _of_class(machine, kind, name)
+
+
+def _alias(
+    machine: Machine, function: Function, annotation: ast.expr, depth: int = 0
+) -> tuple[ast.expr, Function] | None:
+    """What a name stands for that a module gives to a type (`Batch = Dict[str, Tensor]`), and where it is said."""
+    if isinstance(annotation, ast.Attribute):
+        with apart(machine):
+            try:
+                owner = evaluate(
+                    machine, annotation.value, Frame(function.scope, function.chunk, {}, None, None)
+                )
+            except Raised:
+                return None
+        if not isinstance(owner, ModuleRef):
+            return None
+        scope, name = owner.scope, annotation.attr
+    else:
+        scope, name = function.scope, _last(annotation)
+    bindings = list(scope.bindings.get(name, ()))
+    if len(bindings) != 1 or depth > _MAX_PASSED_ON:
+        return None
+    chunk, statement = bindings[0]
+    machine.touched.add(chunk)
+    if isinstance(statement, ast.ImportFrom):
+        origin = scope.workspace.resolve(scope.absolute_import(statement.module, statement.level), scope)
+        real = next((alias.name for alias in statement.names if (alias.asname or alias.name) == name), "")
+        if origin is None or origin is scope or not real:
+            return None
+        there = replace(function, scope=origin, closure=None)
+        return _alias(machine, there, ast.Name(real), depth + 1)
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
+    if isinstance(value, (ast.Subscript, ast.BinOp)):
+        return value, replace(function, scope=scope, chunk=chunk, closure=None)
+    return None
 
 
 def _of_class(machine: Machine, kind: Value, name: str) -> Value | None:
@@ -82,6 +136,12 @@ def _of_class(machine: Machine, kind: Value, name: str) -> Value | None:
             return input_tensor(machine, name, TENSOR_TYPES[short])
         if kind.name.startswith("builtins.") and short in _SCALARS:
             return Static(short)
+        if kind.name.startswith(("builtins.", "typing.", "collections.")):
+            if short in _LISTS:
+                sequence = "tuple" if short.lower() == "tuple" else "list"
+                return Sequence(sequence, None, Unknown(f"an element of `{name}`"))
+            if short in _MAPPINGS:
+                return Mapping_({}, Unknown(f"a value of `{name}`"))
         if short == "Tensor":
             return input_tensor(machine, name)
         return None
@@ -116,7 +176,7 @@ def _generic(machine: Machine, function: Function, annotation: ast.Subscript, na
         return from_annotation(machine, function, inner[0], name)
     if base == "Union":
         return _union(machine, function, inner, name)
-    if base in ("List", "list", "Sequence", "Iterable", "Set", "set"):
+    if base in _LISTS and base.lower() != "tuple":
         element = from_annotation(machine, function, inner[0], name)
         return Sequence("list", None, element or Unknown(f"an element of `{name}`"))
     if base in ("Tuple", "tuple"):
@@ -127,7 +187,7 @@ def _generic(machine: Machine, function: Function, annotation: ast.Subscript, na
         return Sequence(
             "tuple", [from_annotation(machine, function, item, name) or Unknown(name) for item in inner]
         )
-    if base in ("Dict", "dict", "Mapping", "MutableMapping", "OrderedDict") and len(inner) == 2:
+    if base in _MAPPINGS and len(inner) == 2:
         return Mapping_({}, from_annotation(machine, function, inner[1], name) or Unknown(name))
     if base in ("Annotated", "Final", "ClassVar", "Required"):
         return from_annotation(machine, function, inner[0], name)
@@ -245,6 +305,9 @@ class _Uses(ast.NodeVisitor):
             and isinstance(node.comparators[0].value, str)
         ):
             self.flag += 1
+        elif isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_it(node.comparators[0]):
+            # Hardly anyone looks for a value in a tensor: this is a dict, or a list.
+            self.mapping += 1
         elif (
             self.is_it(node.left)
             and id(node) not in self.tests
@@ -375,7 +438,7 @@ class _Uses(ast.NodeVisitor):
 
 
 def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
-    """Whether what a loop over the parameter `name` binds is used as a number or a flag."""
+    """Whether what a loop over the parameter `name` binds is used as a number, a flag or a pair of numbers."""
     for node in ast.walk(function.node):
         if isinstance(node, (ast.For, ast.comprehension)) and any(
             isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.iter)
@@ -384,13 +447,16 @@ def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
                 if isinstance(target, ast.Name):
                     uses = _Uses(machine, function, target.id)
                     uses.visit(function.node)
-                    if (uses.number or uses.flag) and not uses.strong:
+                    if (uses.number or uses.flag or uses.container) and not uses.strong:
                         return True
     return False
 
 
-def by_use(machine: Machine, function: Function, name: str) -> Value:
-    """What a parameter without annotation and default must be for the body to work."""
+def by_use(machine: Machine, function: Function, name: str, told: bool = False) -> Value:
+    """What a parameter without default must be for the body to work.
+
+    `told`: it has an annotation that could not be read, so that only what a tensor alone can do makes it one.
+    """
     uses = _Uses(machine, function, name)
     body = function.node.body if isinstance(function.node.body, list) else [function.node.body]
     for statement in body:
@@ -399,6 +465,8 @@ def by_use(machine: Machine, function: Function, name: str) -> Value:
         return Unknown(f"`{name}` looks like a dict or object")
     if uses.strong:
         return input_tensor(machine, name)
+    if told:
+        return Unknown(f"the annotation of `{name}` could not be followed")
     if uses.container or (
         uses.iterated and (uses.number or uses.flag or _holds_numbers(machine, function, name))
     ):

@@ -13,6 +13,7 @@ from tests.inference.cases import (
     more_modules,
     numbers_and_sizes,
     outputs,
+    parameters,
     python_features,
     recurrent,
     state,
@@ -33,6 +34,7 @@ CASES: list[Case] = [
         decisions,
         outputs,
         numbers_and_sizes,
+        parameters,
         python_features,
         lookalikes,
     )
