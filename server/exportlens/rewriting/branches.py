@@ -10,53 +10,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from exportlens.inference.values import Tensor, Value
+from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit, writes_of
-from exportlens.rewriting.kinds import LOCAL, Kind, Kinds, of_value
+from exportlens.rewriting.kind import LOCAL, Kind, of_value
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, dotted, fresh, reads, walk_own
+from exportlens.rewriting.names import bound, dotted, every_name, fresh
 from exportlens.rewriting.outputs import Outputs
+from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
-
-# Copying more than this of what follows into a branch hides the code more than the rewrite helps.
-_MOST_COPIED = 14
-
-
-@dataclass
-class Arm:
-    """One side of a branch on its way to become a function."""
-
-    body: list[ast.stmt]
-    rest: list[list[ast.stmt]]
-    outer: tuple[int, int]
-    end_kinds: Kinds | None = None
-    replacements: list[Replacement] = field(default_factory=list)
-    first_lines: list[str] = field(default_factory=list)
-    parameters: list[str] = field(default_factory=list)
-
-    @property
-    def statements(self) -> list[ast.stmt]:
-        return [*self.body, *(statement for block in self.rest for statement in block)]
-
-    @property
-    def falls(self) -> bool:
-        return "falls" in exits(self.statements)
-
-
-@dataclass
-class Written:
-    """A tensor of the outside that an arm writes: `path` (`x`, `self.buffer`), known in the arms as
-    `local`."""
-
-    path: str
-    local: str
-    rebinds: bool
-    in_place: bool
 
 
 class BranchRewrite:
@@ -89,9 +56,7 @@ class BranchRewrite:
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
         self.liveness = Liveness(function)
-        self.taken = _names_in(source.tree)
-        self.written: list[Written] = []
-        self.rebound: list[str] = []
+        self.taken = every_name(source.tree)
         self.outputs: list[str] = []
 
     def text(self) -> tuple[str, list[str]]:
@@ -109,7 +74,7 @@ class BranchRewrite:
         self.leaving = "returns" in ways and not self.returning
         rest: list[list[ast.stmt]] = []
         if self.returning or self.leaving or "continues" in ways:
-            rest = self._continuation("continues" in ways)
+            rest = continuation(self.source, self.node, self.function, "continues" in ways)
         self.region_end = self.node if not rest else self.source.block_of(self.node)[0][-1]
         self.then = Arm(
             self.node.body, rest if "falls" in exits(self.node.body) else [], self._inner_span(self.node.body)
@@ -126,7 +91,10 @@ class BranchRewrite:
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self._method_writes)
             self._replace_super(arm)
-        self._functionalize()
+        self.writes = OutsideWrites(
+            self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
+        )
+        self.writes.collect()
         return self._returning_text() if self.returning else self._merging_text("continues" in ways)
 
     def _returns_nothing(self) -> bool:
@@ -140,99 +108,10 @@ class BranchRewrite:
 
     # --- which code -----------------------------------------------------------------------------------------
 
-    def _continuation(self, of_loop: bool) -> list[list[ast.stmt]]:
-        """What runs after the `if` up to the end of the function (or of the loop's body), block by block."""
-        blocks: list[list[ast.stmt]] = []
-        statement: ast.stmt = self.node
-        copied = 0
-        while True:
-            block, index = self.source.block_of(statement)
-            following = block[index + 1 :]
-            if following:
-                blocks.append(following)
-                if statement is not self.node:
-                    copied += sum(
-                        1 for one in following for each in ast.walk(one) if isinstance(each, ast.stmt)
-                    )
-            owner = self.source.parents[statement]
-            if owner is self.function:
-                break
-            if following and "falls" not in exits(following) and not of_loop:
-                break
-            if of_loop and isinstance(owner, (ast.For, ast.While)) and block is owner.body:
-                break
-            if isinstance(owner, ast.If):
-                statement = owner
-            elif isinstance(owner, ast.With) and not of_loop and self._nothing_follows(owner):
-                break
-            else:
-                raise Refused(f"the branch leaves a `{_word(owner)}` statement from inside")
-        if copied > _MOST_COPIED:
-            raise Refused("much of the code that follows would have to be copied into the branch")
-        return blocks
-
-    def _nothing_follows(self, statement: ast.stmt) -> bool:
-        while statement is not self.function:
-            block, index = self.source.block_of(statement)
-            if block[index + 1 :]:
-                return False
-            owner = self.source.parents[statement]
-            if not isinstance(owner, (ast.If, ast.With, ast.FunctionDef)):
-                return False
-            statement = owner
-        return True
-
     def _inner_span(self, block: list[ast.stmt]) -> tuple[int, int]:
         return self.source.span(block) if block else (0, 0)
 
-    # --- writes to memory from outside ----------------------------------------------------------------------
-
-    def _functionalize(self) -> None:
-        """Find the outside tensors that the arms write in place, and the attributes that they set."""
-        paths: dict[str, Written] = {}
-        for arm in (self.then, self.other):
-            for path, rebinds in self._outside_writes(arm):
-                known = paths.get(path)
-                if known is None:
-                    local = (
-                        path
-                        if path.isidentifier()
-                        else fresh(path.split(".")[-1].lstrip("_") or "value", self.taken)
-                    )
-                    paths[path] = Written(path, local, rebinds, not rebinds)
-                else:
-                    known.rebinds |= rebinds
-                    known.in_place |= not rebinds
-        for written in paths.values():
-            unshared = self._is_unshared(written)
-            rebound = written.path in self._rebound()
-            if rebound and not unshared:
-                raise Refused(f"`{written.path}` is both written in place and bound anew in the branch")
-            if written.in_place and written.rebinds:
-                raise Refused(f"`{written.path}` is both written in place and set anew in the branch")
-            self._refuse_aliases(written)
-        for arm in (self.then, self.other):
-            for written in paths.values():
-                self._localize(arm, written)
-        # What no one else can hold is bound anew; the rest is written back in place.
-        self.rebound = [path for path, written in paths.items() if self._is_unshared(written)]
-        self.written = [written for written in paths.values() if written.path not in self.rebound]
-
-    def _rebound(self) -> set[str]:
-        """The names that the arms bind otherwise than by an augmented assignment of a tensor."""
-        names = set()
-        for statement in [*self.then.statements, *self.other.statements]:
-            augmented = {
-                each.target
-                for each in ast.walk(statement)
-                if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
-            }
-            names |= {
-                each.id
-                for each in walk_own(statement)
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in augmented
-            }
-        return names
+    # --- memory ---------------------------------------------------------------------------------------------
 
     def _entry_kinds(self, arm: Arm) -> Kinds:
         """The kinds at the start of the arm's function: what it clones first is its own."""
@@ -249,148 +128,6 @@ class BranchRewrite:
                 )
         return kinds
 
-    def _outside_writes(self, arm: Arm) -> list[tuple[str, bool]]:
-        found: list[tuple[str, bool]] = []
-
-        def see(node: ast.stmt, now: Kinds) -> None:
-            for write in writes_of(node, now):
-                kind = now.of(ast.parse(ast.unparse(write.base), mode="eval").body)
-                if kind.roots is None:
-                    raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
-                for root in kind.roots:
-                    if not self._made_inside(root):
-                        found.append((self._path_of_root(root), False))
-            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
-                        if isinstance(each, ast.Attribute):
-                            self._see_attribute(node, each, now, found)
-
-        visit(arm.statements, self.kinds.copy(), see)
-        return found
-
-    def _path_of_root(self, root: str) -> str:
-        """The one name (or attribute) by which the arms know the memory `root`: its clone stands for all of
-        it there."""
-        read = reads(self.then.statements) | reads(self.other.statements)
-        read |= {each for arm in (self.then, self.other) for each in augmented_names(arm.statements)}
-        names = [
-            name
-            for name, kind in self.kinds.names.items()
-            if name in read and kind.roots and root in kind.roots
-        ]
-        if "." in root and any(
-            dotted(each) == root
-            for arm in (self.then, self.other)
-            for statement in arm.statements
-            for each in ast.walk(statement)
-        ):
-            names.append(root)
-        if len(names) != 1:
-            raise Refused("a tensor that is written in the branch is known there under several names")
-        return names[0]
-
-    def _made_inside(self, root: str) -> bool:
-        return root.startswith(LOCAL) and int(root[len(LOCAL) :]) > self.mark
-
-    def _see_attribute(
-        self, node: ast.stmt, target: ast.Attribute, now: Kinds, found: list[tuple[str, bool]]
-    ) -> None:
-        path = dotted(target)
-        if path is None or path.split(".")[0] in bound_names([*self.then.statements, *self.other.statements]):
-            raise Refused(f"`{self.source.of(target)}` is set in the branch")
-        before = now.of(ast.parse(path, mode="eval").body)
-        if isinstance(node, ast.AugAssign) and before.what == "tensor":
-            return
-        value = now.of(node.value) if isinstance(node, ast.Assign) else before
-        if before.what != "tensor" or value.what not in ("tensor", "unknown"):
-            raise Refused(f"the branch sets `{path}`, which is not known to be a tensor before and after")
-        now.names[path] = value
-        found.append((path, True))
-
-    def _refuse_aliases(self, written: Written) -> None:
-        """In-place writes are seen through every name of the same memory: none of them may be read in the
-        arms."""
-        kind = self._kind_of_path(written.path)
-        if not isinstance(kind.value, Tensor) or not kind.value.root:
-            return
-        for name, other in self.kinds.names.items():
-            if (
-                name != written.path
-                and isinstance(other.value, Tensor)
-                and other.value.root == kind.value.root
-            ):
-                read = reads(self.then.statements) | reads(self.other.statements)
-                if name in read:
-                    raise Refused(
-                        f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
-                    )
-
-    def _kind_of_path(self, path: str) -> Kind:
-        return self.kinds.of(ast.parse(path, mode="eval").body)
-
-    def _localize(self, arm: Arm, written: Written) -> None:
-        """Let the arm work on a tensor of its own under the local name."""
-        touched = written.path in {path for path, _ in self._outside_writes(arm)}
-        if not written.path.isidentifier():
-            for statement in arm.statements:
-                for each in ast.walk(statement):
-                    if isinstance(each, ast.Attribute) and dotted(each) == written.path:
-                        arm.replacements.append(self.source.swap(each, written.local))
-        if touched and written.in_place:
-            arm.first_lines.append(f"{written.local} = {written.path}.clone()")
-            if written.path.isidentifier():
-                arm.parameters.append(written.path)
-        elif touched:
-            if any(
-                isinstance(each, ast.Attribute)
-                and isinstance(each.ctx, ast.Load)
-                and dotted(each) == written.path
-                for one in arm.statements
-                for each in ast.walk(one)
-            ) or self._maybe_unset(arm, written):
-                arm.first_lines.append(f"{written.local} = {written.path}")
-        elif not written.path.isidentifier() and any(
-            dotted(each) == written.path for one in arm.statements for each in ast.walk(one)
-        ):
-            arm.first_lines.append(f"{written.local} = {written.path}")
-
-    def _maybe_unset(self, arm: Arm, written: Written) -> bool:
-        always = any(
-            isinstance(statement, ast.Assign)
-            and any(dotted(target) == written.path for target in statement.targets)
-            for statement in arm.statements
-        )
-        return not always
-
-    def _written_output(self, arm: Arm, written: Written, now: Kinds) -> str:
-        """What the arm gives back for an outside tensor."""
-        touched = any(path == written.path for path, _ in self._outside_writes(arm))
-        if not touched:
-            held = f"{written.local} = {written.path}" in arm.first_lines
-            return f"{written.local if held else written.path}.clone()"
-        if written.in_place:
-            return written.local
-        kind = now.names.get(written.path)
-        made_inside = (
-            kind is not None
-            and kind.roots is not None
-            and all(self._made_inside(root) for root in kind.roots)
-        )
-        return (
-            written.local
-            if made_inside and not self._maybe_unset(arm, written)
-            else f"{written.local}.clone()"
-        )
-
-    def _memory_written(self, now: Kinds) -> set[str]:
-        """The memory that is an output already because it is written back."""
-        roots: set[str] = set()
-        for written in self.written:
-            known = now.names.get(written.local if written.in_place else written.path)
-            roots |= set(known.roots or ()) if known is not None else set()
-        return roots
-
     def _refuse_later_writes(self, names: list[str], ends: list[Kinds]) -> None:
         """An output is memory of its own: where it shared memory before, no one may write to that memory
         later."""
@@ -398,7 +135,7 @@ class BranchRewrite:
         for name in names:
             for end in ends:
                 for root in end.names[name].roots or () if end.names[name].what != "number" else ():
-                    if self._made_inside(root):
+                    if self.writes.made_inside(root):
                         others = {
                             each for each in names if each != name and root in (end.names[each].roots or ())
                         }
@@ -429,58 +166,6 @@ class BranchRewrite:
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 found.add(statement.target.id)
         return found
-
-    def _write_back(self, written: Written, name: str, indent: str) -> str | None:
-        if (written.rebinds and not self._is_buffer(written)) or self._is_unshared(written):
-            return None if name == written.path else f"{indent}{written.path} = {name}"
-        return f"{indent}{self._destination(written)}.copy_({name})"
-
-    def _destination(self, written: Written) -> str:
-        """What is copied into: a parameter takes no write in place where gradients are recorded."""
-        value = self._kind_of_path(written.path).value
-        is_parameter = isinstance(value, Tensor) and value.origin == "parameter"
-        return f"{written.path}.detach()" if is_parameter else written.path
-
-    def _is_buffer(self, written: Written) -> bool:
-        """Strict export of torch 2.13 loses a buffer that is bound anew, and keeps one that is written in
-        place."""
-        value = self._kind_of_path(written.path).value
-        if isinstance(value, Tensor) and value.origin == "buffer":
-            return True
-        owner = next(
-            (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
-        )
-        return owner is not None and any(
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr == "register_buffer"
-            and bool(each.args)
-            and isinstance(each.args[0], ast.Constant)
-            and written.path == "self." + str(each.args[0].value)
-            for each in ast.walk(owner)
-        )
-
-    def _is_unshared(self, written: Written) -> bool:
-        """Whether no one else can hold the memory, so that binding the name anew is all that writing in
-        place did."""
-        if not written.path.isidentifier():
-            return False
-        kind = self._kind_of_path(written.path)
-        roots = kind.roots
-        if roots is not None and all(root.startswith(LOCAL) for root in roots):
-            return not any(
-                other.roots and other.roots & roots
-                for name, other in self.kinds.names.items()
-                if name != written.path
-            )
-        value = kind.value
-        if not isinstance(value, Tensor) or value.origin != "fresh" or not value.root:
-            return False
-        return not any(
-            isinstance(other.value, Tensor) and other.value.root == value.root
-            for name, other in self.kinds.names.items()
-            if name != written.path
-        )
 
     # --- names ----------------------------------------------------------------------------------------------
 
@@ -550,9 +235,9 @@ class BranchRewrite:
 
     def _merging_text(self, continues: bool) -> tuple[str, list[str]]:
         live = self._live_out(continues)
-        writes = [each.path for each in self.written]
+        writes = [each.path for each in self.writes.written]
         candidates = dict.fromkeys(
-            [*bound_names([*self.then.statements, *self.other.statements]), *self.rebound]
+            [*bound_names([*self.then.statements, *self.other.statements]), *self.writes.rebound]
         )
         names = [name for name in candidates if name in live and name not in writes]
         certain = certainly_bound_before(self.function, self.node)
@@ -561,7 +246,7 @@ class BranchRewrite:
             for name in names:
                 if name not in always and name not in certain:
                     raise Refused(f"`{name}` is not bound where the condition is {word}, and used afterwards")
-        if not names and not self.written:
+        if not names and not self.writes.written:
             return self._without_branch(), []
         ends = []
         for arm, values in zip((self.then, self.other), self.arm_values, strict=True):
@@ -573,8 +258,8 @@ class BranchRewrite:
         functions = []
         for arm, end in zip((self.then, self.other), ends, strict=True):
             arm.parameters = self._parameters(arm, frozenset(names))
-            leaf = outputs.names(names, end, set(bound_names(arm.statements)), self._memory_written(end))
-            leaf += [self._written_output(arm, each, end) for each in self.written]
+            leaf = outputs.names(names, end, set(bound_names(arm.statements)), self.writes.memory(end))
+            leaf += [self.writes.output(arm, each, end) for each in self.writes.written]
             result = leaf[0] if len(leaf) == 1 else f"({', '.join(leaf)})"
             returned = leaf[0] if len(leaf) == 1 else ", ".join(leaf)
             for each in [
@@ -591,21 +276,21 @@ class BranchRewrite:
             if self.leaving and self.source.parents[self.node] is not self.function
             else []
         )
-        for write in self.written:
+        for write in self.writes.written:
             name = (
                 write.path
-                if write.path.isidentifier() and (write.rebinds or self._is_unshared(write))
+                if write.path.isidentifier() and (write.rebinds or self.writes.is_unshared(write))
                 else fresh(f"new_{write.local}", self.taken)
             )
             targets.append(name)
-            line = self._write_back(write, name, indent)
+            line = self.writes.write_back(write, name, indent)
             if line is not None:
                 after.append(line)
         if len(targets) == 1 and len(after) == 1 and targets[0] not in names:
             # One write back takes the result at once.
-            only = self.written[0]
-            binds = only.rebinds and not self._is_buffer(only)
-            head = f"{only.path} = " if binds else f"{self._destination(only)}.copy_("
+            only = self.writes.written[0]
+            binds = only.rebinds and not self.writes.is_buffer(only)
+            head = f"{only.path} = " if binds else f"{self.writes.destination(only)}.copy_("
             return self._assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
         return self._assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
 
@@ -647,7 +332,7 @@ class BranchRewrite:
             return None
 
         visit(arm.statements, end, see)
-        for written in self.written:
+        for written in self.writes.written:
             if written.rebinds:
                 probe = self.kinds.copy()
                 self._follow_attribute(arm, written, probe)
@@ -724,8 +409,8 @@ class BranchRewrite:
             visit(arm.statements, self._entry_kinds(arm), see)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
         for arm, node, now in results:
-            text = outputs.returned(node, now, shape, self._memory_written(now))
-            extra = [self._written_output(arm, each, now) for each in self.written]
+            text = outputs.returned(node, now, shape, self.writes.memory(now))
+            extra = [self.writes.output(arm, each, now) for each in self.writes.written]
             if extra:
                 text = (
                     f"({text}), {', '.join(extra)}"
@@ -738,14 +423,14 @@ class BranchRewrite:
             arm.parameters = self._parameters(arm, frozenset())
             functions.append(self._function_text(arm, None))
         indent = self._indent()
-        if not self.written:
+        if not self.writes.written:
             return self._assembled(functions, shape.lines(indent, self.taken))
         result = fresh("result", self.taken)
-        news = [fresh(f"new_{each.local}", self.taken) for each in self.written]
+        news = [fresh(f"new_{each.local}", self.taken) for each in self.writes.written]
         lines = [f"{indent}{', '.join([result, *news])} = {{call}}"]
-        for each, new in zip(self.written, news, strict=True):
-            binds = each.rebinds and not self._is_buffer(each)
-            copied = f"{indent}{self._destination(each)}.copy_({new})"
+        for each, new in zip(self.writes.written, news, strict=True):
+            binds = each.rebinds and not self.writes.is_buffer(each)
+            copied = f"{indent}{self.writes.destination(each)}.copy_({new})"
             lines.append(f"{indent}{each.path} = {new}" if binds else copied)
         return self._assembled(functions, [*lines, *shape.lines_from(result, indent, self.taken)])
 
@@ -810,7 +495,9 @@ class BranchRewrite:
     def _assembled(self, functions: list[tuple[str, str]], last: list[str]) -> tuple[str, list[str]]:
         nl, indent = self.source.newline, self._indent()
         statements = [*self.then.statements, *self.other.statements]
-        in_place = self._written_later() | {each.path for each in self.written} | set(self.rebound)
+        in_place = (
+            self._written_later() | {each.path for each in self.writes.written} | set(self.writes.rebound)
+        )
         entering = frozenset(self.outputs).union(
             *(live_before(arm.statements, frozenset(), self.function) for arm in (self.then, self.other)),
             augmented_names(statements),
@@ -842,32 +529,5 @@ class BranchRewrite:
         return replaced(self.source.text, [Replacement(start, end, text)]), names
 
 
-def augmented_names(statements: Sequence[ast.stmt]) -> set[str]:
-    return {
-        each.target.id
-        for statement in statements
-        for each in ast.walk(statement)
-        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
-    }
-
-
 def bound_names(statements: Sequence[ast.stmt]) -> list[str]:
     return bound(statements)
-
-
-def _names_in(tree: ast.AST) -> set[str]:
-    from exportlens.rewriting.names import every_name
-
-    return every_name(tree)
-
-
-def _word(node: ast.AST) -> str:
-    return {
-        ast.For: "for",
-        ast.While: "while",
-        ast.Try: "try",
-        ast.With: "with",
-        ast.ExceptHandler: "except",
-        ast.Match: "match",
-        ast.match_case: "match",
-    }.get(type(node), type(node).__name__.lower())

@@ -6,7 +6,8 @@ import ast
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kinds import Kind, Kinds
+from exportlens.rewriting.kind import Kind
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Source, replaced

@@ -10,7 +10,8 @@ from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kinds import UNKNOWN_KIND, Kind, Kinds, merged
+from exportlens.rewriting.kind import UNKNOWN_KIND, Kind, merged
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, dotted, walk_own
 from exportlens.rewriting.text import Source

@@ -321,7 +321,7 @@ def written_sizes(made: ast.expr) -> list[ast.expr] | None:
         return None
     sizes: list[ast.expr] = list(made.args)
     if made.func.attr == "randint":
-        sizes = [each for each in made.args if isinstance(each, (ast.Tuple, ast.List))][-1:]
+        sizes = list([each for each in made.args if isinstance(each, (ast.Tuple, ast.List))][-1:])
     elif made.func.attr not in ("rand", "randn", "zeros", "ones", "empty"):
         return None
     if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):

@@ -7,146 +7,37 @@ branch or loop: is it a tensor, whose memory may it share, of what dtype and ran
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from exportlens.inference import knowledge
-from exportlens.inference.knowledge import UNKNOWN, Op, Returns, TensorFacts
+from exportlens.inference.knowledge import Op
 from exportlens.inference.values import (
-    Array,
-    Bound,
-    Choice,
-    ClassValue,
     Const,
-    Function,
     Instance,
     Mapping_,
     Named,
     Sequence,
-    Shape,
-    Static,
     Tensor,
-    TensorScalar,
     Value,
+)
+from exportlens.rewriting.kind import (
+    LOCAL,
+    UNKNOWN_KIND,
+    Kind,
+    binary_dtype,
+    binary_rank,
+    element_of,
+    length_from_data,
+    merged,
+    numbers,
+    of_value,
+    returned,
+    union,
 )
 from exportlens.rewriting.names import dotted
 
-_FAMILIES = {
-    "float": "float",
-    "double": "float64",
-    "half": "float16",
-    "bfloat16": "bfloat16",
-    "int": "int32",
-    "long": "int64",
-    "bool": "bool",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """`what`: "tensor", "scalar" (a Python number from tensor data), "size", "number", "none", "static",
-    "container", "object", "unknown".
-
-    `roots` are the names and attribute paths whose memory a tensor may share (empty: memory of its own;
-    None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
-    they are known, `keys` their keys in a dict.
-    """
-
-    what: str
-    dtype: str | None = None
-    rank: int | None = None
-    roots: frozenset[str] | None = frozenset()
-    type: str = ""
-    items: tuple[Kind, ...] | None = None
-    value: Value | None = None
-    keys: tuple[str | int, ...] = ()
-
-    @property
-    def fresh(self) -> bool:
-        return self.roots == frozenset()
-
-    @property
-    def from_data(self) -> bool:
-        return self.what in ("tensor", "scalar")
-
-    @property
-    def facts(self) -> Any:
-        if self.what == "tensor":
-            return TensorFacts(
-                self.dtype if self.dtype not in ("float", "int", "complex") else None, self.rank
-            )
-        if self.what == "number" and isinstance(self.value, Const):
-            return self.value.value
-        if self.what == "none":
-            return None
-        if self.what == "container" and self.items is not None:
-            return tuple(item.facts for item in self.items)
-        return UNKNOWN
-
-
-# Roots of memory that was made while following the code itself: LOCAL and a number.
-LOCAL = "~"
-_numbers = itertools.count()
-
-UNKNOWN_KIND = Kind("unknown", roots=None)
 _BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id", "getattr"}
-
-
-def of_value(value: Value | None, root: str) -> Kind:
-    """The kind of an interpreter's value that the code reaches as `root`."""
-    if isinstance(value, Tensor):
-        return Kind("tensor", value.dtype, value.rank, frozenset({root}), value=value)
-    if isinstance(value, TensorScalar):
-        return Kind("scalar", type=value.type)
-    if isinstance(value, Shape):
-        return Kind("scalar" if value.unbacked else "size", type=value.type)
-    if isinstance(value, Const):
-        if value.value is None:
-            return Kind("none")
-        if isinstance(value.value, (bool, int, float)):
-            return Kind("number", type=type(value.value).__name__, value=value)
-        return Kind("static")
-    if isinstance(value, Static):
-        return Kind("number" if value.type in ("int", "float", "bool") else "static", type=value.type)
-    if isinstance(value, Sequence):
-        items = None if value.items is None else tuple(of_value(item, root) for item in value.items)
-        return Kind("container", roots=frozenset({root}), items=items, value=value)
-    if isinstance(value, (Mapping_, Array)):
-        return Kind("container", roots=frozenset({root}), value=value)
-    if isinstance(value, (Instance, Function, ClassValue, Named, Bound)):
-        return Kind("object", roots=frozenset({root}), value=value)
-    if isinstance(value, Choice):
-        kinds = [of_value(option, root) for option in value.options]
-        return merged(kinds)
-    return Kind("unknown", roots=frozenset({root}))
-
-
-def merged(kinds: list[Kind]) -> Kind:
-    """What a name is that is one of `kinds`, depending on the way taken."""
-    first = kinds[0]
-    if any(kind.what != first.what for kind in kinds):
-        return replace(UNKNOWN_KIND, roots=_union(kinds))
-    return Kind(
-        first.what,
-        first.dtype if all(kind.dtype == first.dtype for kind in kinds) else None,
-        first.rank if all(kind.rank == first.rank for kind in kinds) else None,
-        _union(kinds),
-        first.type if all(kind.type == first.type for kind in kinds) else "",
-        first.items if all(kind.items == first.items for kind in kinds) else None,
-        first.value if all(kind.value is first.value for kind in kinds) else None,
-        first.keys if all(kind.keys == first.keys for kind in kinds) else (),
-    )
-
-
-def _union(kinds: list[Kind]) -> frozenset[str] | None:
-    roots: frozenset[str] = frozenset()
-    for kind in kinds:
-        if kind.roots is None:
-            return None
-        roots |= kind.roots
-    return roots
 
 
 class Kinds:
@@ -255,7 +146,7 @@ class Kinds:
 
     def mark(self) -> int:
         """A number below those of all memory that will be made from now on."""
-        return next(_numbers)
+        return next(numbers)
 
     def _assign_iteration(self, node: ast.For) -> None:
         iterable = self.of(node.iter)
@@ -264,9 +155,9 @@ class Kinds:
                 return self.assign(node.target, Kind("number", type="int"))
             inner = self.of(node.iter.args[0]) if node.iter.args else UNKNOWN_KIND
             return self.assign(
-                node.target, Kind("container", items=(Kind("number", type="int"), _element(inner)))
+                node.target, Kind("container", items=(Kind("number", type="int"), element_of(inner)))
             )
-        element = _element(iterable)
+        element = element_of(iterable)
         if element.what == "unknown" and isinstance(node.target, ast.Name):
             told = self.told.get(node.target.id)
             if told is not None and told.what == "object":
@@ -301,7 +192,7 @@ class Kinds:
         if isinstance(target, ast.Name):
             if (kind.what == "tensor" and kind.fresh) or (kind.what == "unknown" and kind.roots is None):
                 # Memory of its own, but from now on shared with whatever is made from this name.
-                kind = replace(kind, roots=frozenset({f"{LOCAL}{next(_numbers)}"}))
+                kind = replace(kind, roots=frozenset({f"{LOCAL}{next(numbers)}"}))
             self.names[target.id] = kind
         elif isinstance(target, (ast.Tuple, ast.List)):
             known = (
@@ -315,7 +206,7 @@ class Kinds:
                 elif known is not None:
                     self.assign(each, known[index])
                 else:
-                    self.assign(each, _element(kind))
+                    self.assign(each, element_of(kind))
 
     # --- expressions ----------------------------------------------------------------------------------------
 
@@ -369,7 +260,7 @@ class Kinds:
             return owner.items[owner.value.fields.index(node.attr)]
         if owner.what == "container" and node.attr in ("values", "indices"):
             return replace(
-                _element(owner), dtype="int64" if node.attr == "indices" else _element(owner).dtype
+                element_of(owner), dtype="int64" if node.attr == "indices" else element_of(owner).dtype
             )
         return replace(UNKNOWN_KIND, roots=frozenset({path}) if path else None)
 
@@ -377,7 +268,7 @@ class Kinds:
         known = knowledge.tensor_property(attr)
         if known is None:
             return UNKNOWN_KIND
-        if attr == "shape" and _length_from_data(owner):
+        if attr == "shape" and length_from_data(owner):
             return Kind("static", type="size", value=owner.value)
         if known.returns.kind == "tensor":
             return Kind(
@@ -386,7 +277,7 @@ class Kinds:
                 owner.rank,
                 owner.roots if known.alias else frozenset(),
             )
-        return _returned(known.returns, Kind("static"), None, None)
+        return returned(known.returns, Kind("static"), None, None)
 
     def _of_Subscript(self, node: ast.Subscript) -> Kind:
         owner = self.of(node.value)
@@ -420,7 +311,7 @@ class Kinds:
                     return owner.items[index]
             if isinstance(node.slice, ast.Slice):
                 return replace(owner, items=None)
-            return _element(owner)
+            return element_of(owner)
         if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
             first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
             return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
@@ -445,7 +336,7 @@ class Kinds:
         if any(isinstance(each, ast.Starred) for each in node.elts):
             return Kind("container", roots=None)
         items = tuple(self.of(each) for each in node.elts)
-        return Kind("container", roots=_union(list(items)), items=items)
+        return Kind("container", roots=union(list(items)), items=items)
 
     _of_List = _of_Tuple
 
@@ -458,7 +349,7 @@ class Kinds:
         )
         known = len(keys) == len(items) > 0
         return Kind(
-            "container", roots=_union(list(items)), items=items if known else None, keys=keys if known else ()
+            "container", roots=union(list(items)), items=items if known else None, keys=keys if known else ()
         )
 
     def _of_ListComp(self, node: ast.ListComp) -> Kind:
@@ -471,9 +362,9 @@ class Kinds:
     def _of_BinOp(self, node: ast.BinOp) -> Kind:
         left, right = self.of(node.left), self.of(node.right)
         if "tensor" in (left.what, right.what):
-            return Kind("tensor", _binary_dtype(node.op, left, right), _binary_rank(node.op, left, right))
+            return Kind("tensor", binary_dtype(node.op, left, right), binary_rank(node.op, left, right))
         if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
-            return Kind("unknown", roots=_union([left, right]))
+            return Kind("unknown", roots=union([left, right]))
         kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"
         for what in ("scalar", "size", "number"):
             if what in (left.what, right.what):
@@ -539,7 +430,7 @@ class Kinds:
         if isinstance(node.func, ast.Attribute):
             owner = self.of(node.func.value)
             if owner.what == "tensor":
-                if _length_from_data(owner) and _asks_length(node):
+                if length_from_data(owner) and _asks_length(node):
                     return Kind("scalar", type="int")
                 op = knowledge.lookup_method(node.func.attr)
                 return self._of_op(op, node, owner) if op is not None else UNKNOWN_KIND
@@ -560,7 +451,7 @@ class Kinds:
         given: list[Kind] = [] if receiver is None else [receiver]
         for each in node.args:
             if isinstance(each, ast.Starred):
-                return _returned(op.returns, Kind("unknown", roots=None), None, None)
+                return returned(op.returns, Kind("unknown", roots=None), None, None)
             given.append(self.of(each))
         keywords = {each.arg: self.of(each.value) for each in node.keywords if each.arg}
         facts = [kind.facts for kind in given]
@@ -579,16 +470,16 @@ class Kinds:
                 if isinstance(part, Kind)
             ]
             # A view of memory that no name knows: the views share it among themselves.
-            roots = _union(flat)
+            roots = union(flat)
             if roots == frozenset():
-                roots = frozenset({f"{LOCAL}{next(_numbers)}"})
+                roots = frozenset({f"{LOCAL}{next(numbers)}"})
         elif op.aliases:
             roots = None
         dtype = rank = None
         if bound is not None:
             dtype = knowledge.dtype_after(op.dtype, bound)
             rank = knowledge.rank_after(op.rank, bound)
-        return _returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+        return returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
 
     def _of_module_call(self, instance: Instance, node: ast.Call) -> Kind:
         if not isinstance(instance.cls, Named):
@@ -597,7 +488,7 @@ class Kinds:
         roots: frozenset[str] | None = frozenset()
         module = knowledge.lookup_module(instance.cls.name)
         if instance.cls.name.endswith(_MAY_PASS_THROUGH) or (module is not None and module.forward.aliases):
-            roots = _union(given)
+            roots = union(given)
         if module is None:
             if not instance.cls.name.startswith("torch.nn.") or instance.cls.name.endswith(_SEVERAL_OUTPUTS):
                 return UNKNOWN_KIND
@@ -607,7 +498,7 @@ class Kinds:
         if bound is not None:
             dtype = knowledge.dtype_after(module.forward.dtype, bound)
             rank = knowledge.rank_after(module.forward.rank, bound)
-        return _returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
+        return returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
 
     def _of_builtin(self, name: str, node: ast.Call) -> Kind:
         kinds = [self.of(each) for each in node.args]
@@ -619,15 +510,15 @@ class Kinds:
                 else UNKNOWN_KIND
             )
         if name == "len":
-            return Kind("scalar" if kinds and _length_from_data(kinds[0]) else "size", type="int")
+            return Kind("scalar" if kinds and length_from_data(kinds[0]) else "size", type="int")
         if name in ("any", "all") and len(node.args) == 1:
-            element = _element(kinds[0])
+            element = element_of(kinds[0])
             if isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)):
                 element = self.in_comprehension(node.args[0]).of(node.args[0].elt)
             return Kind("scalar", type="bool") if element.from_data else UNKNOWN_KIND
         if name in ("abs", "max", "min", "round", "sum") and kinds:
             if data and all(kind.what in ("tensor", "number", "size") for kind in kinds):
-                return Kind("tensor", roots=_union(kinds) if name in ("max", "min") else frozenset())
+                return Kind("tensor", roots=union(kinds) if name in ("max", "min") else frozenset())
             return merged(kinds) if name in ("max", "min") else kinds[0]
         if name in _BUILTIN_STATIC:
             return Kind(
@@ -635,7 +526,7 @@ class Kinds:
                 type="bool",
             )
         if name in ("list", "tuple", "zip", "range", "enumerate", "reversed", "sorted", "dict"):
-            return Kind("container", roots=_union(kinds))
+            return Kind("container", roots=union(kinds))
         return UNKNOWN_KIND
 
 
@@ -650,8 +541,10 @@ _MAY_PASS_THROUGH = (
     "Flatten",
     "Unflatten",
 )
+
 # What the layers of torch.nn call their tensors.
 _MODULE_TENSORS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+
 _SEVERAL_OUTPUTS = (
     "LSTM",
     "GRU",
@@ -662,17 +555,13 @@ _SEVERAL_OUTPUTS = (
     "ModuleList",
     "ModuleDict",
 )
+
 _CONTROL_FLOW = {
     "torch.cond",
     "torch.ops.higher_order.cond",
     "torch._higher_order_ops.cond",
     "functorch.experimental.control_flow.cond",
 }
-
-
-def _length_from_data(kind: Kind) -> bool:
-    """Whether the first dimension depends on tensor data: of what a mask selects, of what `nonzero` finds."""
-    return kind.what == "tensor" and isinstance(kind.value, Tensor) and kind.value.unbacked
 
 
 def _asks_length(node: ast.Call) -> bool:
@@ -685,75 +574,3 @@ def _asks_length(node: ast.Call) -> bool:
         and isinstance(node.args[0], ast.Constant)
         and node.args[0].value == 0
     )
-
-
-def _element(kind: Kind) -> Kind:
-    """What iterating or unpacking gives."""
-    if kind.what == "tensor":
-        return Kind("tensor", kind.dtype, None if kind.rank is None else kind.rank - 1, kind.roots)
-    if kind.what == "container":
-        if kind.items:
-            return merged(list(kind.items))
-        if kind.type == "tensors":
-            return Kind("tensor", roots=kind.roots)
-        if isinstance(kind.value, Sequence) and kind.value.element is not None:
-            return replace(of_value(kind.value.element, ""), roots=kind.roots)
-    if kind.what == "static" and kind.type == "size":
-        return Kind("size", type="int")
-    return UNKNOWN_KIND
-
-
-def _returned(returns: Returns, tensor: Kind, bound: object, op: Op | None) -> Kind:
-    if returns.kind == "tensor":
-        return replace(tensor, what="tensor")
-    if returns.kind in ("tuple", "list"):
-        items = (
-            tuple(
-                _returned(item, Kind("tensor", roots=tensor.roots, value=tensor.value), None, None)
-                for item in returns.items
-            )
-            if returns.kind == "tuple"
-            else None
-        )
-        return Kind(
-            "container", roots=tensor.roots, items=items, type="tensors" if _holds_tensors(returns) else ""
-        )
-    if returns.kind in ("int", "float", "bool", "number"):
-        if op is not None and op.data_dependent:
-            return Kind("scalar", type="" if returns.kind == "number" else returns.kind)
-        return Kind("size" if returns.kind == "int" else "number", type=returns.kind)
-    if returns.kind == "self":
-        return tensor
-    if returns.kind == "size":
-        return Kind("static", type="size")
-    if returns.kind == "none":
-        return Kind("none")
-    if returns.kind == "any":
-        return UNKNOWN_KIND
-    return Kind("static")
-
-
-def _holds_tensors(returns: Returns) -> bool:
-    return bool(returns.items) and all(item.kind == "tensor" for item in returns.items)
-
-
-def _binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
-    operands = [kind.facts for kind in (left, right)]
-    promoted = None if UNKNOWN in operands else knowledge.promote(operands)
-    if promoted is None and (isinstance(op, ast.Div) or "float" in (left.type, right.type)):
-        # Of some float dtype, whatever the other operand is.
-        return "float"
-    if (
-        isinstance(op, ast.Div)
-        and promoted is not None
-        and not promoted.startswith(("float", "bfloat", "complex"))
-    ):
-        return "float32"
-    return promoted
-
-
-def _binary_rank(op: ast.operator, left: Kind, right: Kind) -> int | None:
-    if isinstance(op, ast.MatMult):
-        return None
-    ranks = [kind.rank if kind.what == "tensor" else 0 for kind in (left, right)]
-    return None if None in ranks else max(rank for rank in ranks if rank is not None)

@@ -11,13 +11,14 @@ import ast
 from collections.abc import Sequence
 
 from exportlens.inference.values import Value
-from exportlens.rewriting.branches import augmented_names
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit, writes_of
-from exportlens.rewriting.kinds import LOCAL, Kind, Kinds
+from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
+from exportlens.rewriting.outside_writes import augmented_names
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kinds import LOCAL, Kind, Kinds
+from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from exportlens.inference.values import Const, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kinds import Kind, Kinds
+from exportlens.rewriting.kind import Kind
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.text import Source
 
 

@@ -1,0 +1,69 @@
+"""What runs after a branch that returns or continues: it moves into the branch's functions."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.text import Function, Source
+
+# Copying more than this of what follows into a branch hides the code more than the rewrite helps.
+_MOST_COPIED = 14
+
+
+def continuation(source: Source, node: ast.If, function: Function, of_loop: bool) -> list[list[ast.stmt]]:
+    """What runs after the `if` up to the end of the function (or of the loop's body), block by block.
+
+    Raises Refused where it is reached otherwise than by falling out of branches, or is long.
+    """
+    blocks: list[list[ast.stmt]] = []
+    statement: ast.stmt = node
+    copied = 0
+    while True:
+        block, index = source.block_of(statement)
+        following = block[index + 1 :]
+        if following:
+            blocks.append(following)
+            if statement is not node:
+                copied += sum(1 for one in following for each in ast.walk(one) if isinstance(each, ast.stmt))
+        owner = source.parents[statement]
+        if owner is function:
+            break
+        if following and "falls" not in exits(following) and not of_loop:
+            break
+        if of_loop and isinstance(owner, (ast.For, ast.While)) and block is owner.body:
+            break
+        if isinstance(owner, ast.If):
+            statement = owner
+        elif isinstance(owner, ast.With) and not of_loop and _nothing_follows(source, owner, function):
+            break
+        else:
+            raise Refused(f"the branch leaves a `{_word(owner)}` statement from inside")
+    if copied > _MOST_COPIED:
+        raise Refused("much of the code that follows would have to be copied into the branch")
+    return blocks
+
+
+def _nothing_follows(source: Source, statement: ast.stmt, function: Function) -> bool:
+    while statement is not function:
+        block, index = source.block_of(statement)
+        if block[index + 1 :]:
+            return False
+        owner = source.parents[statement]
+        if not isinstance(owner, (ast.If, ast.With, ast.FunctionDef)):
+            return False
+        statement = owner
+    return True
+
+
+def _word(node: ast.AST) -> str:
+    return {
+        ast.For: "for",
+        ast.While: "while",
+        ast.Try: "try",
+        ast.With: "with",
+        ast.ExceptHandler: "except",
+        ast.Match: "match",
+        ast.match_case: "match",
+    }.get(type(node), type(node).__name__.lower())

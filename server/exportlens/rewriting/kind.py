@@ -1,0 +1,208 @@
+"""A kind: what one value of the code at hand is, as far as a rewrite must know it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from exportlens.inference import knowledge
+from exportlens.inference.knowledge import UNKNOWN, Op, Returns, TensorFacts
+from exportlens.inference.values import (
+    Array,
+    Bound,
+    Choice,
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Mapping_,
+    Named,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`what`: "tensor", "scalar" (a Python number from tensor data), "size", "number", "none", "static",
+    "container", "object", "unknown".
+
+    `roots` are the names and attribute paths whose memory a tensor may share (empty: memory of its own;
+    None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
+    they are known, `keys` their keys in a dict.
+    """
+
+    what: str
+    dtype: str | None = None
+    rank: int | None = None
+    roots: frozenset[str] | None = frozenset()
+    type: str = ""
+    items: tuple[Kind, ...] | None = None
+    value: Value | None = None
+    keys: tuple[str | int, ...] = ()
+
+    @property
+    def fresh(self) -> bool:
+        return self.roots == frozenset()
+
+    @property
+    def from_data(self) -> bool:
+        return self.what in ("tensor", "scalar")
+
+    @property
+    def facts(self) -> Any:
+        if self.what == "tensor":
+            return TensorFacts(
+                self.dtype if self.dtype not in ("float", "int", "complex") else None, self.rank
+            )
+        if self.what == "number" and isinstance(self.value, Const):
+            return self.value.value
+        if self.what == "none":
+            return None
+        if self.what == "container" and self.items is not None:
+            return tuple(item.facts for item in self.items)
+        return UNKNOWN
+
+
+# Roots of memory that was made while following the code itself: LOCAL and a number.
+LOCAL = "~"
+numbers = itertools.count()
+UNKNOWN_KIND = Kind("unknown", roots=None)
+
+
+def of_value(value: Value | None, root: str) -> Kind:
+    """The kind of an interpreter's value that the code reaches as `root`."""
+    if isinstance(value, Tensor):
+        return Kind("tensor", value.dtype, value.rank, frozenset({root}), value=value)
+    if isinstance(value, TensorScalar):
+        return Kind("scalar", type=value.type)
+    if isinstance(value, Shape):
+        return Kind("scalar" if value.unbacked else "size", type=value.type)
+    if isinstance(value, Const):
+        if value.value is None:
+            return Kind("none")
+        if isinstance(value.value, (bool, int, float)):
+            return Kind("number", type=type(value.value).__name__, value=value)
+        return Kind("static")
+    if isinstance(value, Static):
+        return Kind("number" if value.type in ("int", "float", "bool") else "static", type=value.type)
+    if isinstance(value, Sequence):
+        items = None if value.items is None else tuple(of_value(item, root) for item in value.items)
+        return Kind("container", roots=frozenset({root}), items=items, value=value)
+    if isinstance(value, (Mapping_, Array)):
+        return Kind("container", roots=frozenset({root}), value=value)
+    if isinstance(value, (Instance, Function, ClassValue, Named, Bound)):
+        return Kind("object", roots=frozenset({root}), value=value)
+    if isinstance(value, Choice):
+        kinds = [of_value(option, root) for option in value.options]
+        return merged(kinds)
+    return Kind("unknown", roots=frozenset({root}))
+
+
+def merged(kinds: list[Kind]) -> Kind:
+    """What a name is that is one of `kinds`, depending on the way taken."""
+    first = kinds[0]
+    if any(kind.what != first.what for kind in kinds):
+        return replace(UNKNOWN_KIND, roots=union(kinds))
+    return Kind(
+        first.what,
+        first.dtype if all(kind.dtype == first.dtype for kind in kinds) else None,
+        first.rank if all(kind.rank == first.rank for kind in kinds) else None,
+        union(kinds),
+        first.type if all(kind.type == first.type for kind in kinds) else "",
+        first.items if all(kind.items == first.items for kind in kinds) else None,
+        first.value if all(kind.value is first.value for kind in kinds) else None,
+        first.keys if all(kind.keys == first.keys for kind in kinds) else (),
+    )
+
+
+def union(kinds: list[Kind]) -> frozenset[str] | None:
+    roots: frozenset[str] = frozenset()
+    for kind in kinds:
+        if kind.roots is None:
+            return None
+        roots |= kind.roots
+    return roots
+
+
+def length_from_data(kind: Kind) -> bool:
+    """Whether the first dimension depends on tensor data: of what a mask selects, of what `nonzero` finds."""
+    return kind.what == "tensor" and isinstance(kind.value, Tensor) and kind.value.unbacked
+
+
+def element_of(kind: Kind) -> Kind:
+    """What iterating or unpacking gives."""
+    if kind.what == "tensor":
+        return Kind("tensor", kind.dtype, None if kind.rank is None else kind.rank - 1, kind.roots)
+    if kind.what == "container":
+        if kind.items:
+            return merged(list(kind.items))
+        if kind.type == "tensors":
+            return Kind("tensor", roots=kind.roots)
+        if isinstance(kind.value, Sequence) and kind.value.element is not None:
+            return replace(of_value(kind.value.element, ""), roots=kind.roots)
+    if kind.what == "static" and kind.type == "size":
+        return Kind("size", type="int")
+    return UNKNOWN_KIND
+
+
+def returned(returns: Returns, tensor: Kind, bound: object, op: Op | None) -> Kind:
+    if returns.kind == "tensor":
+        return replace(tensor, what="tensor")
+    if returns.kind in ("tuple", "list"):
+        items = (
+            tuple(
+                returned(item, Kind("tensor", roots=tensor.roots, value=tensor.value), None, None)
+                for item in returns.items
+            )
+            if returns.kind == "tuple"
+            else None
+        )
+        return Kind(
+            "container", roots=tensor.roots, items=items, type="tensors" if _holds_tensors(returns) else ""
+        )
+    if returns.kind in ("int", "float", "bool", "number"):
+        if op is not None and op.data_dependent:
+            return Kind("scalar", type="" if returns.kind == "number" else returns.kind)
+        return Kind("size" if returns.kind == "int" else "number", type=returns.kind)
+    if returns.kind == "self":
+        return tensor
+    if returns.kind == "size":
+        return Kind("static", type="size")
+    if returns.kind == "none":
+        return Kind("none")
+    if returns.kind == "any":
+        return UNKNOWN_KIND
+    return Kind("static")
+
+
+def _holds_tensors(returns: Returns) -> bool:
+    return bool(returns.items) and all(item.kind == "tensor" for item in returns.items)
+
+
+def binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
+    operands = [kind.facts for kind in (left, right)]
+    promoted = None if UNKNOWN in operands else knowledge.promote(operands)
+    if promoted is None and (isinstance(op, ast.Div) or "float" in (left.type, right.type)):
+        # Of some float dtype, whatever the other operand is.
+        return "float"
+    if (
+        isinstance(op, ast.Div)
+        and promoted is not None
+        and not promoted.startswith(("float", "bfloat", "complex"))
+    ):
+        return "float32"
+    return promoted
+
+
+def binary_rank(op: ast.operator, left: Kind, right: Kind) -> int | None:
+    if isinstance(op, ast.MatMult):
+        return None
+    ranks = [kind.rank if kind.what == "tensor" else 0 for kind in (left, right)]
+    return None if None in ranks else max(rank for rank in ranks if rank is not None)

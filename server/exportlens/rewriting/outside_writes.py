@@ -1,0 +1,318 @@
+"""Memory from outside that the arms of a branch write: the arms get tensors of their own, written back behind it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from exportlens.inference.values import Tensor
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import visit, writes_of
+from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, dotted, fresh, reads, walk_own
+from exportlens.rewriting.text import Function, Replacement, Source
+
+
+@dataclass
+class Arm:
+    """One side of a branch on its way to become a function."""
+
+    body: list[ast.stmt]
+    rest: list[list[ast.stmt]]
+    outer: tuple[int, int]
+    end_kinds: Kinds | None = None
+    replacements: list[Replacement] = field(default_factory=list)
+    first_lines: list[str] = field(default_factory=list)
+    parameters: list[str] = field(default_factory=list)
+
+    @property
+    def statements(self) -> list[ast.stmt]:
+        return [*self.body, *(statement for block in self.rest for statement in block)]
+
+    @property
+    def falls(self) -> bool:
+        return "falls" in exits(self.statements)
+
+
+@dataclass
+class Written:
+    """A tensor of the outside that an arm writes: `path` (`x`, `self.buffer`), known in the arms as
+    `local`."""
+
+    path: str
+    local: str
+    rebinds: bool
+    in_place: bool
+
+
+class OutsideWrites:
+    """Finds and rewrites what the two arms write; `mark` is the number of the oldest memory made inside of them.
+
+    After `collect`, `rebound` are the names that are simply bound anew, because no one else holds their memory, and
+    `written` what must be written back.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        function: Function,
+        kinds: Kinds,
+        mark: int,
+        taken: set[str],
+        arms: tuple[Arm, Arm],
+    ) -> None:
+        self.source, self.function, self.kinds, self.mark, self.taken = source, function, kinds, mark, taken
+        self.then, self.other = arms
+        self.written: list[Written] = []
+        self.rebound: list[str] = []
+
+    def collect(self) -> None:
+        """Find the outside tensors that the arms write in place, and the attributes that they set."""
+        paths: dict[str, Written] = {}
+        for arm in (self.then, self.other):
+            for path, rebinds in self._of(arm):
+                known = paths.get(path)
+                if known is None:
+                    local = (
+                        path
+                        if path.isidentifier()
+                        else fresh(path.split(".")[-1].lstrip("_") or "value", self.taken)
+                    )
+                    paths[path] = Written(path, local, rebinds, not rebinds)
+                else:
+                    known.rebinds |= rebinds
+                    known.in_place |= not rebinds
+        for written in paths.values():
+            unshared = self.is_unshared(written)
+            rebound = written.path in self._bound_anew()
+            if rebound and not unshared:
+                raise Refused(f"`{written.path}` is both written in place and bound anew in the branch")
+            if written.in_place and written.rebinds:
+                raise Refused(f"`{written.path}` is both written in place and set anew in the branch")
+            self._refuse_aliases(written)
+        for arm in (self.then, self.other):
+            for written in paths.values():
+                self._localize(arm, written)
+        # What no one else can hold is bound anew; the rest is written back in place.
+        self.rebound = [path for path, written in paths.items() if self.is_unshared(written)]
+        self.written = [written for written in paths.values() if written.path not in self.rebound]
+
+    def _bound_anew(self) -> set[str]:
+        """The names that the arms bind otherwise than by an augmented assignment of a tensor."""
+        names = set()
+        for statement in [*self.then.statements, *self.other.statements]:
+            augmented = {
+                each.target
+                for each in ast.walk(statement)
+                if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+            }
+            names |= {
+                each.id
+                for each in walk_own(statement)
+                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in augmented
+            }
+        return names
+
+    def _of(self, arm: Arm) -> list[tuple[str, bool]]:
+        found: list[tuple[str, bool]] = []
+
+        def see(node: ast.stmt, now: Kinds) -> None:
+            for write in writes_of(node, now):
+                kind = now.of(ast.parse(ast.unparse(write.base), mode="eval").body)
+                if kind.roots is None:
+                    raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
+                for root in kind.roots:
+                    if not self.made_inside(root):
+                        found.append((self._path_of_root(root), False))
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                        if isinstance(each, ast.Attribute):
+                            self._see_attribute(node, each, now, found)
+
+        visit(arm.statements, self.kinds.copy(), see)
+        return found
+
+    def _path_of_root(self, root: str) -> str:
+        """The one name (or attribute) by which the arms know the memory `root`: its clone stands for all of
+        it there."""
+        read = reads(self.then.statements) | reads(self.other.statements)
+        read |= {each for arm in (self.then, self.other) for each in augmented_names(arm.statements)}
+        names = [
+            name
+            for name, kind in self.kinds.names.items()
+            if name in read and kind.roots and root in kind.roots
+        ]
+        if "." in root and any(
+            dotted(each) == root
+            for arm in (self.then, self.other)
+            for statement in arm.statements
+            for each in ast.walk(statement)
+        ):
+            names.append(root)
+        if len(names) != 1:
+            raise Refused("a tensor that is written in the branch is known there under several names")
+        return names[0]
+
+    def made_inside(self, root: str) -> bool:
+        return root.startswith(LOCAL) and int(root[len(LOCAL) :]) > self.mark
+
+    def _see_attribute(
+        self, node: ast.stmt, target: ast.Attribute, now: Kinds, found: list[tuple[str, bool]]
+    ) -> None:
+        path = dotted(target)
+        if path is None or path.split(".")[0] in bound([*self.then.statements, *self.other.statements]):
+            raise Refused(f"`{self.source.of(target)}` is set in the branch")
+        before = now.of(ast.parse(path, mode="eval").body)
+        if isinstance(node, ast.AugAssign) and before.what == "tensor":
+            return
+        value = now.of(node.value) if isinstance(node, ast.Assign) else before
+        if before.what != "tensor" or value.what not in ("tensor", "unknown"):
+            raise Refused(f"the branch sets `{path}`, which is not known to be a tensor before and after")
+        now.names[path] = value
+        found.append((path, True))
+
+    def _refuse_aliases(self, written: Written) -> None:
+        """In-place writes are seen through every name of the same memory: none of them may be read in the
+        arms."""
+        kind = self._kind_of_path(written.path)
+        if not isinstance(kind.value, Tensor) or not kind.value.root:
+            return
+        for name, other in self.kinds.names.items():
+            if (
+                name != written.path
+                and isinstance(other.value, Tensor)
+                and other.value.root == kind.value.root
+            ):
+                read = reads(self.then.statements) | reads(self.other.statements)
+                if name in read:
+                    raise Refused(
+                        f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
+                    )
+
+    def _kind_of_path(self, path: str) -> Kind:
+        return self.kinds.of(ast.parse(path, mode="eval").body)
+
+    def _localize(self, arm: Arm, written: Written) -> None:
+        """Let the arm work on a tensor of its own under the local name."""
+        touched = written.path in {path for path, _ in self._of(arm)}
+        if not written.path.isidentifier():
+            for statement in arm.statements:
+                for each in ast.walk(statement):
+                    if isinstance(each, ast.Attribute) and dotted(each) == written.path:
+                        arm.replacements.append(self.source.swap(each, written.local))
+        if touched and written.in_place:
+            arm.first_lines.append(f"{written.local} = {written.path}.clone()")
+            if written.path.isidentifier():
+                arm.parameters.append(written.path)
+        elif touched:
+            if any(
+                isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Load)
+                and dotted(each) == written.path
+                for one in arm.statements
+                for each in ast.walk(one)
+            ) or self._maybe_unset(arm, written):
+                arm.first_lines.append(f"{written.local} = {written.path}")
+        elif not written.path.isidentifier() and any(
+            dotted(each) == written.path for one in arm.statements for each in ast.walk(one)
+        ):
+            arm.first_lines.append(f"{written.local} = {written.path}")
+
+    def _maybe_unset(self, arm: Arm, written: Written) -> bool:
+        always = any(
+            isinstance(statement, ast.Assign)
+            and any(dotted(target) == written.path for target in statement.targets)
+            for statement in arm.statements
+        )
+        return not always
+
+    def output(self, arm: Arm, written: Written, now: Kinds) -> str:
+        """What the arm gives back for an outside tensor."""
+        touched = any(path == written.path for path, _ in self._of(arm))
+        if not touched:
+            held = f"{written.local} = {written.path}" in arm.first_lines
+            return f"{written.local if held else written.path}.clone()"
+        if written.in_place:
+            return written.local
+        kind = now.names.get(written.path)
+        made_inside = (
+            kind is not None and kind.roots is not None and all(self.made_inside(root) for root in kind.roots)
+        )
+        return (
+            written.local
+            if made_inside and not self._maybe_unset(arm, written)
+            else f"{written.local}.clone()"
+        )
+
+    def memory(self, now: Kinds) -> set[str]:
+        """The memory that is an output already because it is written back."""
+        roots: set[str] = set()
+        for written in self.written:
+            known = now.names.get(written.local if written.in_place else written.path)
+            roots |= set(known.roots or ()) if known is not None else set()
+        return roots
+
+    def write_back(self, written: Written, name: str, indent: str) -> str | None:
+        if (written.rebinds and not self.is_buffer(written)) or self.is_unshared(written):
+            return None if name == written.path else f"{indent}{written.path} = {name}"
+        return f"{indent}{self.destination(written)}.copy_({name})"
+
+    def destination(self, written: Written) -> str:
+        """What is copied into: a parameter takes no write in place where gradients are recorded."""
+        value = self._kind_of_path(written.path).value
+        is_parameter = isinstance(value, Tensor) and value.origin == "parameter"
+        return f"{written.path}.detach()" if is_parameter else written.path
+
+    def is_buffer(self, written: Written) -> bool:
+        """Strict export of torch 2.13 loses a buffer that is bound anew, and keeps one that is written in
+        place."""
+        value = self._kind_of_path(written.path).value
+        if isinstance(value, Tensor) and value.origin == "buffer":
+            return True
+        owner = next(
+            (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
+        )
+        return owner is not None and any(
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr == "register_buffer"
+            and bool(each.args)
+            and isinstance(each.args[0], ast.Constant)
+            and written.path == "self." + str(each.args[0].value)
+            for each in ast.walk(owner)
+        )
+
+    def is_unshared(self, written: Written) -> bool:
+        """Whether no one else can hold the memory, so that binding the name anew is all that writing in
+        place did."""
+        if not written.path.isidentifier():
+            return False
+        kind = self._kind_of_path(written.path)
+        roots = kind.roots
+        if roots is not None and all(root.startswith(LOCAL) for root in roots):
+            return not any(
+                other.roots and other.roots & roots
+                for name, other in self.kinds.names.items()
+                if name != written.path
+            )
+        value = kind.value
+        if not isinstance(value, Tensor) or value.origin != "fresh" or not value.root:
+            return False
+        return not any(
+            isinstance(other.value, Tensor) and other.value.root == value.root
+            for name, other in self.kinds.names.items()
+            if name != written.path
+        )
+
+
+def augmented_names(statements: Sequence[ast.stmt]) -> set[str]:
+    return {
+        each.target.id
+        for statement in statements
+        for each in ast.walk(statement)
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+    }
