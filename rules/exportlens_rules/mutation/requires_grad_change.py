@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exportlens.inference.places import AttributeWrite, Call, Place
-from exportlens.inference.values import Value
+from exportlens.inference.values import Tensor
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import is_tensor, words
+from exportlens_rules.reading import words
 
 
 class RequiresGradChange(Rule):
@@ -66,7 +66,7 @@ def forward(self, x):
         elif (
             isinstance(place, AttributeWrite)
             and place.attr == "requires_grad"
-            and _is_any_tensor(place.owner)
+            and isinstance(place.owner, Tensor)
         ):
             what = "requires_grad = ..."
         if what:
@@ -76,6 +76,3 @@ def forward(self, x):
                 "export.",
             )
 
-
-def _is_any_tensor(value: Value) -> bool:
-    return is_tensor(value)
