@@ -9,9 +9,10 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.engine import Engine
 from exportlens.export.repair import KnownCause
-from exportlens.finding import Finding
+from exportlens.finding import Finding, Refusal
 from exportlens.fixing import apply_edits
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.export_calls import trace_in_mode
 from exportlens.rewriting.runtime_causes import causes_of
 from exportlens.source.document import Document
 
@@ -37,10 +38,19 @@ class Repairer:
             return text
         return apply_edits(text, finding.fix.edits)
 
+    def other_mode(self, text: str, strict: bool, line: int) -> KnownCause | None:
+        """The export call on `line` (from 0) with the only mode that takes the model."""
+        context = self._context(text)
+        fix = trace_in_mode(strict, line, context)
+        if isinstance(fix, Refusal):
+            return None
+        return KnownCause("strict", fix.message, apply_edits(text, fix.edits))
+
+    def _context(self, text: str) -> RewriteContext:
+        document = Document.parse(self.path, text)
+        return RewriteContext(document, self.config.torch_version, self.config.modes)
+
     def known_causes(self, text: str, words: str, line: int | None) -> Iterator[KnownCause]:
         """The ways out that torch's `words` at `line` (from 0) lead to, best first."""
-        context = RewriteContext(
-            Document.parse(self.path, text), self.config.torch_version, self.config.modes
-        )
-        for cause in causes_of(words, line, context):
+        for cause in causes_of(words, line, self._context(text)):
             yield KnownCause(cause.code, cause.fix.message, apply_edits(text, cause.fix.edits))

@@ -124,11 +124,15 @@ class Rule:
         return inspect.cleandoc(cls.__doc__ or "")
 
 
+class DuplicateCode(ValueError):
+    """Two installed rules share a code; the message names both."""
+
+
 @functools.cache
 def registry() -> tuple[Rule, ...]:
     """All rules of the installed packs (entry point group `exportlens.rules`), by code.
 
-    An entry point names a package (every Rule in its modules counts) or a Rule class. Raises ValueError when two rules share a code.
+    An entry point names a package (every Rule in its modules counts) or a Rule class. Raises DuplicateCode.
     """
     classes: dict[str, type[Rule]] = {}
     for entry in sorted(
@@ -142,7 +146,7 @@ def registry() -> tuple[Rule, ...]:
         for rule in found:
             other = classes.setdefault(rule.code, rule)
             if other is not rule:
-                raise ValueError(
+                raise DuplicateCode(
                     f"two rules share the code {rule.code}: {other.__qualname__} and {rule.__qualname__}"
                 )
     return tuple(classes[code]() for code in sorted(classes))

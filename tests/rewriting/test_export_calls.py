@@ -156,3 +156,35 @@ def test_an_export_call_is_mended(workshop: Workshop, tmp_path: Path, name: str)
     assert [step.code for step in done.steps if step.fix and not step.withdrawn] == codes
     for line in lines:
         assert line in done.text
+
+
+REFUSALS = {
+    "a constructor that computes": (
+        OPAQUE.replace("self.top = top", "self.top = top * 2"),
+        "EXL601",
+        "the constructor of `Scores` does more than keep its arguments",
+    ),
+    "a base that is not known": (
+        DICTIONARY.replace("Scores(dict)", "Scores(set)"),
+        "EXL601",
+        "`Scores` is a set: register it with",
+    ),
+    "an example that is used elsewhere": (
+        ONE.replace("(torch.randn(1, 4),)", "(x,)").replace(
+            "    batch =", "    x = torch.randn(1, 4)\n    print(x)\n    batch ="
+        ),
+        "EXL413",
+        "`x` is used for more than the example",
+    ),
+    "a size that only raises": (TOO_WIDE, "EXL419", "narrow the Dim by `min` and `max`"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_cannot_be_proved_is_refused_with_its_reason(tmp_path: Path, name: str) -> None:
+    text, code, reason = REFUSALS[name]
+    path = tmp_path / "net.py"
+    path.write_text(text)
+    found = [f for f in Repairer(path, load_config(path, {})).diagnose(path, text) if f.code == code]
+    assert [finding.fix for finding in found] == [None]
+    assert reason in "\n".join(found[0].notes)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ExportCall, Place
-from exportlens.inference.values import Const, Mapping_, Sequence, Value
+from exportlens.inference.values import Const, Mapping_, Sequence, Tensor, Value
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.export_calls import grow_examples, written_sizes
 from exportlens.rule import Example, Report, Rule
 
 
@@ -64,21 +67,28 @@ def program():
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, ExportCall)
-        inputs, shapes = place.nodes.get("args"), place.arguments.get("dynamic_shapes")
+        inputs, given = place.nodes.get("args"), place.arguments.get("args")
         if not isinstance(inputs, (ast.Tuple, ast.List)):
             return
-        for tensor, dims in zip(inputs.elts, _per_input(shapes), strict=False):
+        known = given.items or [] if isinstance(given, Sequence) else []
+        per_input = _per_input(place.arguments.get("dynamic_shapes"))
+        for number, (tensor, dims) in enumerate(zip(inputs.elts, per_input, strict=False)):
+            value = known[number] if number < len(known) else None
             for dim in _dynamic(dims):
-                size = _size(tensor, dim)
+                size = _size(tensor, value, dim)
                 if size in (0, 1):
                     yield self.report(
                         place,
                         f"Dimension {dim} is to be dynamic, and the example has size {size} there: torch "
-                        "treats 0 and 1 "
-                        "as constants. Use an example of size 2 or more.",
+                        "treats 0 and 1 as constants. Use an example of size 2 or more.",
                         node=tensor,
                     )
                     return
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, ExportCall)
+        per_input = _per_input(report.place.arguments.get("dynamic_shapes"))
+        return grow_examples(report.place, [_dynamic(dims) for dims in per_input], context)
 
 
 def _per_input(shapes: Value | None) -> list[Value]:
@@ -100,19 +110,12 @@ def _dynamic(dims: Value) -> list[int]:
     return []
 
 
-_CREATIONS = frozenset({"rand", "randn", "zeros", "ones", "empty"})
-
-
-def _size(tensor: ast.expr, dim: int) -> int | None:
-    """The size of `torch.randn(1, 4)` in `dim`, where it is written as a number."""
-    if not (
-        isinstance(tensor, ast.Call)
-        and isinstance(tensor.func, ast.Attribute)
-        and tensor.func.attr in _CREATIONS
-    ):
-        return None
-    sizes = list(tensor.args)
-    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = list(sizes[0].elts)
-    node = sizes[dim] if 0 <= dim < len(sizes) else None
+def _size(tensor: ast.expr, value: Value | None, dim: int) -> int | None:
+    """The size of an example input in `dim`, where it is written as a number."""
+    dims = value.dims if isinstance(value, Tensor) else None
+    if dims is not None and dim < len(dims):
+        known = dims[dim]
+        return known.value if isinstance(known, Const) and isinstance(known.value, int) else None
+    sizes = written_sizes(tensor)
+    node = sizes[dim] if sizes is not None and 0 <= dim < len(sizes) else None
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else None

@@ -93,6 +93,7 @@ def command(
     """Find what stops torch.export in PATHS (files or folders), and mend it."""
     from exportlens.checking import check_files, find_files, fix_files
     from exportlens.config import BadSetting
+    from exportlens.rule import DuplicateCode
 
     overrides: dict[str, Any] = {
         "select": _split(select),
@@ -120,7 +121,7 @@ def command(
                 trials = _verified(checked, overrides, unsafe_fixes)
             else:
                 fix_files(checked, overrides, unsafe=unsafe_fixes)
-    except BadSetting as error:
+    except (BadSetting, DuplicateCode) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     except RecursionError:

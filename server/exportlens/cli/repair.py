@@ -33,9 +33,7 @@ Exit codes: 0 the model exports and equals eager (after the repair), 1 it does n
 @click.option(
     "--mode",
     type=click.Choice(["strict", "non-strict", "both"]),
-    default="both",
-    show_default=True,
-    help="In which modes it has to export.",
+    help="In which modes it has to export. [default: the one that the file's export call names, else both]",
 )
 @click.option("--write", is_flag=True, help="Write the repaired file without asking.")
 @click.option(
@@ -54,7 +52,7 @@ def command(
     inputs: str | None,
     kwargs: str | None,
     dynamic_shapes: str | None,
-    mode: str,
+    mode: str | None,
     write: bool,
     timeout: float,
     python: Path | None,
@@ -83,7 +81,7 @@ def command(
         if not file.is_file():
             raise ValueError(f"no such file: {request.place}")
         request = replace(request, proposals=proposals_for(request))
-        tools = Repairer(file, load_config(file, {"mode": mode}))
+        tools = Repairer(file, load_config(file, {"mode": mode or "both"}))
         text = output_format == "text"
         done = repair(
             find_interpreter(python, file.parent), request, tools, _tell if text else lambda step: None

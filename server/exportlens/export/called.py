@@ -14,12 +14,15 @@ from exportlens.export.request import ModelInputs
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """One export call: the model's name in the file, how it is made and called, and the lines of the call (from 1)."""
+    """One export call: the model's name in the file, how it is made and called, the lines of the call (from 1),
+    and what it says of `strict`.
+    """
 
     name: str
     inputs: ModelInputs
     first_line: int
     last_line: int
+    strict: bool | None = None
 
 
 def exported_models(path: Path, text: str) -> list[Exported]:
@@ -33,8 +36,14 @@ def exported_models(path: Path, text: str) -> list[Exported]:
         return []
     found = Proposer(path, tree, FileNames(tree)).exported()
     return [
-        Exported(name, inputs, call.lineno, call.end_lineno or call.lineno) for call, name, inputs in found
+        Exported(name, inputs, call.lineno, call.end_lineno or call.lineno, _strict(call))
+        for call, name, inputs in found
     ]
+
+
+def _strict(call: ast.Call) -> bool | None:
+    given = next((key.value for key in call.keywords if key.arg == "strict"), None)
+    return given.value if isinstance(given, ast.Constant) and isinstance(given.value, bool) else None
 
 
 def counterparts(path: Path, original: str, fixed: str) -> dict[str, dict[str, Any]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from exportlens.export.called import Exported, exported_models
-from exportlens.export.request import ExportRequest
+from exportlens.export.request import BOTH_MODES, ExportRequest
 from exportlens.export.session import Session
 from exportlens.export.verify import VerifyReport, verify_fix
 from exportlens.finding import Applicability, Finding
@@ -26,6 +26,9 @@ class Tools(Protocol):
 
     def apply(self, text: str, finding: Finding) -> str:
         """The text with the finding's fix."""
+
+    def other_mode(self, text: str, strict: bool, line: int) -> KnownCause | None:
+        """The export call on `line` (from 0) with the only mode that takes the model."""
 
     def known_causes(self, text: str, words: str, line: int | None) -> Iterator[KnownCause]:
         """What only an export shows: the ways out that torch's `words` at `line` (from 0) lead to, best first."""
@@ -115,7 +118,8 @@ async def repair_model(
     tools: Tools,
     tell: Callable[[Step], None] = lambda step: None,
 ) -> Repair:
-    """Repair the model of `request`, which names a file. Nothing is written: the caller decides on
+    """Repair the model of `request`, which names a file; without a mode it has to export in the one that the file's
+    export call names, else in both. Nothing is written: the caller decides on
     `Repair.text`.
 
     Raises ValueError for a model that is not named by file, WorkerUnusable as `Session.run` does.
@@ -207,18 +211,25 @@ class _Work:
         self._tell(step)
 
     async def _verified(self, text: str) -> VerifyReport:
+        request = self._request
+        if request.mode is None:
+            said = {call.strict for call in self._export_calls(text)}
+            strict = said.pop() if len(said) == 1 else None
+            mode = BOTH_MODES if strict is None else "strict" if strict else "non-strict"
+            request = replace(request, mode=mode)
         # As it stands: that torch.export does not take a bare function is one of the things to be repaired.
-        return await verify_fix(self._session, self._request, text, wrap=False)
+        return await verify_fix(self._session, request, text, wrap=False)
 
     def _candidates(self, report: VerifyReport) -> Iterator[KnownCause]:
-        """What to try next, best first: the fix for the blamed line, what torch's own words lead to, the fixes of the
-        model's other errors, then of its warnings. A verified text has only the errors of its export call left.
+        """What to try next, best first: the fix for the blamed line, those for the export call, what torch's own
+        words lead to, the fixes of the model's other errors, then of its warnings, then the one mode that takes it.
+        A verified text has only the errors of its export call left.
         """
         result = self.result
         findings = [
             each for each in self._tools.diagnose(result.path, result.text) if each.path == result.path
         ]
-        calls = self._export_calls()
+        calls = self._export_calls(result.text)
         mine = [each for each in findings if self._concerns(each, calls)]
         if report.verified:
             yield from self._fixes(
@@ -227,12 +238,15 @@ class _Work:
             return
         line = _blamed_line(report, result.path)
         yield from self._fixes([each for each in findings if _covers(each, line)])
+        errors = [each for each in mine if each.severity.value == "error"]
+        yield from self._fixes([each for each in errors if _on_call(each, calls)])
         for words, at in _torchs_words(report, result.path):
             for cause in self._tools.known_causes(result.text, words, None if at is None else at - 1):
                 if cause.text not in self._seen:
                     yield cause
-        yield from self._fixes([each for each in mine if each.severity.value == "error"])
+        yield from self._fixes(errors)
         yield from self._fixes([each for each in mine if each.severity.value == "warning"])
+        yield from self._one_mode(report, calls)
 
     def _fixes(self, findings: list[Finding]) -> Iterator[KnownCause]:
         gravest_first = sorted(findings, key=lambda each: (each.severity.value != "error", each.sort_key()))
@@ -248,11 +262,20 @@ class _Work:
             if text not in self._seen:
                 yield KnownCause(finding.code, fix.message, text)
 
-    def _export_calls(self) -> list[Exported]:
-        """The calls of the text as it is now that export the model, under whatever name a fix gave it."""
+    def _one_mode(self, report: VerifyReport, calls: list[Exported]) -> Iterator[KnownCause]:
+        """The last resort: the one mode that takes the model, where the user leaves the choice."""
+        bad = [mode for mode, ended in report.modes.items() if not ended["ok"]]
+        if self._request.mode is None and len(bad) == 1 and len(calls) == 1:
+            line = calls[0].first_line - 1
+            step = self._tools.other_mode(self.result.text, bad[0] != "strict", line)
+            if step is not None and step.text not in self._seen:
+                yield step
+
+    def _export_calls(self, text: str) -> list[Exported]:
+        """The calls of a text that export the model, under whatever name a fix gave it."""
         result = self.result
         before = exported_models(result.path, result.original)
-        now = exported_models(result.path, result.text)
+        now = exported_models(result.path, text)
         if len(before) != len(now):
             return [call for call in now if call.name == self._request.name]
         return [new for old, new in zip(before, now, strict=True) if old.name == self._request.name]

@@ -145,14 +145,12 @@ class Exporting:
         """{uri, model, ...} -> {ok, steps, edit, message}; nothing is written."""
         from exportlens.export.repair import repair_model
         from exportlens.export.session import Progress
-        from exportlens.export.verify import in_both_modes
         from exportlens.repairing import Repairer
 
         self._demand()
         uri = _field(params, "uri")
         path = to_path(uri)
         request, session = self._request(params), self._session(path)
-        request = request if request.mode else in_both_modes(request)
         tools = Repairer(path, self.server.analysis.config_for(path))
 
         def step_taken(step: Step) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 
 from exportlens.finding import Fix, Refusal
@@ -22,7 +23,7 @@ from exportlens.outcome import TorchVersion
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, first_line
 from exportlens.rewriting.names import arguments, bound, fresh, reads
-from exportlens.rewriting.text import Replacement, replaced
+from exportlens.rewriting.text import Replacement, Source, replaced
 
 
 def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
@@ -56,7 +57,7 @@ def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
             *(f"{indent}{unit * 2}self.{each} = {text}" for each, text in call.attributes),
             "",
             f"{indent}{unit}def forward(self, {call.signature}):",
-            f"{indent}{unit * 2}return {call.body}",
+            call.block(indent + unit * 2) if call.block else f"{indent}{unit * 2}return {call.body}",
             *([""] if local else ["", ""]),
             "",
         ]
@@ -81,13 +82,16 @@ def _reads_locals(draft: Draft, node: ast.Lambda) -> bool:
 
 
 class _Wrapper:
-    """How the wrapper is made (`parameters`, `attributes`, `given`) and what its forward does."""
+    """How the wrapper is made (`parameters`, `attributes`, `given`) and what its forward does: return `body`, or the
+    statements that `block` gives at an indentation.
+    """
 
     def __init__(self, name: str, signature: str, body: str) -> None:
         self.name, self.signature, self.body = name, signature, body
         self.parameters: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self.given: list[str] = []
+        self.block: Callable[[str], str] | None = None
 
 
 def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
@@ -123,8 +127,37 @@ def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
             wrapper.parameters.append(name)
             wrapper.given.append(name)
             wrapper.attributes.append((name, name))
+        if wrapper.attributes:
+            # Strict mode does not take a Module's parameters by way of a global name.
+            wrapper.block = _own_body(model, [name for name, _ in wrapper.attributes], draft)
         return wrapper
     raise Refused("what is exported is neither a function of this file, a bound method nor a lambda")
+
+
+def _own_body(function: Function, held: list[str], draft: Draft) -> Callable[[str], str] | None:
+    """The function's statements with the `held` names as attributes of self; None where they cannot be copied."""
+    if function.scope.path != draft.context.document.path:
+        return None
+    source = Source(function.chunk.text)
+    node = source.find(function.node)
+    if not isinstance(node, ast.FunctionDef) or node.decorator_list:
+        return None
+    inner = [each for each in ast.walk(node) if each is not node]
+    if any(
+        isinstance(each, (ast.Yield, ast.YieldFrom, ast.Global, ast.FunctionDef, ast.Lambda))
+        for each in inner
+    ):
+        return None
+    names = {
+        name for name in held if name not in {*bound(node.body), *(each.arg for each in arguments(node.args))}
+    }
+    swaps = [
+        source.swap(each, f"self.{each.id}")
+        for statement in node.body
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name) and each.id in names
+    ]
+    return lambda indent: source.block(node.body, indent, swaps)
 
 
 def _hold(wrapper: _Wrapper, name: str) -> None:
