@@ -75,12 +75,12 @@ def repaired(model: str) -> str:
     return f"{copy}:{called[-1] if called else name}"
 
 
-def confirm(model: str, extra: str, targets: tuple[str, ...]) -> dict[str, Any]:
-    """The report of one export to the targets of one environment."""
+def confirm(model: str, pythons: dict[str, Path]) -> dict[str, Any]:
+    """The report of one export to these targets, each with the interpreter that has its packages."""
     words = ["export", model, "--output-format", "json", "--timeout", str(SECONDS_PER_TARGET)]
     words += ["--output", str(OUTPUT / "artifacts")]
-    for target in targets:
-        words += ["--target", target, "--target-python", f"{target}={interpreter(extra)}"]
+    for target, python in pythons.items():
+        words += ["--target", target, "--target-python", f"{target}={python}"]
     done = subprocess.run([str(EXPORTLENS), *words], capture_output=True, text=True, check=False)
     report: dict[str, Any] = json.loads(done.stdout)
     return report
@@ -101,27 +101,24 @@ def measured(anew: bool) -> list[dict[str, Any]]:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     known = {(row["title"], row["target"]["name"]) for row in rows}
+    pythons: dict[str, Path] = {}
     for extra, targets in TARGETS.items():
-        if not interpreter(extra).exists():
+        if interpreter(extra).exists():
+            pythons |= dict.fromkeys(targets, interpreter(extra))
+        else:
             print(f"{extra}: not installed (make targets)", flush=True)
+    for title, model in MODELS.items():
+        wanted = {target: python for target, python in pythons.items() if (title, target) not in known}
+        if not wanted:
             continue
-        for title, model in MODELS.items():
-            wanted = tuple(target for target in targets if (title, target) not in known)
-            if not wanted:
-                continue
-            report = confirm(repaired(model), extra, wanted)
-            for target in report["targets"]:
-                row = {
-                    "title": title,
-                    "target": target,
-                    "failure": report["failure"],
-                    "torch": report["torch"],
-                }
-                row["comparison"] = report["comparison"]
-                rows.append(row)
-                with file.open("a") as results:
-                    results.write(json.dumps(row) + "\n")
-                print(f"{title}, {target['name']}: {cell(row)}", flush=True)
+        report = confirm(repaired(model), wanted)
+        for target in report["targets"]:
+            row = {"title": title, "target": target, "failure": report["failure"], "torch": report["torch"]}
+            row["comparison"] = report["comparison"]
+            rows.append(row)
+            with file.open("a") as results:
+                results.write(json.dumps(row) + "\n")
+            print(f"{title}, {target['name']}: {cell(row)}", flush=True)
     return rows
 
 

@@ -177,7 +177,7 @@ def _target_pythons(words: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
 
 def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
     """The report's findings with the fixes of the rules that know their causes."""
-    from exportlens.config import BadSetting, load_config
+    from exportlens.config import load_config
     from exportlens.counterpart import with_fixes
     from exportlens.finding import Severity
     from exportlens.repairing import Repairer
@@ -190,9 +190,9 @@ def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
         try:
             tools = Repairer(path, load_config(path, {"mode": request.mode}))
             known += tools.diagnose(path, path.read_text(encoding="utf-8"))
-        except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
-            continue  # the report stands by itself
-    return with_fixes(known, report)
+        except Exception as error:  # a real export's report is not lost for the sake of an addition to it
+            click.echo(f"warning: no fixes for {path}: {type(error).__name__}: {error}", err=True)
+    return with_fixes(known, report) if known else report.findings
 
 
 def _save_inputs(report: Report, request: ExportRequest) -> None:

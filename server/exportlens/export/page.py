@@ -27,7 +27,7 @@ _PAGE = """<!DOCTYPE html>
 <header id="head"></header>
 <h2>Stages</h2><div id="ladder"></div>
 <h2>Findings</h2><div id="findings"></div>
-<h2>Targets</h2><div id="targets"></div>
+<h2>Programs and targets</h2><div id="targets"></div>
 <h2>Graph and source</h2>
 <div class="split">
 <div class="panel"><div class="bar"><button id="fold">Fold all</button><button id="unfold">Unfold all</button>

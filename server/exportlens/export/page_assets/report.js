@@ -16,7 +16,11 @@
     node.append(...children.filter((child) => child !== null && child !== undefined).map((c) => (c instanceof Node ? c : String(c))));
     return node;
   }
-  const number = (value) => (value === null || value === undefined ? "–" : Number(value).toPrecision(2).replace(/\.0$/, ""));
+  /** Errors in scientific notation; plain quantities (seconds, milliseconds) with as many digits as one reads. */
+  const error = (value) => (value === null || value === undefined ? "–" : value === 0 ? "0" : Number(value).toExponential(1));
+  const number = (value) => (value === null || value === undefined ? "–" : value >= 100 ? value.toFixed(0) : value >= 1 ? value.toFixed(1) : value === 0 ? "0" : Number(value).toPrecision(2));
+  const seconds = (value) => (value === null || value === undefined ? "–" : value >= 1 ? `${number(value)} s` : `${Math.round(value * 1000)} ms`);
+  const milliseconds = (value) => (value === null || value === undefined ? "–" : `${number(value)} ms`);
   const bytes = (n) => (n ? (n >= 1 << 20 ? `${(n / (1 << 20)).toFixed(1)} MiB` : `${(n / 1024).toFixed(1)} KiB`) : "–");
   const short = (file) => file.split(/[\\/]/).slice(-2).join("/");
   const table = (heads, rows) => make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((h) => make("th", {}, h)))), make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell) => make("td", { class: "number" }, cell)))))));
@@ -27,11 +31,15 @@
 
   // ---------------------------------------------------------------- head, ladder, findings, tables
   function head() {
+    const verdict = report.ok ? "Confirmed: exports and equals eager" : report.failure || report.targets.some((t) => t.status === "failed") ? "Not confirmed" : "Exports, but not every target could be tried";
     byId("head").append(
       make("h1", {}, report.model),
-      make("div", {}, make("b", { class: report.ok ? "ok" : "bad" }, report.ok ? "Confirmed: exports and equals eager" : "Not confirmed"), make("span", { class: "dim" }, `  ·  torch ${report.torch ?? "?"}  ·  Python ${report.python ?? "?"}  ·  ${report.mode ?? "?"}  ·  ${report.seconds ?? "?"} s`)),
+      make("div", {}, make("b", { class: report.ok ? "ok" : "bad" }, verdict), make("span", { class: "dim" }, `  ·  torch ${report.torch ?? "?"}  ·  Python ${report.python ?? "?"}  ·  ${report.mode ?? "?"}  ·  ${seconds(report.seconds)}`)),
     );
-    if (report.chosen && report.chosen.inputs) byId("head").append(make("div", { class: "dim mono" }, `inputs: ${report.chosen.inputs}${report.chosen.source ? `  (${report.chosen.source})` : ""}`));
+    const words = report.chosen ?? {};
+    const lines = [["constructor", words.init], ["inputs", words.inputs], ["keywords", words.kwargs], ["dynamic shapes", words.dynamic_shapes]].filter(([, text]) => text);
+    for (const [name, text] of lines) byId("head").append(make("div", { class: "dim mono" }, `${name}: ${text}`));
+    if (words.source) byId("head").append(make("div", { class: "dim" }, `from ${words.source}`));
     if (report.failure) byId("head").append(make("div", { class: "finding" }, `Failed at ${report.failure.stage} (${report.failure.kind}): ${report.failure.message}`));
   }
 
@@ -39,36 +47,62 @@
     const rows = [...report.modes.map((m) => [m.mode, m]), ...report.targets.map((t) => [t.name, t])];
     for (const [name, part] of rows) {
       const failed = part.failure ? part.failure.stage : null;
-      const rungs = Object.entries(part.stages).map(([stage, seconds]) => make("span", { class: `rung${stage === failed ? " failed" : ""}` }, `${stage} ${seconds >= 1 ? seconds.toFixed(1) + " s" : Math.round(seconds * 1000) + " ms"}`));
-      const verdict = part.failure ? make("span", { class: "bad" }, part.failure.kind) : make("span", { class: "ok" }, part.status === "skipped" ? "not tried" : "ok");
-      byId("ladder").append(make("div", { class: "ladder" }, make("span", { class: "name" }, name), ...rungs, verdict));
+      const rungs = Object.entries(part.stages).map(([stage, spent]) => make("span", { class: `rung${stage === failed ? " failed" : ""}` }, `${stage} ${seconds(spent)}`));
+      const verdict = part.failure ? make("span", { class: "bad" }, part.failure.kind) : part.status === "skipped" ? make("span", { class: "dim" }, "not tried: there is no program to lower") : make("span", { class: "ok" }, "ok");
+      byId("ladder").append(make("div", { class: "ladder" }, make("span", { class: "name" }, name), make("div", { class: "rungs" }, ...rungs, verdict)));
     }
+    if (!rows.length) byId("ladder").append(make("p", { class: "dim" }, "Nothing was run."));
   }
 
   function findings() {
-    if (!report.findings.length) byId("findings").append(make("p", { class: "dim" }, "None."));
-    for (const f of report.findings) {
-      byId("findings").append(make("div", { class: `finding ${f.severity}` }, place(f.filename, f.location.row), ` ${f.code} ${f.message} `, f.url ? make("a", { href: f.url }, "torch's page") : null, ...f.notes.map((note) => make("div", { class: "dim" }, note))));
+    const failures = report.findings.filter((f) => f.severity !== "information");
+    const hints = report.findings.length - failures.length;
+    if (!failures.length) byId("findings").append(make("p", { class: "dim" }, hints ? "No failures. Lines that a target leaves to the CPU stand with the target." : "None."));
+    for (const f of failures) {
+      const torch = f.data.torch ? make("details", {}, make("summary", { class: "dim" }, "torch's own words"), make("pre", {}, f.data.torch)) : null;
+      byId("findings").append(make("div", { class: `finding ${f.severity}` }, place(f.filename, f.location.row), make("b", {}, ` ${f.code} `), f.message, f.url ? make("a", { href: f.url }, `  ${f.data.gb ?? "torch's page"}`) : null, ...f.notes.map((note) => make("div", { class: "dim" }, note)), torch));
     }
   }
 
-  function targets() {
-    if (!report.targets.length) return byId("targets").append(make("p", { class: "dim" }, "None asked."));
+  function programs() {
+    const shown = report.modes.filter((m) => m.comparison);
+    if (!shown.length) return;
     byId("targets").append(
       table(
-        ["target", "status", "seconds", "max abs error", "eager → here (ms)", "size", "peak memory", "taken", "left", "artifact"],
-        report.targets.map((t) => [make("b", {}, t.name), make("span", { class: t.status === "ok" ? "ok" : "bad" }, t.failure ? `${t.status} at ${t.failure.stage}` : t.status), number(t.seconds), number(t.max_abs_error), t.latency ? `${number(t.latency.eager_ms)} → ${number(t.latency.artifact_ms)}` : "–", bytes(t.bytes), bytes(t.peak_memory), t.delegated ?? "–", t.left.length || "–", t.artifact ? make("span", { class: "mono" }, t.artifact) : "–"]),
+        ["program", "status", "max abs error", "max rel error", "eager", "exported", "peak memory", "dynamic dims"],
+        shown.map((m) => [make("b", {}, m.mode), make("span", { class: m.ok ? "ok" : "bad" }, m.failure ? m.failure.kind : "ok"), error(m.comparison.max_abs_error), error(m.comparison.max_rel_error), milliseconds(m.comparison.latency.eager_ms), milliseconds(m.comparison.latency.exported_ms), bytes(m.peak_memory), m.dynamic_dims.map((d) => `${d.places.join(" = ")}: ${d.low} to ${d.high ?? "∞"}`).join(", ") || "none"]),
+      ),
+    );
+  }
+
+  function targets() {
+    programs();
+    if (!report.targets.length) return byId("targets").append(make("p", { class: "dim" }, "No target was asked for."));
+    byId("targets").append(
+      table(
+        ["target", "status", "time", "max abs error", "max rel error", "eager", "here", "size", "peak memory", "taken", "left", "artifact"],
+        report.targets.map((t) => [make("b", {}, t.name), make("span", { class: t.status === "ok" ? "ok" : t.status === "skipped" ? "dim" : "bad" }, t.failure ? `${t.status} at ${t.failure.stage}` : t.status), seconds(t.seconds), error(t.max_abs_error), error(t.max_rel_error), milliseconds(t.latency?.eager_ms), milliseconds(t.latency?.artifact_ms), bytes(t.bytes), bytes(t.peak_memory), t.delegated ?? "–", t.delegated === null ? "–" : t.left.length, t.artifact ? make("span", { class: "mono", title: t.artifact }, short(t.artifact)) : "–"]),
       ),
     );
     for (const t of report.targets) {
       for (const note of t.notes) byId("targets").append(make("div", { class: "dim" }, `${t.name}: ${note}`));
-      if (t.failure) byId("targets").append(make("div", { class: "finding" }, `${t.name}: ${t.failure.message}`));
-      if (t.left.length) {
-        const list = make("div", { class: "dim" }, `${t.name} leaves to the CPU: `);
-        for (const node of t.left.slice(0, 60)) list.append(make("span", { class: "mono" }, node.op), " ", node.frame ? place(node.frame.file, node.frame.line) : "", "  ");
-        byId("targets").append(list);
-      }
+      if (t.failure) byId("targets").append(make("div", { class: `finding${t.status === "unavailable" ? " information" : ""}` }, `${t.name}: ${t.failure.message}`));
+      if (t.left.length) byId("targets").append(leftOver(t));
     }
+  }
+
+  /** What a target leaves to the CPU, by source line: a line, then its operators with how often each occurs. */
+  function leftOver(target) {
+    const lines = new Map();
+    for (const node of target.left) {
+      const key = node.frame ? `${node.frame.file}:${node.frame.line}` : "";
+      const known = lines.get(key) ?? { frame: node.frame, counts: new Map() };
+      known.counts.set(node.op, (known.counts.get(node.op) ?? 0) + 1);
+      lines.set(key, known);
+    }
+    const rows = [...lines.values()].map(({ frame, counts }) =>
+      make("div", {}, frame ? place(frame.file, frame.line) : make("span", { class: "dim" }, "of no line"), "  ", make("span", { class: "mono dim" }, [...counts].map(([op, n]) => (n > 1 ? `${op} ×${n}` : op)).join(", "))));
+    return make("details", { open: rows.length <= 6 }, make("summary", {}, `${target.name} leaves ${target.left.length} operators to the CPU`), ...rows);
   }
 
   function comparison() {
@@ -76,20 +110,27 @@
     if (!parts.length) return byId("comparison").append(make("p", { class: "dim" }, "Nothing was compared."));
     const names = [...new Set(parts.flatMap((part) => part.comparison.cases.map((c) => c.case)))];
     const worst = (c) => c.outputs.reduce((most, o) => (o.max_abs_error === null ? most : Math.max(most ?? 0, o.max_abs_error)), null);
+    const cell = (c) => make("span", { class: c.status === "equal" ? "ok" : c.status === "skipped" ? "dim" : "bad", title: c.message || c.note }, c.status === "equal" ? error(worst(c)) : c.status);
     byId("comparison").append(
       table(
         ["case", ...parts.map((part) => part.mode ?? part.name)],
-        names.map((name) => [name, ...parts.map((part) => { const c = part.comparison.cases.find((x) => x.case === name); return c ? make("span", { class: c.status === "equal" ? "ok" : c.status === "skipped" ? "dim" : "bad", title: c.message || c.note }, c.status === "equal" ? number(worst(c)) : c.status) : "–"; })]),
+        names.map((name) => [name, ...parts.map((part) => { const c = part.comparison.cases.find((x) => x.case === name); return c ? cell(c) : "–"; })]),
       ),
     );
-    for (const part of parts) for (const note of [...(part.comparison.warnings ?? []), ...(part.comparison.notes ?? [])]) byId("comparison").append(make("div", { class: "dim" }, note));
+    const said = new Set();
+    for (const part of parts) {
+      for (const c of part.comparison.cases) if (c.status !== "equal" || c.note) said.add(`${c.case}: ${[c.message, c.note].filter(Boolean).join("; ")}`);
+      for (const note of [...(part.comparison.warnings ?? []), ...(part.comparison.notes ?? [])]) said.add(note);
+    }
+    for (const note of said) byId("comparison").append(make("div", { class: "dim" }, note));
   }
 
   function operators() {
     const counts = report.modes.map((m) => m.histogram).find((h) => Object.keys(h).length) ?? {};
-    const rows = Object.entries(counts).slice(0, 25);
-    if (rows.length) byId("operators").append(table(["operator", "count"], rows.map(([name, count]) => [make("span", { class: "mono" }, name), count])));
-    else byId("operators").append(make("p", { class: "dim" }, "No program."));
+    const rows = Object.entries(counts);
+    if (!rows.length) return byId("operators").append(make("p", { class: "dim" }, "No program."));
+    const most = Math.max(...rows.map(([, count]) => count));
+    byId("operators").append(make("div", { class: "histogram" }, ...rows.map(([name, count]) => make("div", { class: "bin", title: name }, make("span", { class: "fill", style: `width: ${(100 * count) / most}%` }), make("span", { class: "mono name" }, name.replace(/\.default$/, "")), make("span", { class: "count" }, count)))));
   }
 
   // ---------------------------------------------------------------- source, linked to the graph both ways
@@ -99,7 +140,9 @@
     const key = `${node.file}:${node.line}`;
     nodesAt.set(key, [...(nodesAt.get(key) ?? []), node.id]);
   }
-  const faults = new Set(report.findings.map((f) => `${f.filename}:${f.location.row}`));
+  const lineOf = (f) => `${f.filename}:${f.location.row}`;
+  const faults = new Set(report.findings.filter((f) => f.severity !== "information").map(lineOf));
+  const hinted = new Set(report.findings.filter((f) => f.severity === "information").map(lineOf));
   let shownFile = null;
 
   function showFile(file) {
@@ -107,7 +150,7 @@
     byId("file").value = file;
     const rows = (sources[file] ?? "").split("\n").map((text, index) => {
       const key = `${file}:${index + 1}`;
-      const row = make("div", { class: `row${nodesAt.has(key) ? " linked" : ""}${faults.has(key) ? " at-fault" : ""}`, "data-line": index + 1 }, make("span", { class: "number" }, index + 1), make("span", { class: "text" }, text || " "));
+      const row = make("div", { class: `row${nodesAt.has(key) ? " linked" : ""}${faults.has(key) ? " at-fault" : hinted.has(key) ? " left-over" : ""}`, "data-line": index + 1 }, make("span", { class: "number" }, index + 1), make("span", { class: "text" }, text || " "));
       row.addEventListener("click", () => { markLines([index + 1]); if (nodesAt.has(key)) selectNodes(nodesAt.get(key)); });
       row.addEventListener("dblclick", () => openInEditor(file, index + 1));
       return row;
@@ -136,6 +179,7 @@
 
   // ---------------------------------------------------------------- graph: submodules fold into one node each
   const MOST_SHOWN = 700;
+  const READABLE = 0.75; // the zoom below which labels are too small to read
   const open = new Set();
   const chains = new Map(); // node id -> its submodules, outermost first
   const sizes = new Map(); // submodule -> number of operators
@@ -173,11 +217,13 @@
   async function draw(keep) {
     const shown = visible();
     const cut = shown.nodes.length > MOST_SHOWN;
-    byId("count").textContent = `${shown.nodes.length} of ${graph.nodes.length} nodes${cut ? `: too many to lay out, the first ${MOST_SHOWN} are shown; fold submodules` : ""}`;
+    byId("count").textContent = `${shown.nodes.length} of ${graph.nodes.length} nodes${cut ? `: more than can be laid out, the first ${MOST_SHOWN} are shown; fold submodules` : ""}`;
     const nodes = shown.nodes.slice(0, MOST_SHOWN);
     const names = new Set(nodes.map((n) => n.id));
     const edges = shown.edges.filter(([a, b]) => names.has(a) && names.has(b));
     const width = (n) => Math.min(260, Math.max(64, 14 + 7.2 * Math.max(...n.label.split("\n").map((l) => l.length))));
+    byId("count").textContent += " …"; // until the layout is there
+    await new Promise((painted) => setTimeout(painted));
     const layout = await new ELK().layout({
       id: "root",
       layoutOptions: { "elk.algorithm": "layered", "elk.direction": "DOWN", "elk.spacing.nodeNode": "18", "elk.layered.spacing.nodeNodeBetweenLayers": "30" },
@@ -195,7 +241,6 @@
         ...edges.map(([source, target], i) => ({ data: { id: `edge${i}`, source, target } })),
       ],
       layout: { name: "preset" },
-      wheelSensitivity: 0.3,
       minZoom: 0.05,
       maxZoom: 2.5,
       style: [
@@ -210,9 +255,20 @@
     });
     view.on("tap", "node", (event) => tapped(event.target.data()));
     if (keep && view.$id(keep).length) { view.zoom(0.9); view.center(view.$id(keep)); }
-    else if (nodes.length > 60) { view.zoom(0.7); view.center(view.nodes()[0]); view.panBy({ x: 0, y: -200 }); }
-    else view.fit(undefined, 24);
+    else firstLook();
+    byId("count").textContent = byId("count").textContent.replace(/ …$/, "");
     byId("graph").dataset.drawn = String(nodes.length);
+  }
+
+  /** All of the graph where its labels can then be read; else its beginning, at a size at which they can. */
+  function firstLook() {
+    view.fit(undefined, 24);
+    if (view.zoom() > 1.2) { view.zoom(1.2); view.center(); }
+    if (view.zoom() >= READABLE) return;
+    view.zoom(READABLE);
+    const top = view.nodes().toArray().reduce((first, node) => (node.position().y < first.position().y ? node : first));
+    view.center(top);
+    view.panBy({ x: 0, y: 24 - top.renderedBoundingBox().y1 });
   }
 
   function tapped(node) {
@@ -242,6 +298,10 @@
     if (found.length) view.center(found);
     const first = graph.nodes.find((n) => n.id === ids[0]);
     if (first) describe(first);
+    if (first && first.file in sources) {
+      if (first.file !== shownFile) showFile(first.file);
+      markLines([first.line]);
+    }
   }
 
   function start() {
@@ -249,9 +309,14 @@
     const files = Object.keys(sources);
     for (const file of files) byId("file").append(make("option", { value: file }, short(file)));
     byId("file").addEventListener("change", (event) => showFile(event.target.value));
-    const wanted = report.findings.find((f) => f.filename in sources);
+    const wanted = [...report.findings].sort((a, b) => (a.severity === "information") - (b.severity === "information")).find((f) => f.filename in sources);
     if (wanted) { showFile(wanted.filename); markLines([wanted.location.row]); } else if (files.length) showFile(files[0]);
-    if (!graph) { byId("graph").append(make("p", { class: "dim", style: "padding: 10px" }, "No program was exported, so there is no graph.")); return; }
+    if (!graph) {
+      const panel = byId("graph").closest(".panel");
+      panel.parentElement.classList.add("single");
+      panel.replaceWith(make("div", { class: "dim" }, "No program was exported, so there is no graph."));
+      return;
+    }
     byId("unfold").addEventListener("click", () => { for (const path of sizes.keys()) open.add(path); draw(); });
     byId("fold").addEventListener("click", () => { open.clear(); draw(); });
     byId("search").addEventListener("change", (event) => {
