@@ -29,7 +29,7 @@ from exportlens.inference.objects import (
 )
 from exportlens.inference.places import Call, Conversion, ExportCall, Place
 from exportlens.inference.state import Locals
-from exportlens.inference.torch_calls import call_tensor_method, call_torch
+from exportlens.inference.torch_calls import call_tensor_method, call_torch, is_tensor_method
 from exportlens.inference.values import (
     Array,
     Bound,
@@ -146,9 +146,32 @@ def call_value(
         and _of_an_argument(node)
     ):
         return TensorScalar("", "`.item()`")
-    if isinstance(callee, Unknown) and callee.method in _ONLY_TENSORS:
+    if isinstance(callee, Unknown) and (
+        callee.method in _ONLY_TENSORS or (callee.made and is_tensor_method(callee.method))
+    ):
         return _method_of_unknown(machine, callee.method, _plain(args), _closed(kwargs), frame, node)
-    return Unknown("a call of something unknown")
+    made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
+    if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
+        made = any(map(_is_made, (*_plain(args), *kwargs.values())))
+    return Unknown("a call of something unknown", made=made)
+
+
+def _is_made(value: Value) -> bool:
+    return (isinstance(value, Unknown) and value.made) or (isinstance(value, Tensor) and from_data(value))
+
+
+def _is_part(node: ast.expr, frame: Frame) -> bool:
+    """Whether what is called belongs to the model: an attribute of `self`, or a local name that stands for one."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "getattr"
+        and node.args
+    ):
+        node = node.args[0]
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return isinstance(node, ast.Name) and (node.id == "self" or node.id in frame.locals)
 
 
 def _plain(args: list[Value]) -> list[Value]:
@@ -569,7 +592,11 @@ def _method_of_unknown(
     machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
     made = call_tensor_method(machine, Tensor(), name, args, kwargs, frame, node)
-    return made if isinstance(made, Tensor) else Unknown(f"the method `{name}` of something unknown")
+    return (
+        made
+        if isinstance(made, (Tensor, TensorScalar))
+        else Unknown(f"the method `{name}` of something unknown")
+    )
 
 
 def _array_method(receiver: Array, name: str) -> Value:
@@ -672,7 +699,8 @@ def _call_instance(
             result = call_external_module(machine, instance, name, plain, closed, frame, node)
             _call_place(machine, name, instance, plain, closed, result, frame, node)
             return result
-    return Unknown(f"a call of {instance.describe()}")
+    made = machine.tracing and any(map(_is_made, _plain(args)))
+    return Unknown(f"a call of {instance.describe()}", made=made)
 
 
 def call_method(

@@ -78,7 +78,8 @@ def elements_of(
         return None, Static()
     if isinstance(value, TensorScalar):
         return None, value
-    return None, Unknown("an element of something unknown")
+    rest = Unknown("an element of something unknown", made=isinstance(value, Unknown) and value.made)
+    return ([rest] * expected if expected is not None and rest.made else None), rest
 
 
 def _cover(values: list[Value]) -> Value:

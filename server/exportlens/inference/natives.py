@@ -35,6 +35,7 @@ from exportlens.inference.values import (
     Partial,
     Sequence,
     Shape,
+    Slice,
     Static,
     Tensor,
     TensorScalar,
@@ -904,7 +905,70 @@ def _integer_info(
     return Instance(Named("torch.iinfo"), bounds)
 
 
+def _slice(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    del machine, kwargs, frame, node
+    parts: list[Value | None] = [
+        None if isinstance(part, Const) and part.value is None else part
+        for part in ([None, *args] if len(args) == 1 else [*args, None, None][:3])
+    ]
+    return Slice(parts[0], parts[1], parts[2] if len(parts) > 2 else None)
+
+
+def _reduce(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    from exportlens.inference.calls import call_value
+
+    del kwargs
+    if len(args) < 2:
+        return Unknown("functools.reduce()")
+    items, element = elements_of(machine, args[1], frame, node)
+    values = [*args[2:3], *(items if items is not None else [element, element])]
+    if not values:
+        return Unknown("functools.reduce() of nothing")
+    result = values[0]
+    for value in values[1:]:
+        result = call_value(machine, args[0], [result, value], {}, frame, node)
+    return result
+
+
+def _operator(op: ast.operator) -> Run:
+    def run(
+        machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+    ) -> Value:
+        from exportlens.inference.operators import binary
+
+        del kwargs
+        return binary(machine, op, args[0], args[1], frame, node) if len(args) == 2 else Unknown("operator")
+
+    return run
+
+
+def _float_info(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    del machine, args, kwargs, frame, node
+    names = ("min", "max", "eps", "tiny", "smallest_normal", "resolution")
+    return Instance(Named("torch.finfo"), {name: Static("float") for name in names}, open=True)
+
+
+def _chain_nested(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    items, element = elements_of(machine, args[0], frame, node) if args else ([], Unknown("chain()"))
+    return _chain(machine, items if items is not None else [element], kwargs, frame, node)
+
+
 NATIVES: dict[str, Run] = {
+    "builtins.slice": _slice,
+    "functools.reduce": _reduce,
+    "operator.mul": _operator(ast.Mult()),
+    "operator.add": _operator(ast.Add()),
+    "torch.finfo": _float_info,
+    "itertools.chain.from_iterable": _chain_nested,
+    "torch._assert": _check,
     "torch.iinfo": _integer_info,
     "torch.export.Dim": make_dim,
     "torch.nn.utils.rnn.pack_padded_sequence": _pack,

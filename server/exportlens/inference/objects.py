@@ -564,8 +564,26 @@ def get_attribute(
     if isinstance(owner, Bound) and attr == "__self__":
         return owner.receiver
     if isinstance(owner, Unknown):
-        return Unknown(f"`{attr}` of something unknown", attr)
+        if owner.made and attr in _FACTS_OF_TENSORS:
+            return _tensor_attribute(Tensor(), attr)
+        return Unknown(f"`{attr}` of something unknown", attr, owner.made)
     return Unknown(f"`{attr}` of {owner.describe()}")
+
+
+_FACTS_OF_TENSORS = frozenset(
+    {
+        "shape",
+        "ndim",
+        "dtype",
+        "device",
+        "is_cuda",
+        "requires_grad",
+        "layout",
+        "is_sparse",
+        "itemsize",
+        "nbytes",
+    }
+)
 
 
 def _attribute_of_function(owner: Function, attr: str) -> Value:
@@ -901,7 +919,7 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
         return owner
     if isinstance(owner, Unknown) and machine.tracing and _indexes_tensors(key):
         return index_tensor(Tensor(), key)
-    return Unknown("an item of something unknown")
+    return Unknown("an item of something unknown", made=isinstance(owner, Unknown) and owner.made)
 
 
 def _indexes_tensors(key: Value) -> bool:

@@ -112,8 +112,20 @@ def binary(
         if isinstance(other, TensorScalar) or (isinstance(other, Shape) and other.unbacked):
             # Whatever is added to a number from data, the result is from data.
             return replace(other, type="")
+        if all(_may_be_tensor(value) for value in (left, right)):
+            return Tensor()
         return Unknown("an operand is unknown")
     return _number(op, left, right)
+
+
+def _may_be_tensor(value: Value) -> bool:
+    """What takes part in arithmetic with the output of a part of the model: another, or a number."""
+    if isinstance(value, Unknown):
+        # What an attribute of an output holds may be a number.
+        return value.made and not value.method
+    return (isinstance(value, Const) and isinstance(value.value, (int, float))) or isinstance(
+        value, (Static, Shape)
+    )
 
 
 def fold(function: Callable[..., Any], *operands: Any) -> Value:
@@ -270,6 +282,8 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
         return Shape(first.unbacked, first.input, first.dim, first.origin, "bool")
     if isinstance(op, (ast.Eq, ast.NotEq)):
         return _equality(op, left, right)
+    if (isinstance(left, Unknown) or isinstance(right, Unknown)) and all(map(_may_be_tensor, (left, right))):
+        return Tensor(dtype="bool")
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         return Unknown("compared with something unknown")
     return Static("bool")

@@ -70,6 +70,19 @@ def call_torch(
     return None if op is None else apply_op(machine, op, name, args, kwargs, frame, node)
 
 
+_OF_CONTAINERS = frozenset(
+    {"get", "items", "keys", "values", "pop", "update", "copy", "index", "count", "append", "extend", "insert", "clear", "add", "split"}
+)  # fmt: skip
+
+
+def is_tensor_method(name: str) -> bool:
+    """Whether `name` is a method of tensors, and of no container."""
+    return name not in _OF_CONTAINERS and (
+        name in ("item", "tolist", "numpy", "size", "dim", "numel")
+        or knowledge.lookup_method(name) is not None
+    )
+
+
 def call_tensor_method(
     machine: Machine,
     tensor: Tensor,

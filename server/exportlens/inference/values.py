@@ -29,10 +29,14 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Unknown(Value):
-    """Nothing is known. `why` says what could not be followed, for --explain; `method` is the attribute's name where it is one of something unknown."""
+    """Nothing is known. `why` says what could not be followed, for --explain; `method` is the attribute's name where it is one of something unknown.
+
+    `made` is true for what a part of the model that is not known made of tensors: a tensor, or a structure that holds some.
+    """
 
     why: str = ""
     method: str = ""
+    made: bool = False
 
     def describe(self) -> str:
         return f"unknown ({self.why})" if self.why else "unknown"
