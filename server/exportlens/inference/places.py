@@ -121,6 +121,20 @@ class AttributeWrite(Place):
 
 
 @dataclass(slots=True)
+class NameWrite(Place):
+    """`name = value` where the function declares `name` global or nonlocal. `old` is what it was, None where that is not known."""
+
+    name: str
+    value: Value
+    old: Value | None
+
+
+@dataclass(slots=True)
+class LocalClass(Place):
+    """A class statement that traced code runs; `node` is the statement."""
+
+
+@dataclass(slots=True)
 class ItemWrite(Place):
     """`owner[key] = value`."""
 

@@ -12,7 +12,7 @@ from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Loop, Machine, Raised
 from exportlens.inference.objects import define_class, define_function, import_names, set_attribute, set_item
 from exportlens.inference.operators import binary
-from exportlens.inference.places import Handler, Mutation, Raise, Truth, With
+from exportlens.inference.places import Handler, LocalClass, Mutation, NameWrite, Raise, Truth, With
 from exportlens.inference.state import Changes
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
@@ -51,7 +51,10 @@ def run_block(machine: Machine, statements: list[ast.stmt], frame: Frame) -> boo
 def assign(machine: Machine, target: ast.expr, value: Value, frame: Frame) -> None:
     """Bind `value` to an assignment target of any form."""
     if isinstance(target, ast.Name):
-        machine.journal.write(_locals_for(machine, target.id, frame), target.id, value)
+        names = _locals_for(machine, target.id, frame)
+        if names is not frame.locals and machine.emits(NameWrite):
+            machine.notice(NameWrite(machine.site(frame), target, target.id, value, names.get(target.id)))
+        machine.journal.write(names, target.id, value)
         if machine.watch is not None:
             machine.watch(target, value, frame)
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -525,6 +528,8 @@ def _run_function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _run_class(machine: Machine, node: ast.ClassDef, frame: Frame) -> bool:
+    if machine.emits(LocalClass):
+        machine.notice(LocalClass(machine.site(frame), node))
     machine.journal.write(frame.locals, node.name, define_class(machine, node, frame))
     return True
 

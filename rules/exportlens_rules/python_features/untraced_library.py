@@ -1,0 +1,114 @@
+"""Functions of Python's standard library that strict tracing does not follow."""
+
+from __future__ import annotations
+
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example
+
+from exportlens_rules.calls import CallOf
+
+# Measured on torch 2.13, each in a forward of its own: strict tracing fails, non-strict tracing runs them.
+_UNTRACED = {
+    "ast": ("literal_eval",),
+    "base64": ("b64decode", "b64encode"),
+    "binascii": ("hexlify", "unhexlify"),
+    "bisect": ("bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right"),
+    "cmath": ("exp", "sqrt"),
+    "decimal": ("Decimal",),
+    "getpass": ("getuser",),
+    "glob": ("glob",),
+    "hashlib": ("md5", "sha1", "sha256", "sha512"),
+    "heapq": ("heapify", "heappop", "heappush", "heappushpop", "heapreplace", "merge", "nlargest", "nsmallest"),
+    "importlib": ("import_module",),
+    "inspect": ("getsource",),
+    "os": ("cpu_count", "getcwd", "getpid", "path.abspath"),
+    "pprint": ("pformat",),
+    "queue": ("Queue",),
+    "resource": ("getrusage",),
+    "shutil": ("which",),
+    "socket": ("gethostname",),
+    "statistics": ("mean",),
+    "sys": ("getsizeof",),
+    "types": ("SimpleNamespace",),
+    "typing": ("get_type_hints",),
+    "zlib": ("compress", "crc32"),
+}  # fmt: skip
+
+
+class UntracedLibrary(CallOf):
+    """A function of Python's standard library that strict tracing does not follow.
+
+    ## What it does
+    Finds calls into `heapq`, `bisect`, `hashlib`, `decimal`, `importlib` and other modules in traced code: those
+    functions of the standard library whose calls fail in strict mode.
+
+    ## Why it matters
+    Strict tracing follows Python's bytecode, and these have none, or are left out on purpose. What they compute does
+    not depend on tensors, so it can be computed before: in `__init__`, or at the top of the file.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/export/programming_model.html
+    """
+
+    code = "EXL328"
+    name = "untraced-library"
+    outcome = Outcome(FAILS, OK)
+    callees = tuple(f"{module}.{name}" for module, names in _UNTRACED.items() for name in names)
+    wrong = "is a function that strict tracing does not follow."
+    advice = "Compute it in __init__ or outside of the model, or export with strict=False."
+    examples = (
+        Example(
+            bad="""
+import bisect
+
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bounds = [2, 4, 8]
+
+    def forward(self, x):
+        return x * bisect.bisect(self.bounds, x.shape[1])
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bounds = [2, 4, 8]
+
+    def forward(self, x):
+        return x * sum(bound <= x.shape[1] for bound in self.bounds)
+""",
+        ),
+        Example(
+            bad="""
+import hashlib
+
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x * len(hashlib.md5(b"layer").hexdigest())
+""",
+            good="""
+import hashlib
+
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.length = len(hashlib.md5(b"layer").hexdigest())
+
+    def forward(self, x):
+        return x * self.length
+""",
+        ),
+    )
