@@ -15,8 +15,9 @@ from exportlens.finding import Finding, Severity
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
+    needs_arguments,
     run_class,
-    run_declared,
+    run_exported,
     run_script,
     trace_callable,
 )
@@ -26,6 +27,7 @@ from exportlens.inference.places import Call, Definition, ExportCall, Place, Sit
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
+from exportlens.outcome import OK
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rule import Report, Rule, registry
 from exportlens.source.document import Chunk, Document
@@ -99,8 +101,8 @@ class Dispatcher:
                 continue
             known.entries |= theirs.entries
             known.surely |= theirs.surely
-            if theirs.certain and not known.certain:
-                known.report, known.certain = theirs.report, True
+            if _weight(theirs.report, theirs.certain) > _weight(known.report, known.certain):
+                known.report, known.certain = theirs.report, theirs.certain
 
     def _keep(self, report: Report) -> None:
         site = report.place.site
@@ -108,13 +110,19 @@ class Dispatcher:
         known = self.found.get(key)
         if known is None:
             known = self.found[key] = _Known(report, site.certain)
-        elif site.certain and not known.certain:
-            known.report, known.certain = report, True
+        elif _weight(report, site.certain) > _weight(known.report, known.certain):
+            known.report, known.certain = report, site.certain
         if site.entry is not None and self.scope is not None:
             entry = f"{self.scope.path}:{site.entry}"
             known.entries.add(entry)
             if site.certain:
                 known.surely.add(entry)
+
+
+def _weight(report: Report, certain: bool) -> tuple[bool, int]:
+    """Of two reports on one node, the one that says more is kept: the certain one, then that on more modes."""
+    outcome = report.outcome
+    return certain, (outcome.strict is not OK) + (outcome.non_strict is not OK)
 
 
 def _takes(rule: Rule, name: str) -> bool:
@@ -155,6 +163,8 @@ def _run_exports(machine: Machine, scope: ModuleScope) -> None:
             trace_callable(machine, model, None)
         elif isinstance(model, Bound) and isinstance(model.function, Function):
             trace_callable(machine, model.function, model.receiver)
+        elif needs_arguments(place):
+            run_exported(machine, place)
     if isinstance(observer, Dispatcher):
         _run_declared(machine, observer)
 
@@ -168,7 +178,7 @@ def _run_declared(machine: Machine, observer: Dispatcher) -> None:
     machine.observer = own
     try:
         for place in list(observer.exported):
-            run_declared(machine, place)
+            run_exported(machine, place, declared=True)
     finally:
         machine.observer = observer
     observer.take(own.found)

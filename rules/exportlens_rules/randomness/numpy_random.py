@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
-from exportlens.outcome import FAILS, WRONG, Outcome
+from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.random_numbers import torch_random
 from exportlens.rule import Example, Report, Rule
@@ -14,6 +14,8 @@ from exportlens.rule import Example, Report, Rule
 from exportlens_rules.reading import words
 
 _ARRAY = Outcome(WRONG, WRONG)
+_UNREAD = Outcome(FAILS, OK)
+_NUMBERS = frozenset({"rand", "randn", "random", "uniform", "normal"})
 _STATE = frozenset({"seed", "get_state", "set_state"})
 
 
@@ -86,15 +88,18 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call)
-        if place.name.rpartition(".")[2] in _STATE:
+        function = place.name.rpartition(".")[2]
+        if function in _STATE:
             return
-        several = bool(place.args) and place.name.rpartition(".")[2] in ("rand", "randn")
+        several = bool(place.args) and function in ("rand", "randn")
+        if not place.used and (several or place.kwargs or function not in _NUMBERS):
+            return  # an array that nothing reads
         yield self.report(
             place,
             f"`{words(place.node)}` draws once, while tracing: the program repeats that number for ever. "
             "Use torch.rand, "
             "torch.randn or torch.randint.",
-            outcome=_ARRAY if several else None,
+            outcome=_ARRAY if several else None if place.used else _UNREAD,
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
-from exportlens.outcome import FAILS, WRONG, Outcome
+from exportlens.inference.values import Const
+from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.random_numbers import torch_random
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
+
+_UNREAD = Outcome(FAILS, OK)
+
+
+def _is_fixed(place: Call) -> bool:
+    """Whether every draw gives the same: `randrange(1)`, `randint(n, n)`, `uniform(a, a)`."""
+    known = [value.value for value in place.args if isinstance(value, Const)]
+    if len(known) != len(place.args) or place.kwargs:
+        return False
+    function = place.name.rpartition(".")[2]
+    if function == "randrange":
+        return known in ([1], [0, 1])
+    return function in ("randint", "uniform") and len(known) == 2 and known[0] == known[1]
 
 
 class PythonRandom(CallOf):
@@ -70,7 +84,26 @@ def forward(self, x):
     return torch.where(torch.rand(()) > 0.5, x + 1, x - 1)
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    skipped = random.uniform(0, 1)
+    if self.training and skipped < 0.1:
+        return x
+    return x * 2
+""",
+            good="""
+def forward(self, x):
+    if self.training and random.uniform(0, 1) < 0.1:
+        return x
+    return x * 2
+""",
+            outcome=_UNREAD,
+        ),
     )
+
+    def outcome_of(self, place: Call) -> Outcome:
+        return self.outcome if place.used and not _is_fixed(place) else _UNREAD
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)

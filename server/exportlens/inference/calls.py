@@ -995,7 +995,37 @@ def _call_place(
     callee: Value | None = None,
 ) -> None:
     if machine.tracing and not machine.quiet and machine.observer.wants_call(name):
-        machine.notice(Call(machine.site(frame), node, name, receiver, args, kwargs, result, callee))
+        place = Call(machine.site(frame), node, name, receiver, args, kwargs, result, callee)
+        if name.startswith(("random.", "numpy.random.")):
+            variable = _held_draws(machine, frame).get(id(node))
+            if variable is not None:
+                # Often read in training only: `p = random.random()`, then `if self.training and p < self.layerdrop`.
+                frame.drawn = {**(frame.drawn or {}), variable: place}
+                place = replace(place, used=False)
+        machine.notice(place)
+
+
+def _held_draws(machine: Machine, frame: Frame) -> dict[int, str]:
+    """The calls of this function whose numbers only go into a variable, by the id of their node."""
+    if frame.function is None:
+        return {}
+    key = ("held draws", id(frame.function.node))
+    known: dict[int, str] | None = machine.memo.get(key)
+    if known is None:
+        known = machine.memo[key] = {}
+        for statement in ast.walk(frame.function.node):
+            if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+                continue
+            parts: list[ast.expr] = [statement.value]
+            while parts:
+                part = parts.pop()
+                if isinstance(part, ast.Call):
+                    known[id(part)] = statement.targets[0].id
+                elif isinstance(part, ast.Compare):
+                    parts += [part.left, *part.comparators]
+                elif isinstance(part, ast.UnaryOp):
+                    parts.append(part.operand)
+    return known
 
 
 _EXPORT_PARAMETERS = ("mod", "args", "kwargs")

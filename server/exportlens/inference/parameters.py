@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 
 from exportlens.inference import knowledge
@@ -238,6 +239,12 @@ _STRONG = frozenset(
 _CONTAINER = frozenset({"keys", "values", "items", "get", "append", "pop", "update", "extend"})
 
 
+# What a parameter is called that holds a size, a count or a position of Python, where its uses leave that open: tensors of such
+# names are used as tensors somewhere.
+_NUMBER_NAME = re.compile(
+    r"[hwHWBNTLDC]|height|width|depth|length|size|step|epoch|(?:num|n|max|min|total)_\w+"
+    r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
+)
 _KINDS = ("strong", "weak", "container", "mapping", "flag", "number", "iterated")
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
@@ -465,6 +472,8 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
         return Unknown(f"`{name}` looks like a dict or object")
     if uses.strong:
         return input_tensor(machine, name)
+    if _NUMBER_NAME.fullmatch(name):
+        return Static() if uses.number else Unknown(f"`{name}` is called like a number of Python")
     if told:
         return Unknown(f"the annotation of `{name}` could not be followed")
     if uses.container or (

@@ -91,6 +91,8 @@ class Call(Place):
     kwargs: Mapping[str, Value]
     result: Value
     callee: Value | None = None
+    used: bool = True
+    """False where a random number is drawn into a variable; noticed again with true when the variable is read."""
 
     def argument(self, position: int, keyword: str) -> Value | None:
         """The argument at `position` (without receiver) or by `keyword`, None where it is not given."""

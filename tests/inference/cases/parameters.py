@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.inference.cases.case import Cases
+from tests.inference.cases.case import X2, Cases
 
 CASES = Cases()
 
@@ -60,9 +60,9 @@ Batch = Dict[str, torch.Tensor]
 
 class M(nn.Module):
     def forward(self, data: Batch):
-        if data["x"].min() < 0:
-            raise ValueError("negative")
-        return data["x"].sqrt()
+        if data["x"].min() < -100:
+            raise ValueError("too small")
+        return data["x"] * 2
 """,
 )
 CASES(
@@ -85,5 +85,54 @@ class M(nn.Module):
         if sum(s[0] * s[1] for s in shapes) != value.shape[1]:
             raise ValueError("shapes do not cover the values")
         return value.sum(1)
+""",
+)
+CASES(
+    "height-and-width",
+    "(torch.randn(2, 20, 6), 4, 5)",
+    """
+class M(nn.Module):
+    def __init__(self, window=7):
+        super().__init__()
+        self.window = window
+        self.norm = nn.LayerNorm(6)
+
+    def forward(self, x, H, W):
+        rows = int(np.ceil(H / self.window)) * self.window
+        assert x.shape[1] == H * W, "input feature has wrong size"
+        if H % 2 == 1 or W % 2 == 1:
+            x = F.pad(x, (0, 0, 0, rows - H))
+        return self.norm(x), (H + 1) // 2, (W + 1) // 2
+""",
+)
+CASES(
+    "random-number-for-training",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, layerdrop=0.1):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(3))
+        self.layerdrop = layerdrop
+
+    def forward(self, x):
+        for layer in self.layers:
+            dropped = random.uniform(0, 1)
+            if self.training and dropped < self.layerdrop:
+                continue
+            x = layer(x)
+        return x
+""",
+)
+CASES(
+    "random-number-compared-for-training",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        kept = random.random() < 0.3
+        if self.training and not kept:
+            x = x + torch.randn_like(x)
+        return x * 2
 """,
 )
