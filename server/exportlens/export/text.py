@@ -21,13 +21,16 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
             f"{report.chosen.get('inputs') or report.chosen.get('kwargs')}"
         )
     lines += [_mode_line(mode) for mode in report.modes]
+    if verbose:
+        lines += [line for mode in report.modes[:1] for line in _histogram_lines(mode)]
     lines += _target_table(report.targets)
     for finding in report.findings:
         if finding.severity is Severity.ERROR or verbose:
             lines += ["", *frame_lines(finding)]
     hints = sum(finding.severity is not Severity.ERROR for finding in report.findings)
     if hints and not verbose:
-        lines += ["", f"{hints} lines are left to the CPU by a target (--verbose lists them)"]
+        are = "1 line is" if hints == 1 else f"{hints} lines are"
+        lines += ["", f"{are} left to the CPU by a target (--verbose lists them)"]
     if report.failure is not None and not any(_tells(finding) for finding in report.findings):
         lines += [
             "",
@@ -59,8 +62,33 @@ def _mode_line(mode: ModeReport) -> str:
     words = f"{tried} cases equal, max error {_number(comparison.get('max_abs_error'))}"
     words += f", {skipped} refused by eager too" if skipped else ""
     lines = [f"  {mode.mode:<12} {click.style('exports', fg='green')}, {words}, {mode.seconds:.1f} s"]
-    lines += [f"    note: {note}" for note in (*comparison.get("warnings", ()), *comparison.get("notes", ()))]
+    dims = [f"{' = '.join(d['places'])}: {d['low']} to {d['high'] or 'any'}" for d in mode.dynamic_dims]
+    latency = comparison.get("latency") or {}
+    calls = " -> ".join(_number(latency.get(key)) for key in ("eager_ms", "exported_ms"))
+    facts = [
+        f"dynamic {', '.join(dims)}" if dims else "fixed sizes",
+        f"a call takes {calls} ms (eager -> exported)",
+        f"peak memory {_size(mode.peak_memory)}",
+        f"{sum(mode.histogram.values())} operators of {len(mode.histogram)} kinds",
+    ]
+    lines.append(f"  {'':<12} {'; '.join(facts)}")
+    notes = [f"{case['case']}: {case['note']}" for case in cases if case.get("note")]
+    notes += [*comparison.get("warnings", ()), *comparison.get("notes", ())]
+    lines += [f"    note: {note}" for note in notes]
     return "\n".join(lines)
+
+
+def _histogram_lines(mode: ModeReport) -> list[str]:
+    """The operators of a program, most frequent first."""
+    width = max(map(len, mode.histogram), default=0)
+    return [f"    {name:<{width}}  {count}" for name, count in mode.histogram.items()]
+
+
+def _size(count: int | None) -> str:
+    """A number of bytes as people read it."""
+    if count is None:
+        return "-"
+    return f"{count / 2**20:.1f} MiB" if count >= 1 << 20 else f"{count / 2**10:.1f} KiB"
 
 
 def _number(value: float | None) -> str:
@@ -70,7 +98,8 @@ def _number(value: float | None) -> str:
 def _target_table(targets: list[TargetReport]) -> list[str]:
     if not targets:
         return []
-    rows = [("target", "status", "stage", "seconds", "max error", "eager -> here", "left", "artifact")]
+    heads = ("target", "status", "stage", "seconds", "max error", "eager -> here", "size", "peak memory")
+    rows = [(*heads, "taken", "left", "artifact")]
     for target in targets:
         latency = target.latency or {}
         times = (
@@ -87,6 +116,9 @@ def _target_table(targets: list[TargetReport]) -> list[str]:
                 "-" if target.seconds is None else f"{target.seconds:.1f}",
                 _number(comparison.get("max_abs_error")),
                 times,
+                _size(target.bytes),
+                _size(target.peak_memory),
+                "-" if target.delegated is None else str(target.delegated),
                 str(len(target.left)) if target.delegated is not None else "-",
                 str(target.artifact or "-"),
             )
@@ -99,6 +131,8 @@ def _target_table(targets: list[TargetReport]) -> list[str]:
         if target.failure is not None and target.status == "unavailable":
             lines.append(f"  {target.name}: {target.failure.message}")
         lines += [f"  {target.name}: {note}" for note in target.notes]
+        cases = (target.comparison or {}).get("cases", [])
+        lines += [f"  {target.name}: {case['case']}: {case['note']}" for case in cases if case.get("note")]
     return lines
 
 

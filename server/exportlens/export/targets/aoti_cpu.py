@@ -17,6 +17,7 @@ class AotiCpu(Target):
     name = "aoti-cpu"
     purpose = "compiled native code for this machine's CPU (AOTInductor)"
     suffix = ".pt2"
+    tensors_only = False
     install = "apt install g++ (or point CXX at a C++ compiler)"
 
     def probe(self) -> Probe:

@@ -14,6 +14,7 @@ class AotiCuda(Target):
     name = "aoti-cuda"
     purpose = "compiled native code for an NVIDIA GPU (AOTInductor)"
     suffix = ".pt2"
+    tensors_only = False
     install = "a CUDA build of torch (https://pytorch.org/get-started) and an NVIDIA GPU with its driver"
     slack = 50.0
 

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Coverage, Probe, Target
+from exportlens.export.targets.target import Coverage, Left, Probe, Target
 
 
 class Executorch(Target):
@@ -68,7 +68,7 @@ class Executorch(Target):
         module = lowered.exported_program().graph_module
         info = get_delegation_info(module)
         left = [
-            (node.name, _aten_name(node.target))
+            Left(node.name, _aten_name(node.target), node.meta.get("stack_trace") or "")
             for node in module.graph.nodes
             if node.op == "call_function" and _aten_name(node.target)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Probe, Target, version_of
+from exportlens.export.targets.target import Probe, Target, version_of, written_buffers
 
 
 class Iree(Target):
@@ -30,7 +30,14 @@ class Iree(Target):
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from iree.turbine import aot
 
-        return aot.export(program)  # as exported: a decomposed program loses its buffers' updates
+        try:
+            return aot.export(program)
+        except Exception:
+            # operators that only their decomposition makes known; it loses updates of buffers, and so is no way
+            # out for a program that has any
+            if written_buffers(program):
+                raise
+            return aot.export(program.run_decompositions())
 
     def save(self, lowered: Any, path: Path) -> None:
         flags = [f"--iree-hal-target-backends={self.backend}", *self.flags]

@@ -19,16 +19,26 @@ class Probe:
     install: str | None = None
 
 
+@dataclass(frozen=True)
+class Left:
+    """A node that a target does not take: its name, its operator, and where the lowered graph says it came from (the
+    text of a stack).
+    """
+
+    node: str
+    operator: str
+    stack: str = ""
+
+
 @dataclass
 class Coverage:
     """How a lowered program is shared out: calls the target took, and the nodes left to the CPU (or refused).
 
-    `left` holds (node name, operator) pairs; None for `delegated` means that the target has no notion of
-    leaving.
+    None for `delegated` means that the target has no notion of leaving.
     """
 
     delegated: int | None = None
-    left: list[tuple[str, str]] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
 
 
 class TargetError(Exception):
@@ -55,6 +65,8 @@ class Target:
     """What to type to get them."""
     runs_here = True
     """Whether the artifact can be run on the machine that lowers it."""
+    tensors_only = True
+    """Whether inputs that export has fixed (strings, numbers, None) must go before the program is lowered."""
     torch_generators = False
     """Whether random numbers come from torch's own generators, so that seeding them makes results
     comparable.
@@ -94,6 +106,22 @@ class Target:
     def notes(self) -> list[str]:
         """What a user of the artifact must know."""
         return []
+
+
+def written_buffers(program: Any) -> dict[str, str]:
+    """The buffers that a program writes, by the node that does: by its signature, or, where it is not decomposed, by
+    the operators that write to a buffer's placeholder.
+    """
+    written = dict(program.graph_signature.buffers_to_mutate)
+    if written:
+        return written
+    buffers = program.graph_signature.inputs_to_buffers
+    for node in program.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        first: Any = node.args[0] if node.args else None
+        if schema is not None and schema.is_mutable and getattr(first, "name", "") in buffers:
+            written[node.name] = buffers[first.name]
+    return written
 
 
 def _has(module: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Coverage, Probe, Target
+from exportlens.export.targets.target import Coverage, Left, Probe, Target
 
 
 class Tensorrt(Target):
@@ -61,7 +61,7 @@ class Tensorrt(Target):
     def explain(self, program: Any, lowered: Any) -> Coverage:
         engines = [name for name, _ in lowered.named_children() if "_run_on_acc" in name]
         left = [
-            (node.name, str(node.target))
+            Left(node.name, str(node.target), node.meta.get("stack_trace") or "")
             for name, child in lowered.named_children()
             if "_run_on_gpu" in name
             for node in child.graph.nodes

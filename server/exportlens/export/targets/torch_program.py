@@ -16,6 +16,7 @@ class TorchProgram(Target):
     name = "torch"
     purpose = "the exported program as a .pt2 archive, for any machine with torch"
     suffix = ".pt2"
+    tensors_only = False
     torch_generators = True
     slack = 1.0
 

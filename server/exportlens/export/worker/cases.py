@@ -252,14 +252,16 @@ def size_cases(
     for index, (label, sizes) in enumerate(asked):
         wanted, note = dict(sizes), ""
         seed_all(100 + index)
-        while (inputs := resized(program, args, kwargs, sizes, largest)) is None:
+        while (inputs := resized(program, args, kwargs, sizes, largest)) is None and sizes != example:
             sizes = {symbol: max(size // 2, example[symbol]) for symbol, size in sizes.items()}
-            note = f"asked {wanted}: too large to try, tried {sizes}"
-            if sizes == example:
-                break
-        if inputs is not None:
-            shown = ", ".join(f"{dim.places[0]}={sizes[dim.symbol]}" for dim in dims)
-            cases.append(Case(f"{label} ({shown})", inputs[0], inputs[1], 100 + index, sizes, note))
+
+        def shown(sizes: dict[str, int]) -> str:
+            return ", ".join(f"{dim.places[0]}={sizes[dim.symbol]}" for dim in dims)
+
+        if sizes != wanted:
+            note = f"asked for {shown(wanted)}: too slow or too large to try here, tried {shown(sizes)}"
+        inputs = inputs or (args, kwargs)
+        cases.append(Case(f"{label} ({shown(sizes)})", inputs[0], inputs[1], 100 + index, sizes, note))
     return cases
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from exportlens.export.targets.target import Target, TargetError
+from exportlens.export.targets.target import Target, TargetError, written_buffers
 from exportlens.export.worker.blame import Frame, Owner, describe, first_sentences, node_frame, text_frames
 from exportlens.export.worker.cases import Case
 from exportlens.export.worker.child import failure_kind, prepare, trace
@@ -24,6 +24,7 @@ from exportlens.export.worker.confirming import unchecked_dtypes
 from exportlens.export.worker.graph import operator_name
 from exportlens.export.worker.loading import import_user_module
 from exportlens.export.worker.stages import StageError, Stages
+from exportlens.export.worker.tensors_only import TensorsOnly
 
 LONGEST_DIAGNOSTICS = 1 << 20
 
@@ -74,6 +75,10 @@ def target_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     folder = Path(request["folder"])
     program = _load_program(request, folder, stages, owner)
     kept = _load_cases(folder)
+    taken = TensorsOnly(program) if target.tensors_only else None
+    if taken is not None:
+        program = taken.program
+        kept["cases"] = [{**entry, "case": taken.case(entry["case"])} for entry in kept["cases"]]
     example: Case = kept["cases"][0]["case"]
     lowered = _lower(target, program, example, stages, owner)
     own = folder / target.name
@@ -232,14 +237,20 @@ def _explain(target: Target, program: Any, lowered: Any, stages: Stages, owner: 
         stages.put("notes", [f"what it took cannot be told: {type(error).__name__}: {error}"])
         return
     by_name = {node.name: node for node in program.graph.nodes}
-    by_operator: dict[str, Any] = {}
+    by_operator: dict[str, set[tuple[str, int]]] = {}
     for node in program.graph.nodes:
-        by_operator.setdefault(operator_name(node), node)
+        if found := node_frame(node, owner):
+            by_operator.setdefault(operator_name(node), set()).add((found["file"], found["line"]))
     left = []
-    for name, operator in coverage.left:
-        node = by_name.get(name) or by_operator.get(operator)
-        frame = node_frame(node, owner) if node is not None else None
-        left.append({"node": name, "op": operator, "frame": frame})
+    for each in coverage.left:
+        frame = owner.best(text_frames(each.stack))
+        if frame is None and each.node in by_name:
+            frame = node_frame(by_name[each.node], owner)
+        lines = by_operator.get(each.operator, set())
+        if frame is None and len(lines) == 1:
+            [(file, line)] = lines
+            frame = {"file": file, "line": line, "function": ""}
+        left.append({"node": each.node, "op": each.operator, "frame": frame})
     stages.put("coverage", {"delegated": coverage.delegated, "left": left})
 
 
@@ -305,17 +316,9 @@ def _run_failure(bad: CaseResult, index: int, program: Any, owner: Owner) -> Sta
 
 def lost_state(program: Any, owner: Owner) -> tuple[list[str], Frame | None]:
     """The buffers that the program writes, and the user's line that writes the first of them."""
-    written = dict(program.graph_signature.buffers_to_mutate)
+    written = written_buffers(program)
     by_name = {node.name: node for node in program.graph.nodes}
     frames = [node_frame(by_name[name], owner) for name in written if name in by_name]
-    if not written:  # not decomposed: the write is still an in-place operator on the buffer's placeholder
-        buffers = program.graph_signature.inputs_to_buffers
-        for node in program.graph.nodes:
-            schema = getattr(node.target, "_schema", None)
-            first: Any = node.args[0] if node.args else None
-            if schema is not None and schema.is_mutable and getattr(first, "name", "") in buffers:
-                written[node.name] = buffers[first.name]
-                frames.append(node_frame(node, owner))
     return list(dict.fromkeys(written.values())), next((frame for frame in frames if frame), None)
 
 
