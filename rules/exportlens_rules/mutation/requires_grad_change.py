@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exportlens.inference.places import AttributeWrite, Call, Place
-from exportlens.inference.values import Tensor
+from exportlens.inference.values import Const, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
 
@@ -62,7 +62,11 @@ def forward(self, x):
     def check(self, place: Place) -> Iterator[Report]:
         what = ""
         if isinstance(place, Call):
-            what = words(place.node)
+            given = place.argument(0, "requires_grad")
+            off = isinstance(given, Const) and given.value is False and isinstance(place.receiver, Tensor)
+            # What traced code makes has none to take away; parameters do.
+            if not off or (isinstance(place.receiver, Tensor) and place.receiver.origin == "parameter"):
+                what = words(place.node)
         elif (
             isinstance(place, AttributeWrite)
             and place.attr == "requires_grad"
@@ -75,4 +79,3 @@ def forward(self, x):
                 f"`{what}` changes `requires_grad` while tracing: strict tracing fails. Do it before the "
                 "export.",
             )
-

@@ -149,7 +149,7 @@ def call_value(
     if isinstance(callee, Unknown) and (
         callee.method in _ONLY_TENSORS or (callee.made and is_tensor_method(callee.method))
     ):
-        return _method_of_unknown(machine, callee.method, _plain(args), _closed(kwargs), frame, node)
+        return call_tensor_method(machine, Tensor(), callee.method, _plain(args), _closed(kwargs), frame, node)
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(_is_made, (*_plain(args), *kwargs.values())))
@@ -586,17 +586,6 @@ _ONLY_TENSORS = frozenset(
         "clamp_", "clamp", "logsumexp", "unfold", "index_fill", "index_copy", "chunk", "movedim", "float", "long",
     }
 )  # fmt: skip
-
-
-def _method_of_unknown(
-    machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
-) -> Value:
-    made = call_tensor_method(machine, Tensor(), name, args, kwargs, frame, node)
-    return (
-        made
-        if isinstance(made, (Tensor, TensorScalar))
-        else Unknown(f"the method `{name}` of something unknown")
-    )
 
 
 def _array_method(receiver: Array, name: str) -> Value:

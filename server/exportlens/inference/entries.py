@@ -51,7 +51,7 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
     forward = _traced(cls)
     if forward is None:
         return
-    optional = _optional_inputs(machine, forward)
+    optional = _optional_inputs(machine, _signature(cls, forward))
     works = _run_once(machine, cls, forward, given=frozenset())
     refused = machine.refusals
     given = 0
@@ -87,7 +87,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         instance = _construct(machine, cls, frame)
         machine.doubt = doubt
         machine.tracing = True
-        arguments = _arguments(machine, forward, skip_first=True, given=given)
+        arguments = _arguments(machine, _signature(cls, forward), skip_first=True, given=given)
         machine.returned = []
         result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
         _note_outputs(machine, cls, forward, result)
@@ -129,6 +129,38 @@ def _traced(cls: ClassValue) -> Function | None:
     """What runs when an instance is called: its own `__call__` where the workspace defines one, else `forward`."""
     call, _, _ = class_attribute(cls, "__call__")
     return call if isinstance(call, Function) and len(call.node.args.args) > 1 else has_forward(cls)
+
+
+def _signature(cls: ClassValue, forward: Function) -> Function:
+    """The function that says what the entry point takes: the method as it is written where a decorator put `wrapper(*args)` in its place."""
+    if forward.node.args.vararg is None or forward.owner is None:
+        return forward
+    for statement in forward.owner.node.body:
+        if (
+            isinstance(statement, ast.FunctionDef)
+            and statement is not forward.node
+            and class_attribute(cls, statement.name)[0] is forward
+        ):
+            defaults = [_literal(node) for node in statement.args.defaults]
+            return Function(
+                statement,
+                forward.owner.scope,
+                forward.owner.chunk,
+                statement.name,
+                forward.owner.closure,
+                forward.owner,
+                tuple(defaults),
+            )
+    return forward
+
+
+def _literal(node: ast.expr) -> Value:
+    """A default that is written as a plain constant."""
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, SyntaxError):
+        return Unknown("a default")
+    return Const(value) if isinstance(value, (int, float, str, bool, type(None))) else Unknown("a default")
 
 
 def _optional_inputs(machine: Machine, forward: Function) -> list[str]:

@@ -222,7 +222,8 @@ def _union(machine: Machine, function: Function, nodes: list[ast.expr], name: st
     # A required argument that may be None is given: otherwise it would have a default.
     if not values:
         return Const(None)
-    return values[0] if len(values) == 1 else Choice(tuple(values))
+    # What takes a tensor first of all is exported with one.
+    return values[0] if len(values) == 1 or isinstance(values[0], Tensor) else Choice(tuple(values))
 
 
 # --- by use --------------------------------------------------------------------------------------------------------------
