@@ -14,31 +14,7 @@ from typing import Any
 
 import pytest
 
-RULE = '''"""A rule pack whose only fix computes something else."""
-
-from exportlens.finding import Applicability, Fix, Edit
-from exportlens.inference.places import Call
-from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Rule
-
-
-class SineToCosine(Rule):
-    """Finds torch.sin, and would write torch.cos."""
-
-    code = "EXL990"
-    name = "sine-to-cosine"
-    outcome = Outcome(FAILS, FAILS)
-    places = (Call,)
-    callees = ("torch.sin",)
-
-    def check(self, place):
-        yield self.report(place, "a sine")
-
-    def fix(self, report, context):
-        node = report.node.func
-        where = context.document.range_of(report.place.site.chunk, node)
-        return Fix("Use the cosine", (Edit(where, "torch.cos"),), Applicability.SAFE)
-'''
+PACKS = Path(__file__).resolve().parents[1] / "packs"
 MODELS = """import torch
 from torch import nn
 
@@ -62,22 +38,13 @@ class Sized(nn.Module):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder with the models, and one beside it with the installed rule pack."""
-    site = tmp_path / "site"
-    (site / "wrong_fix-1.0.dist-info").mkdir(parents=True)
-    (site / "wrong_fix.py").write_text(RULE)
-    (site / "wrong_fix-1.0.dist-info" / "METADATA").write_text("Name: wrong-fix\nVersion: 1.0\n")
-    entry = "[exportlens.rules]\nwrong = wrong_fix:SineToCosine\n"
-    (site / "wrong_fix-1.0.dist-info" / "entry_points.txt").write_text(entry)
-    folder = tmp_path / "project"
-    folder.mkdir()
-    (folder / "models.py").write_text(MODELS)
-    return folder
+    (tmp_path / "models.py").write_text(MODELS)
+    return tmp_path
 
 
 def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "exportlens", "check", "models.py", "--unsafe-fixes", *words]
-    paths = [str(folder.parent / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(PACKS), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     return subprocess.run(
         command, cwd=folder, env=environment, text=True, capture_output=True, check=False, timeout=400

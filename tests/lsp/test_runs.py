@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from lsp_editor import Editor
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
+PACKS = Path(__file__).resolve().parents[1] / "packs"
 SECONDS = 180  # A first run imports torch; a machine that is busy with other tests takes its time.
 
 GATE = """import torch
@@ -30,18 +32,31 @@ class Gate(torch.nn.Module):
 if __name__ == "__main__":
     torch.export.export(Gate(), (torch.randn(2, 3),))
 """
-LUCK = """import random
-
-import torch
+WAVE = """import torch
 
 
-class Luck(torch.nn.Module):
+class Wave(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * random.random()
+        return torch.sin(x)
 
 
 if __name__ == "__main__":
-    torch.export.export(Luck(), (torch.randn(2, 3),))
+    torch.export.export(Wave(), (torch.randn(2, 3),))
+"""
+METHOD = """import torch
+
+
+class Predictor:
+    def predict(self, x: torch.Tensor) -> torch.Tensor:
+        if x.sum() > 0:
+            x = x * 2
+        return x
+
+
+predictor = Predictor()
+
+if __name__ == "__main__":
+    torch.export.export(predictor.predict, (torch.randn(2, 3),))
 """
 # Whether the branch is reached depends on a size, which the example inputs decide.
 LARGE = """import torch
@@ -61,7 +76,11 @@ if __name__ == "__main__":
 
 
 @pytest_lsp.fixture(
-    config=ClientServerConfig(server_command=[sys.executable, "-m", "exportlens", "server"]),
+    config=ClientServerConfig(
+        server_command=[sys.executable, "-m", "exportlens", "server"],
+        # A rule pack whose only fix is wrong on purpose.
+        server_env={**os.environ, "PYTHONPATH": str(PACKS)},
+    ),
     params=[{}],
     scope="function",
 )
@@ -131,16 +150,54 @@ async def test_a_fix_that_holds_says_so_and_is_preferred(editor: Editor) -> None
 
 @pytest.mark.asyncio
 async def test_a_fix_that_fails_is_withdrawn_until_the_text_changes(editor: Editor) -> None:
-    uri = editor.open("luck.py", LUCK)
-    [luck] = [d for d in await editor.diagnostics(uri) if "random" in d.message]
-    code = str(luck.code)
+    uri = editor.open("wave.py", WAVE)
+    code = "EXL990"
+    [wave] = [d for d in await editor.diagnostics(uri, lambda found: messages(found, code)) if d.code == code]
     found, answer = await verified(editor, uri, code)
     assert not answer["verified"] and "withdrawn" in answer["message"], answer
     assert "Fix withdrawn: the fixed model differs from the original" in messages(found, code)
-    assert [title for title in await titles_at(editor, uri, luck) if not title.startswith("Disable")] == []
-    editor.change(uri, LUCK + "\n")
+    assert [title for title in await titles_at(editor, uri, wave) if not title.startswith("Disable")] == []
+    editor.change(uri, WAVE + "\n")
     found = await editor.diagnostics(uri, lambda found: any(d.code == code and d.data["fix"] for d in found))
     assert "withdrawn" not in messages(found, code)
+
+
+async def made_exportable(editor: Editor, uri: str, model: str) -> Any:
+    return await editor.client.workspace_execute_command_async(
+        types.ExecuteCommandParams("exportlens/repair", [{"uri": uri, "model": model}])
+    )
+
+
+@pytest.mark.asyncio
+async def test_make_exportable_proposes_one_edit_and_writes_nothing(editor: Editor, tmp_path: Path) -> None:
+    uri = editor.open("method.py", METHOD)
+    answer = await made_exportable(editor, uri, "Predictor.predict")
+    assert answer["ok"], answer
+    assert [step["code"] for step in answer["steps"]] == ["EXL613", "EXL101"]
+    text = "".join(edit["newText"] for edit in answer["edit"]["changes"][uri])
+    assert "class PredictModule(torch.nn.Module):" in text and "torch.cond(" in text
+    assert (tmp_path / "method.py").read_text() == METHOD
+    editor.change(uri, METHOD + "\n")
+    answer = await made_exportable(editor, uri, "Predictor.predict")
+    assert (
+        not answer["ok"] and answer["edit"] is None and answer["message"].startswith("Save method.py first")
+    )
+
+
+@pytest.mark.asyncio
+async def test_what_cannot_be_made_exportable_is_left_with_how_far_it_got(
+    editor: Editor, tmp_path: Path
+) -> None:
+    text = GATE.replace(
+        "        return y", "        y = torch.sin(y)\n        if y.max() > 1: return None\n        return y"
+    )
+    uri = editor.open("gate.py", text)
+    answer = await made_exportable(editor, uri, "Gate")
+    assert not answer["ok"] and answer["edit"] is None, answer
+    assert "was left as it is; after 1 fix there is still:" in answer["message"]
+    assert answer["steps"][0]["code"] == "EXL101" and "torch.cond" in answer["steps"][0]["message"]
+    assert any("(withdrawn: " in step["message"] for step in answer["steps"] if step["code"] == "EXL990")
+    assert (tmp_path / "gate.py").read_text() == text
 
 
 @pytest.mark.asyncio

@@ -16,6 +16,8 @@ from exportlens.export.verify import VerifyReport, verify_fix
 from exportlens.finding import Applicability, Finding
 
 MOST_STEPS = 30
+_CANNOT_RUN = ("import", "construct", "inputs", "eager", "unavailable")
+_ENDED = ("timeout", "memory", "cancelled")
 
 
 class Tools(Protocol):
@@ -175,8 +177,8 @@ class _Work:
         result = self.result
         report = await self._verified(result.text)
         result.reason = report.reason
-        if report.failure is not None and report.failure.kind in ("import", "construct", "inputs", "eager"):
-            result.could_run = False
+        if report.failure is not None and report.failure.kind in (*_CANNOT_RUN, *_ENDED):
+            result.could_run = report.failure.kind in _ENDED
             return
         for _ in range(MOST_STEPS):
             candidates = self._candidates(report)

@@ -93,9 +93,9 @@ def sized(machine: Machine, name: str, args: list[Value], result: Value) -> Valu
     return result
 
 
-def declared_inputs(call: ExportCall, forward: Function) -> list[Value] | None:
-    """The positional inputs of an export call with the sizes that its `dynamic_shapes` declares; None where it
-    declares none by named Dims, or where they cannot be told to belong to an input.
+def example_inputs(call: ExportCall, forward: Function) -> list[Value] | None:
+    """The positional inputs of an export call as tracing sees them, with the sizes that its `dynamic_shapes` declares;
+    None where they cannot be told.
     """
     inputs = call.arguments.get("args")
     if not isinstance(inputs, Sequence) or inputs.items is None:
@@ -105,16 +105,19 @@ def declared_inputs(call: ExportCall, forward: Function) -> list[Value] | None:
     if len(inputs.items) > len(names):
         return None
     shapes = _by_input(call.arguments.get("dynamic_shapes"), names)
-    found = [
+    return [
         _declared(value, name, shapes.get(name)) for name, value in zip(names, inputs.items, strict=False)
     ]
-    dynamic = any(
+
+
+def any_declared(inputs: list[Value]) -> bool:
+    """Whether a size of the inputs is declared by a named Dim."""
+    return any(
         isinstance(size, Shape) and size.bounds is not None
-        for value in found
+        for value in inputs
         if isinstance(value, Tensor)
         for size in value.dims or ()
     )
-    return found if dynamic else None
 
 
 def _by_input(shapes: Value | None, names: list[str]) -> dict[str, Value]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.calls import call_function, call_value, instantiate
-from exportlens.inference.dynamic import declared_inputs
+from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
 from exportlens.inference.objects import class_attribute, is_module_class, lookup_global
@@ -233,16 +233,29 @@ def _constructor_argument(
     return Unknown(f"the constructor argument `{parameter.arg}`")
 
 
-def run_declared(machine: Machine, call: ExportCall) -> None:
-    """Trace the Module of an export call once more, with the sizes that the call's `dynamic_shapes` declares."""
+def needs_arguments(call: ExportCall) -> bool:
+    """Whether the Module of an export call is one that nothing is known of without its constructor's arguments."""
     model = call.model
-    forward = (
-        _traced(model.cls) if isinstance(model, Instance) and isinstance(model.cls, ClassValue) else None
-    )
-    inputs = declared_inputs(call, forward) if forward is not None else None
-    if forward is None or inputs is None or not isinstance(model, Instance):
+    if not (isinstance(model, Instance) and isinstance(model.cls, ClassValue)):
+        return False
+    init, _, _ = class_attribute(model.cls, "__init__")
+    if not isinstance(init, Function):
+        return False
+    arguments = [*init.node.args.posonlyargs, *init.node.args.args]
+    return len(arguments) - 1 > len(init.defaults)
+
+
+def run_exported(machine: Machine, call: ExportCall, *, declared: bool = False) -> None:
+    """Trace the Module of an export call as it was made, with the call's inputs; where those are to be `declared`, only
+    if `dynamic_shapes` declares sizes of theirs.
+    """
+    model = call.model
+    if not (isinstance(model, Instance) and isinstance(model.cls, ClassValue)):
         return
-    assert isinstance(model.cls, ClassValue)
+    forward = _traced(model.cls)
+    inputs = example_inputs(call, forward) if forward is not None else None
+    if forward is None or inputs is None or (declared and not any_declared(inputs)):
+        return
     machine.entry = model.cls.name
     machine.steps = 0
     machine.tracing = True

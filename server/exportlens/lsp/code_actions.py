@@ -14,7 +14,7 @@ from exportlens.lsp.analysis import Open
 from exportlens.lsp.convert import from_range, own_edits, to_diagnostic, to_path, to_text_edits
 from exportlens.lsp.server import Server
 from exportlens.source.lexing import logical_lines
-from exportlens.trying import model_reaching
+from exportlens.trying import can_be_tried
 
 FIX_ALL = "source.fixAll.exportlens"
 _IGNORE = re.compile(r"#\s*exportlens\s*:\s*ignore\[(?P<codes>[^\]]*)\]")
@@ -105,7 +105,7 @@ def _verified(finding: Finding) -> bool:
 def _to_verify(finding: Finding, document: Open) -> bool:
     """Whether a fix may change results, has not been tried, and has a model to be tried with."""
     unsafe = finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
-    return unsafe and not _verified(finding) and model_reaching(finding, document.path) is not None
+    return unsafe and not _verified(finding) and can_be_tried(finding, document.path, document.text)
 
 
 def _verify(server: Server, document: Open, finding: Finding, fix: str) -> types.CodeAction:

@@ -18,7 +18,7 @@ from exportlens.lsp.convert import to_path, to_range
 from exportlens.lsp.evidence import Trial
 from exportlens.lsp.server import Server
 from exportlens.source.positions import Lines
-from exportlens.trying import model_reaching
+from exportlens.trying import request_to_try
 
 if TYPE_CHECKING:
     from exportlens.export.repair import Repair, Step
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from exportlens.lsp.analysis import Open
 
 Answer = TypeVar("Answer")
+_UNSAVED = "Save {} first: what runs is the file on disk, and it is not what the editor shows."
 
 
 class Exporting:
@@ -151,6 +152,8 @@ class Exporting:
         uri = _field(params, "uri")
         path = to_path(uri)
         request, session = self._request(params), self._session(path)
+        if self._is_unsaved(path):
+            return {"ok": False, "steps": [], "edit": None, "message": _UNSAVED.format(path.name)}
         tools = Repairer(path, self.server.analysis.config_for(path))
 
         def step_taken(step: Step) -> None:
@@ -182,12 +185,14 @@ class Exporting:
         finding = None if document is None else await self._finding(document, params)
         if document is None or finding is None or finding.fix is None:
             return {"verified": False, "message": "There is no fix for this finding (any more)."}
-        model = model_reaching(finding, path)
-        if model is None:
+        if self._is_unsaved(path):
+            return {"verified": False, "message": _UNSAVED.format(path.name)}
+        request = request_to_try(finding, path, document.text)
+        if request is None:
             message = "No model of this file reaches the finding, so there is nothing to run the fix with."
             return {"verified": False, "message": message}
         fixed = apply_edits(document.text, finding.fix.edits)
-        request = in_both_modes(self._request({"uri": document.uri, "model": model}))
+        request = in_both_modes(request)
         session = self._session(path)
         async with self.told(params, f"Verifying the fix of {finding.code}") as tell:
             done = await self._cancellable(
@@ -254,6 +259,16 @@ class Exporting:
             timeout=float(_field(params, "timeout") or 600.0),
         )
         return replace(request, proposals=proposals_for(request))
+
+    def _is_unsaved(self, path: Path) -> bool:
+        """Whether the editor shows something else than what would be run."""
+        from exportlens.source.files import UnreadableSource, read_source
+
+        document = self.server.analysis.open.get(path)
+        try:
+            return document is not None and document.text != read_source(path).text
+        except UnreadableSource:
+            return True
 
     def _text(self, path: Path) -> str:
         from exportlens.source.files import UnreadableSource, read_source

@@ -64,6 +64,8 @@ def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
         if not local and isinstance(node, ast.Lambda) and not call.attributes and _reads_locals(draft, node):
             raise Refused("the lambda reads names that are bound where it is written")
         start, _ = draft.source.span([statement])
+        if not local:
+            lines = [*_missing_blank_lines(draft, start), *lines]
         text = replaced(
             draft.source.text,
             [
@@ -74,6 +76,14 @@ def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
         return draft.fix("Export a Module that calls it", text)
     except (Refused, LookupError, SyntaxError, KeyError) as refused:
         return Refusal(str(refused))
+
+
+def _missing_blank_lines(draft: Draft, start: int) -> list[str]:
+    """What is missing of the two empty lines before a definition at `start` of the chunk."""
+    row = first_line(draft.context.document, draft.chunk) + draft.source.line_and_column(start)[0]
+    before = draft.context.document.text.splitlines()[:row]
+    empty = len(before) - len("\n".join(before).rstrip().splitlines())
+    return [""] * (2 - empty) if before else []
 
 
 def _reads_locals(draft: Draft, node: ast.Lambda) -> bool:

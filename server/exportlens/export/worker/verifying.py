@@ -30,18 +30,22 @@ from exportlens.export.worker.stages import StageError, Stages
 
 KINDS = ("random", "zeros", "positive", "negative", "large")
 MOST_DEEP = 12
+SLOW_KINDS = ("positive", "negative", "random", "zeros")
+SECONDS_FOR_GENERATED = 20.0
+"""What all generated inputs together may cost on one side, where one call takes more than SLOW_SECONDS."""
 ROUNDS = 3
 """How often each kind of generated input is drawn, each time from another seed."""
 
 
 def verification_cases(prepared: Prepared) -> list[Case]:
     """Examples twice, then inputs that drive branches both ways: all zero, all positive, all negative,
-    large, random. A slow model gets two of these.
+    large, random. A slow model gets as many as it has time for.
     """
     args, kwargs = prepared.inputs.args, prepared.inputs.kwargs
     cases = [Case(EXAMPLE, args, kwargs, 0), Case(SECOND_CALL, args, kwargs, 0)]
     if prepared.seconds > SLOW_SECONDS:
-        return [*cases, *generated_cases(args, kwargs, ("positive", "negative"), 10)]
+        affordable = int(SECONDS_FOR_GENERATED / prepared.seconds)
+        return [*cases, *generated_cases(args, kwargs, SLOW_KINDS[:affordable], 10)]
     for round_ in range(ROUNDS):
         cases += generated_cases(args, kwargs, KINDS, 10 + round_ * len(KINDS))
     return cases
