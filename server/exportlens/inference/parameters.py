@@ -313,6 +313,8 @@ class _Uses(ast.NodeVisitor):
             and isinstance(node.comparators[0].value, str)
         ):
             self.flag += 1
+        elif self.is_it(node.left) and _holds_text(node.comparators[0]):
+            self.flag += 1
         elif isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_it(node.comparators[0]):
             # Hardly anyone looks for a value in a tensor: this is a dict, or a list.
             self.mapping += 1
@@ -443,6 +445,13 @@ class _Uses(ast.NodeVisitor):
                 return evaluate(self.machine, function, frame)
             except Raised:
                 return None
+
+
+def _holds_text(node: ast.expr) -> bool:
+    """`["train", "dev"]`"""
+    return isinstance(node, (ast.List, ast.Tuple, ast.Set)) and any(
+        isinstance(item, ast.Constant) and isinstance(item.value, str) for item in node.elts
+    )
 
 
 def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
