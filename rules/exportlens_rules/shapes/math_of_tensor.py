@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.python_numbers import torch_for_math
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, is_tensor, words
@@ -75,3 +78,7 @@ def forward(self, x):
             f"Use torch.{function} on the tensor.",
             outcome=_NON_STRICT_ONLY if function in _SYMBOLIC_IN_STRICT and not is_tensor(given) else None,
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return torch_for_math(report.place, context)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.python_numbers import stack_for_tensor
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import tensors_in, words
@@ -71,3 +74,7 @@ def forward(self, x):
                 "torch.stack.",
                 outcome=None if place.name == "torch.tensor" else _BOTH,
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return stack_for_tensor(report.place, context)

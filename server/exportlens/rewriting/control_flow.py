@@ -20,6 +20,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import Flagged, flagged, left_loop
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.loops import LoopRewrite
+from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.preparing import prepared
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -101,6 +102,9 @@ def convert(
         and isinstance(node.body[0], ast.Assert)
     ):
         return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
+    if isinstance(node, ast.Match):
+        source, chain = as_branches(source, node, kinds)
+        return convert(source, chain, _after_subject(source, chain, kinds), torch, None, ({}, {}))
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node
@@ -127,6 +131,15 @@ def convert(
     else:
         raise Refused("this use of a tensor's truth has no rewrite")
     return _settled(text, functions, before, torch), message
+
+
+def _after_subject(source: Source, chain: ast.If, kinds: Kinds) -> Kinds:
+    """The kinds at `chain`, before which the value of a `match` may have got a name."""
+    block, index = source.block_of(chain)
+    after = kinds.copy()
+    if index:
+        after.run([block[index - 1]])
+    return after
 
 
 def _without_leaving(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
@@ -232,6 +245,9 @@ def _hazard_among(
         if isinstance(node, (ast.If, ast.While, ast.Assert)) and predicates.from_data(node.test):
             found.append((node, now.copy()))
             return
+        if isinstance(node, ast.Match) and predicates.from_data(node.subject):
+            found.append((node, now.copy()))
+            return
         for each in own_expressions(node):
             if isinstance(each, ast.IfExp) and predicates.from_data(each.test):
                 found.append((each, now.copy()))
@@ -258,8 +274,8 @@ def _whole(source: Source, node: ast.AST, statement: ast.AST) -> ast.AST:
         each is node for each in ast.walk(statement.test)
     ):
         return statement
-    if isinstance(top, ast.IfExp):
-        return top
+    if isinstance(statement, ast.Match) and any(each is node for each in ast.walk(statement.subject)):
+        return statement
     return top
 
 

@@ -65,6 +65,8 @@ class Kind:
             return self.value.value
         if self.what == "none":
             return None
+        if self.what == "static" and isinstance(self.value, Named):
+            return knowledge.lookup_constant(self.value.name) or UNKNOWN
         if self.what == "container" and self.items is not None:
             return tuple(item.facts for item in self.items)
         return UNKNOWN

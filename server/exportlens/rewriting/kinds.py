@@ -315,7 +315,8 @@ class Kinds:
         if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
             first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
             return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
-        return UNKNOWN_KIND
+        # A part of something unknown may share its memory.
+        return replace(UNKNOWN_KIND, roots=owner.roots) if owner.what == "unknown" else UNKNOWN_KIND
 
     def _rank_after_index(self, rank: int | None, index: ast.expr) -> int | None:
         if rank is None:
@@ -434,6 +435,8 @@ class Kinds:
                     return Kind("scalar", type="int")
                 op = knowledge.lookup_method(node.func.attr)
                 return self._of_op(op, node, owner) if op is not None else UNKNOWN_KIND
+            if owner.what == "unknown" and owner.roots and node.func.attr != "clone":
+                return replace(UNKNOWN_KIND, roots=owner.roots)
         callee = self.of(node.func)
         if isinstance(callee.value, Instance):
             return self._of_module_call(callee.value, node)
@@ -442,7 +445,13 @@ class Kinds:
         return UNKNOWN_KIND
 
     def _of_control_flow(self, node: ast.Call) -> Kind:
-        """The outputs of torch.cond never share memory with anything."""
+        """The outputs of torch.cond and while_loop never share memory with anything."""
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "while_loop" and len(node.args) >= 3:
+            carried = self.of(node.args[2])
+            if carried.items is None:
+                return UNKNOWN_KIND
+            items = tuple(replace(each, roots=frozenset(), value=None) for each in carried.items)
+            return replace(carried, items=items, roots=frozenset())
         if len(node.args) >= 3 and isinstance(node.args[1], ast.Lambda):
             return replace(self.of(node.args[1].body), roots=frozenset())
         return UNKNOWN_KIND if not node.args else Kind("tensor")
@@ -561,6 +570,7 @@ _CONTROL_FLOW = {
     "torch.ops.higher_order.cond",
     "torch._higher_order_ops.cond",
     "functorch.experimental.control_flow.cond",
+    "torch._higher_order_ops.while_loop",
 }
 
 

@@ -19,7 +19,7 @@ from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exit
 from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.outside_writes import augmented_names
-from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -118,11 +118,42 @@ class LoopRewrite:
         call = self.node.iter
         assert isinstance(call, ast.Call)
         limit = predicates.number_as_tensor(call.args[0])
+        if limit is None and isinstance(call.args[0], ast.Name):
+            limit = self._read_from(call.args[0].id, predicates)
+        if limit is None and _reads_item(call.args[0]) and inside.of(call.args[0]).what == "scalar":
+            limit = self.source.of(call.args[0])
         if limit is None:
             raise Refused(
                 f"`{self.source.of(call.args[0])}` is a Python number already: give the tensor to `range`"
             )
+        number = inside.of(ast.parse(limit, mode="eval").body)
+        if number.what == "tensor" and number.rank != 0:
+            limit = f"{primary(limit)}.reshape(())"
         return f"{counter} < {limit}"
+
+    def _read_from(self, name: str, predicates: Predicates) -> str | None:
+        """The tensor whose number `name` is, where it is still the same when the loop runs: while_loop takes no
+        number from data from outside."""
+        statements = [
+            each
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Assign)
+            and any(isinstance(one, ast.Name) and one.id == name for one in each.targets)
+        ]
+        if len(statements) != 1 or len(statements[0].targets) != 1:
+            return None
+        tensor = predicates.number_as_tensor(statements[0].value)
+        needed = reads(statements[0].value)
+        start = self.source.end(statements[0])
+        rebound = {
+            each.id
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Name)
+            and not isinstance(each.ctx, ast.Load)
+            and self.source.start(each) > start
+        }
+        written = self._written_later() | set(self._written())
+        return None if needed & (rebound | written) else tensor
 
     def _written(self) -> list[str]:
         """The outside tensors that the body writes in place."""
@@ -330,3 +361,11 @@ class LoopRewrite:
         begin = source.start(self.node) - (len(indent) if gap else 0)
         text = (gap + indent if gap else "") + nl.join(lines)
         return replaced(source.text, [Replacement(begin, source.span([self.node])[1], text)]), [body]
+
+
+def _reads_item(node: ast.expr) -> bool:
+    """Whether the number is read where it stands, inside of the condition."""
+    return any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "item"
+        for each in ast.walk(node)
+    )

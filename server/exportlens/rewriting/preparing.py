@@ -337,13 +337,13 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
             for each in ast.walk(function)
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
         ]
-        if tensor is not None and all(_meets_tensor(source, each, kinds) for each in uses):
+        if tensor is not None and all(meets_tensor(source, each, kinds) for each in uses):
             swaps.append(source.swap(statement.value, _scalar(source, tensor, kinds)))
             kinds.assign(ast.Name(name, ast.Store()), replace(kinds.of(tensor), rank=0))
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
             tensor = _behind(each, kinds)
-            if tensor is not None and _meets_tensor(source, each, kinds):
+            if tensor is not None and meets_tensor(source, each, kinds):
                 swaps.append(source.swap(each, _scalar(source, tensor, kinds)))
     if not swaps:
         return None
@@ -380,7 +380,7 @@ def _scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
     return text if kinds.of(node).rank == 0 else f"{primary(text)}.reshape(())"
 
 
-def _meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
     """Whether the number ends as the operand of a tensor or in the comparison of a test."""
     while True:
         parent = source.parents[node]
@@ -398,5 +398,19 @@ def _meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
             while isinstance(outer, (ast.BoolOp, ast.UnaryOp)):
                 parent, outer = outer, source.parents[outer]
             return isinstance(outer, (ast.If, ast.IfExp)) and outer.test is parent
+        elif isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+            target, function = parent.targets[0], source.enclosing_function(node)
+            if not isinstance(target, ast.Name) or function is None:
+                return False
+            same = [
+                each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == target.id
+            ]
+            loads = [each for each in same if isinstance(each.ctx, ast.Load)]
+            later = all(source.start(each) > source.start(parent) for each in loads)
+            return (
+                later
+                and len(loads) == len(same) - 1
+                and all(meets_tensor(source, each, kinds) for each in loads)
+            )
         else:
             return False

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import Conversion
-from exportlens.inference.values import Shape, Tensor, TensorScalar
+from exportlens.inference.places import Call, Conversion
+from exportlens.inference.values import Sequence, Shape, Tensor, TensorScalar, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.preparing import meets_tensor
+from exportlens.rewriting.text import Replacement
 
 
 def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal:
@@ -68,3 +71,111 @@ def _replaced(draft: Draft, node: ast.expr, text: str, applicability: Applicabil
         applicability,
         uses_torch=False,
     )
+
+
+# Functions of the math module that torch has under the same name, for one float.
+_SAME_IN_TORCH = frozenset(
+    {
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "ceil",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "lgamma",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+    }
+)
+
+
+def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`math.exp(t)` or `math.exp(t.item())` -> `torch.exp(t)`, where the result only meets tensors."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        function = place.name.rpartition(".")[2]
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            raise Refused("the call is not of one argument")
+        if function not in _SAME_IN_TORCH:
+            raise Refused(f"torch has no function that is the same as `math.{function}`")
+        swaps = [draft.source.swap(node.func, f"{draft.torch}.{function}")]
+        inner = _without_items(draft, node.args[0], swaps)
+        given = place.argument(0, "x")
+        if not inner and not (given is not None and all(isinstance(one, Tensor) for one in options(given))):
+            raise Refused(
+                f"`{draft.source.of(node.args[0])}` is a Python number: give the function the tensor"
+            )
+        statement = draft.source.enclosing_statement(node)
+        function_node = draft.source.enclosing_function(statement)
+        kinds = draft.kinds({})
+        if function_node is not None:
+            kinds = kinds_before(function_node, statement, kinds)
+        if not meets_tensor(draft.source, node, kinds):
+            raise Refused("the result is used as a Python number")
+        return draft.replace(f"Use `{draft.torch}.{function}`", swaps)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bool:
+    """Whether `node` is arithmetic with `.item()`s, each of which `swaps` now takes away."""
+    found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and _is_item(each)]
+    for each in found:
+        assert isinstance(each.func, ast.Attribute)
+        swaps.append(Replacement(draft.source.end(each.func.value), draft.source.end(each), ""))
+    return bool(found)
+
+
+def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`torch.tensor([a, b])` of tensors -> `torch.stack([a, b]).detach()`: the same values, and no gradient as before."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        given = place.argument(0, "data")
+        if (
+            not isinstance(node, ast.Call)
+            or len(node.args) != 1
+            or not isinstance(node.args[0], (ast.List, ast.Tuple))
+        ):
+            raise Refused("the tensors are not written as a list in the call")
+        if not isinstance(given, Sequence) or given.items is None:
+            raise Refused("what the list holds is not known")
+        parts, dtypes = [], set()
+        for each, value in zip(node.args[0].elts, given.items, strict=True):
+            if not isinstance(value, Tensor):
+                raise Refused(f"`{draft.source.of(each)}` is not known to be a tensor")
+            text = draft.source.of(each)
+            parts.append(text if value.rank == 0 else f"{primary(text)}.reshape(())")
+            dtypes.add(value.dtype)
+        if len(dtypes) > 1:
+            raise Refused("the tensors are not known to have one dtype")
+        named = {key.arg: draft.source.of(key.value) for key in node.keywords}
+        if set(named) - {"dtype", "device"}:
+            raise Refused(f"`{min(str(key) for key in set(named) - {'dtype', 'device'})}` has no counterpart")
+        text = f"{draft.torch}.stack([{', '.join(parts)}]).detach()"
+        if named:
+            text += f".to({', '.join(f'{key}={value}' for key, value in named.items())})"
+        return draft.replace("Use `torch.stack`", [draft.source.swap(node, text)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))

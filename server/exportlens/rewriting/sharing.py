@@ -34,13 +34,17 @@ def to_separate(
         kind = kinds.names.get(name) if name.isidentifier() else kinds.of(ast.parse(name, mode="eval").body)
         if (
             kind is None
-            or kind.what != "tensor"
+            or kind.what not in ("tensor", "unknown")
             or not kind.roots
             or any(name == each for each, _, _ in seen)
         ):
             continue
         partners = [(each, roots) for each, other, roots in seen if roots & kind.roots and other is not kind]
         if partners:
+            if kind.what == "unknown":
+                raise Refused(
+                    f"`{name}` may share memory with `{partners[0][0]}`, and is not known to be a tensor"
+                )
             if written & {name, *(each for each, _ in partners), *kind.roots}:
                 raise Refused(
                     f"`{name}` may share memory with `{partners[0][0]}`, and one of them is written"
