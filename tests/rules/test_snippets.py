@@ -6,7 +6,7 @@ import pytest
 from exportlens.finding import Severity
 
 from tests.rules.checking import findings
-from tests.rules.snippets import control_flow, others
+from tests.rules.snippets import control_flow, declared_sizes, others
 
 
 def _cases(*tables: dict[str, list[str]]) -> list[object]:
@@ -18,12 +18,14 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
     ]
 
 
-@pytest.mark.parametrize(("code", "text"), _cases(control_flow.MUST, others.MUST))
+@pytest.mark.parametrize(("code", "text"), _cases(control_flow.MUST, others.MUST, declared_sizes.MUST))
 def test_flagged(code: str, text: str) -> None:
     assert code in {finding.code for finding in findings(text)}
 
 
-@pytest.mark.parametrize(("code", "text"), _cases(control_flow.MUST_NOT, others.MUST_NOT))
+@pytest.mark.parametrize(
+    ("code", "text"), _cases(control_flow.MUST_NOT, others.MUST_NOT, declared_sizes.MUST_NOT)
+)
 def test_not_flagged(code: str, text: str) -> None:
     """Neither by the rule that it is near to, nor as an error by any other."""
     wrong = [

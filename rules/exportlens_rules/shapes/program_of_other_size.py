@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
@@ -71,6 +72,8 @@ def program():
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, ProgramCall)
+        if _is_guarded(place):
+            return
         examples = _examples(place.export)
         for number, (example, given) in enumerate(zip(examples, place.args, strict=False)):
             for dim, (fixed, size) in enumerate(zip(_sizes(example), _sizes(given), strict=False)):
@@ -85,6 +88,15 @@ def program():
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, ProgramCall)
         return add_dynamic_shapes(report.place.export, context)
+
+
+def _is_guarded(place: ProgramCall) -> bool:
+    """Whether the call stands where an error is expected: in a `try`, or in a `with` such as `pytest.raises`."""
+    return any(
+        isinstance(block, (ast.Try, ast.With)) and any(node is place.node for node in ast.walk(block))
+        for statement in place.site.chunk.body
+        for block in ast.walk(statement)
+    )
 
 
 def _examples(export: ExportCall) -> list[Value]:

@@ -23,6 +23,7 @@ from exportlens.inference.values import (
     Sequence,
     Shape,
     Tensor,
+    TensorScalar,
     Unknown,
     Value,
 )
@@ -188,11 +189,13 @@ def _decided(op: ast.cmpop, size: Shape, bounds: Bounds, number: object, *, swap
 
 def met(machine: Machine, left: Value, right: Value, result: Value, frame: Frame, node: ast.AST) -> Value:
     """The result of elementwise arithmetic of tensors, of which one has declared sizes."""
-    if not (isinstance(left, Tensor) and isinstance(right, Tensor) and isinstance(result, Tensor)):
-        whole = next((value for value in (left, right) if isinstance(value, Tensor)), None)
-        return (
-            replace(result, dims=whole.dims) if isinstance(result, Tensor) and whole is not None else result
-        )
+    if not isinstance(result, Tensor):
+        return result
+    for tensor, other in ((left, right), (right, left)):
+        if isinstance(tensor, Tensor) and isinstance(other, (Const, Shape, TensorScalar)):
+            return replace(result, dims=tensor.dims)
+    if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
+        return result
     if left.dims is None or right.dims is None:
         return result
     dims: list[Value] = []
