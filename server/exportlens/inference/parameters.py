@@ -243,7 +243,7 @@ _CONTAINER = frozenset({"keys", "values", "items", "get", "append", "pop", "upda
 # What a parameter is called that holds a size, a count or a position of Python, where its uses leave that open: tensors of such
 # names are used as tensors somewhere.
 _NUMBER_NAME = re.compile(
-    r"[hwHWBNTLDC]|height|width|depth|length|size|step|epoch|(?:num|n|max|min|total)_\w+"
+    r"[hwHWBNTLDC]|height|width|depth|length|step|epoch|(?:num|n|max|min|total)_\w+|(?:\w+_)?(?:shapes?|sizes?|hw|resolution)"
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
 _KINDS = ("strong", "weak", "container", "mapping", "flag", "number", "iterated")
@@ -324,6 +324,14 @@ class _Uses(ast.NodeVisitor):
             and isinstance(node.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
         ):
             self.weak += 1
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        target = node.targets[0]
+        if self.is_it(node.value) and isinstance(target, ast.Tuple):
+            # `H, W = size`
+            names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+            self.container += bool(names) and all(map(_NUMBER_NAME.fullmatch, names))
         self.generic_visit(node)
 
     def visit_For(self, node: ast.For) -> None:
