@@ -292,6 +292,14 @@ class _Uses(ast.NodeVisitor):
                 self.container += 1
             else:
                 self.weak += 1
+        elif (
+            isinstance(node.value, ast.Attribute)
+            and self.is_it(node.value.value)
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, str)
+        ):
+            # `nodes.data["h"]`
+            self.mapping += 1
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
@@ -311,9 +319,7 @@ class _Uses(ast.NodeVisitor):
             and isinstance(node.ops[0], (ast.Eq, ast.NotEq))
             and isinstance(node.comparators[0], ast.Constant)
             and isinstance(node.comparators[0].value, str)
-        ):
-            self.flag += 1
-        elif self.is_it(node.left) and _holds_text(node.comparators[0]):
+        ) or (self.is_it(node.left) and _holds_text(node.comparators[0])):
             self.flag += 1
         elif isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_it(node.comparators[0]):
             # Hardly anyone looks for a value in a tensor: this is a dict, or a list.

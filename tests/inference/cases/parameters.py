@@ -136,3 +136,33 @@ class M(nn.Module):
         return x * 2
 """,
 )
+CASES(
+    "size-as-a-pair",
+    "(torch.randn(2, 20, 6), (4, 5))",
+    """
+class M(nn.Module):
+    def forward(self, x, hw_shape):
+        B, N, C = x.shape
+        H, W = hw_shape
+        assert N == H * W, "the sizes do not match"
+        if min(H, W) < 3:
+            return x
+        return x.transpose(1, 2).reshape(B, C, H, W)
+""",
+)
+CASES(
+    "mode-as-a-text",
+    "('train', torch.randn(4, 6))",
+    """
+class M(nn.Module):
+    def scaled(self, mode, x):
+        if mode in ["dev", "test"]:
+            return x * 0.5
+        return x
+
+    def forward(self, mode, x):
+        if mode in ("train", "dev"):
+            x = torch.relu(x)
+        return self.scaled(mode, x)
+""",
+)
