@@ -1,6 +1,6 @@
 """Run every rule's bad examples under one interpreter's torch, and update the pack's outcome table.
 
-    python scripts/measure_outcomes.py [--python INTERPRETER] [--only EXL201]
+    python scripts/measure_outcomes.py [--python INTERPRETER] [--only EXL201] [--missing]
 
 The table is rules/exportlens_rules/outcomes.json: per example and torch version what strict and non-strict
 export did, in the prover's words ("fails", "differs", "ok", "broken"). Rows of other versions are kept.
@@ -34,6 +34,7 @@ def main() -> int:
         "--python", type=Path, default=Path(sys.executable), help="the interpreter whose torch is asked"
     )
     parser.add_argument("--only", default="", help="measure only rules whose code starts with this")
+    parser.add_argument("--missing", action="store_true", help="leave out what the table has of this torch")
     parser.add_argument("--output", type=Path, default=TABLE, help="the table to update")
     options = parser.parse_args()
     table = json.loads(options.output.read_text()) if options.output.exists() else {}
@@ -48,6 +49,8 @@ def main() -> int:
                     continue
                 for number, example in enumerate(rule.examples, start=1):
                     if f"{rule.code}-{number}" in NOT_TELLING:
+                        continue
+                    if options.missing and version in table["outcomes"].get(f"{rule.code}-{number}", {}):
                         continue
                     proofs = prover.prove(example.bad, example)
                     pair = [proofs[Mode.STRICT].result, proofs[Mode.NON_STRICT].result]
