@@ -1,4 +1,5 @@
-"""Which functions of NumPy have the same one in torch: measured, and shipped as data for the rewrites.
+"""Which functions of NumPy have the same one in torch: measured, and shipped as data for the rewrites; and which of
+them strict tracing does not know at all, for the rule on them.
 
 The names are those that torch itself takes for its own in NumPy code (torch._numpy). One is kept when torch's
 function of the same name gives NumPy's numbers, shape and dtype on arrays of float32 and float64 (of int64 where it takes
@@ -16,7 +17,9 @@ import numpy as np
 import torch
 import torch._numpy
 
-TARGET = Path(__file__).parent.parent / "server" / "exportlens" / "rewriting" / "numpy_functions.json"
+ROOT = Path(__file__).parent.parent
+TARGET = ROOT / "server" / "exportlens" / "rewriting" / "numpy_functions.json"
+UNTRACED = ROOT / "rules" / "exportlens_rules" / "randomness" / "untraced_numpy.json"
 OTHER_NAMES = {
     "absolute": "abs",
     "power": "pow",
@@ -73,6 +76,24 @@ def same(name: str, other: str) -> list[str]:
     return forms
 
 
+def untraced() -> list[str]:
+    """The functions of NumPy that torch has no translation of: a call of one stops strict tracing."""
+    from torch._dynamo.variables.misc import get_np_to_tnp_map
+
+    known = get_np_to_tnp_map()
+    names = []
+    for name in dir(np):
+        function = getattr(np, name, None)
+        if name.startswith("_") or not callable(function) or isinstance(function, type):
+            continue
+        try:
+            if function not in known:
+                names.append(name)
+        except TypeError:  # not hashable: no function
+            continue
+    return sorted([*names, "errstate", "ndenumerate", "ndindex", "nditer", "poly1d", "vectorize"])
+
+
 def main() -> None:
     table = {}
     for name in sorted(dir(torch._numpy)):
@@ -88,7 +109,12 @@ def main() -> None:
     TARGET.write_text(
         json.dumps({"torch": torch.__version__, "functions": table}, indent=1) + "\n", encoding="utf-8"
     )
-    print(f"{len(table)} functions")
+    names = untraced()
+    UNTRACED.write_text(
+        json.dumps({"torch": torch.__version__, "numpy": np.__version__, "names": names}, indent=1) + "\n",
+        encoding="utf-8",
+    )
+    print(f"{len(table)} functions, {len(names)} untraced")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exportlens.finding import Finding, Range, Severity
+from exportlens.graph_breaks import rules_of
 from exportlens.outcome import BAKED, FAILS, WRONG, Mode, TorchVersion
 from exportlens.rule import registry
 
@@ -76,7 +77,7 @@ def verdicts(findings: Iterable[Finding], report: Report) -> dict[Place, Verdict
 
 def with_fixes(findings: Iterable[Finding], report: Report) -> list[Finding]:
     """The report's findings; a failure whose cause a rule knows carries the rule's code and its fix, or why it has
-    none.
+    none. One that no rule found in the text names the rules that know torch's kind of graph break.
 
     `findings` are those of the rules in the files that the report blames, with their fixes.
     """
@@ -112,8 +113,10 @@ _WRONG_NUMBERS = ("EXP003", "EXP004", "EXP006")
 
 
 def _with_fix(failure: Finding, causes: list[Finding]) -> Finding:
-    if not causes or failure.fix is not None:
+    if failure.fix is not None:
         return failure
+    if not causes:
+        return _with_rules(failure)
     rule = causes[0]
     where = f" in line {rule.range.start.line + 1}" if not _same_lines(rule, failure) else ""
     if rule.fix is not None:
@@ -123,6 +126,25 @@ def _with_fix(failure: Finding, causes: list[Finding]) -> Finding:
         notes = [f"{rule.code} ({rule.name}){where}: {rule.message}", *refused]
     data = {**failure.data, "rule": rule.code}
     return replace(failure, fix=rule.fix, notes=(*failure.notes, *notes), data=data)
+
+
+def _with_rules(failure: Finding) -> Finding:
+    """The failure with the rules that know torch's kind of graph break; as it is where none does."""
+    gb = str(failure.data.get("gb", ""))
+    known = {rule.code: rule for rule in registry()}
+    rules = [known[code] for code in rules_of(gb) if code in known]
+    if not rules:
+        return failure
+    named = ", ".join(f"{rule.code} ({rule.name})" for rule in rules[:_MOST_RULES])
+    named += f" and {len(rules) - _MOST_RULES} more" if len(rules) > _MOST_RULES else ""
+    note = (
+        f"Rules on this kind of failure ({gb}): {named}. `exportlens rule {rules[0].code}` tells what to do."
+    )
+    data = {**failure.data, "rule": rules[0].code} if len(rules) == 1 else failure.data
+    return replace(failure, notes=(*failure.notes, note), data=data)
+
+
+_MOST_RULES = 4
 
 
 def cause(findings: Iterable[Finding], report: Report) -> Finding | None:

@@ -192,7 +192,7 @@ def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
             known += tools.diagnose(path, path.read_text(encoding="utf-8"))
         except Exception as error:  # a real export's report is not lost for the sake of an addition to it
             click.echo(f"warning: no fixes for {path}: {type(error).__name__}: {error}", err=True)
-    return with_fixes(known, report) if known else report.findings
+    return with_fixes(known, report)
 
 
 def _save_inputs(report: Report, request: ExportRequest) -> None:
