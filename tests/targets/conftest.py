@@ -4,15 +4,16 @@ targets`.
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
-from exportlens.export.session import run_export
+from exportlens.export.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = ROOT / "tests" / "export" / "models"
@@ -32,14 +33,31 @@ def environment(name: str) -> Path:
 Export = Callable[..., Report]
 
 
+@pytest.fixture(scope="session")
+def session() -> Iterator[tuple[Session, asyncio.AbstractEventLoop]]:
+    """One session for all tests: it exports in our own environment, and keeps each target's worker warm."""
+    loop = asyncio.new_event_loop()
+    opened = Session(Path(sys.executable))
+    yield opened, loop
+    loop.run_until_complete(opened.close())
+    loop.close()
+
+
 @pytest.fixture
-def export(tmp_path: Path) -> Export:
+def export(session: tuple[Session, asyncio.AbstractEventLoop], tmp_path: Path) -> Export:
     """Export a model of tests/export/models to targets in a target's environment."""
 
     def run(name: str, model: str, inputs: str, *targets: str, dynamic_shapes: str | None = None) -> Report:
         file, _, cls = model.partition(":")
-        given = ModelInputs(inputs=inputs, dynamic_shapes=dynamic_shapes)
-        request = ExportRequest(f"{MODELS / file}:{cls}", given, targets=targets, output=tmp_path)
-        return run_export(environment(name), request)
+        python = environment(name)
+        request = ExportRequest(
+            f"{MODELS / file}:{cls}",
+            ModelInputs(inputs=inputs, dynamic_shapes=dynamic_shapes),
+            targets=targets,
+            target_pythons=tuple((target, python) for target in targets if target != "torch"),
+            output=tmp_path,
+        )
+        opened, loop = session
+        return loop.run_until_complete(opened.run(request))
 
     return run

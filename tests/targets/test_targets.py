@@ -40,25 +40,48 @@ def test_targets_that_are_not_here_say_what_to_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "target"),
+    ("environment", "targets"),
     [
-        ("onnxruntime", "onnxruntime-cpu"),
-        ("executorch", "executorch-xnnpack"),
-        ("executorch", "executorch-portable"),
-        ("openvino", "openvino-cpu"),
-        ("iree", "iree-llvm-cpu"),
+        ("onnxruntime", ("onnxruntime-cpu", "torch")),
+        ("executorch", ("executorch-xnnpack", "executorch-portable")),
+        ("openvino", ("openvino-cpu",)),
+        ("iree", ("iree-llvm-cpu",)),
+        ("tvm", ("tvm-llvm",)),
     ],
 )
 def test_a_model_with_a_dynamic_batch_runs_and_equals_eager(
-    export: Export, environment: str, target: str
+    export: Export, environment: str, targets: tuple[str, ...]
 ) -> None:
-    report = export(environment, "traps.py:Convolves", IMAGES, target, dynamic_shapes=BATCH)
+    """Each in the environment of its packages, from an export in another one."""
+    report = export(environment, "traps.py:Convolves", IMAGES, *targets, dynamic_shapes=BATCH)
+    for found in report.targets:
+        assert found.status == "ok", found.failure
+        assert found.comparison is not None and found.comparison["max_abs_error"] < 1e-4
+        names = " ".join(case["case"] for case in found.comparison["cases"] if case["status"] == "equal")
+        assert "x[0]=1)" in names and "x[0]=64)" in names
+        assert found.artifact is not None and found.artifact.is_file() and found.bytes
+
+
+@pytest.mark.parametrize(
+    ("environment", "target"),
+    [
+        ("executorch", "executorch-portable"),
+        ("openvino", "openvino-cpu"),
+        ("iree", "iree-llvm-cpu"),
+        ("tvm", "tvm-llvm"),
+        ("coreml", "coreml"),
+        ("litert", "litert"),
+    ],
+)
+def test_inputs_that_export_has_fixed_stop_no_target(export: Export, environment: str, target: str) -> None:
+    """A string, a number, and what torch.tensor leaves of a list."""
+    report = export(environment, "traps.py:Described", "(torch.randn(3, 4), 'sum', 2)", target)
     [found] = report.targets
     assert found.status == "ok", found.failure
-    assert found.comparison is not None and found.comparison["max_abs_error"] < 1e-4
-    names = " ".join(case["case"] for case in found.comparison["cases"] if case["status"] == "equal")
-    assert "x[0]=1)" in names and "x[0]=64)" in names
-    assert found.artifact is not None and found.artifact.is_file() and found.bytes
+    if target == "coreml":
+        assert "lowered, not run here" in found.notes
+    else:
+        assert found.comparison is not None and found.comparison["equal"]
 
 
 def test_a_range_that_lowering_narrows_is_caught(export: Export) -> None:
@@ -107,21 +130,3 @@ def test_cross_compilation_says_that_nothing_was_run(export: Export) -> None:
         assert found.status == "ok", found.failure
         assert "lowered, not run here" in found.notes
         assert found.artifact is not None and found.artifact.is_file()
-
-
-def test_one_report_spans_interpreters(tmp_path: Path) -> None:
-    """Targets whose packages disagree are lowered each in its own environment, from one export."""
-    from exportlens.export.request import ExportRequest, ModelInputs
-    from exportlens.export.session import run_export
-
-    from .conftest import environment
-
-    request = ExportRequest(
-        f"{MODELS / 'traps.py'}:Convolves",
-        ModelInputs(inputs=IMAGES, dynamic_shapes=BATCH),
-        targets=("torch", "onnxruntime-cpu"),
-        target_pythons=(("onnxruntime-cpu", environment("onnxruntime")),),
-        output=tmp_path,
-    )
-    report = run_export(Path(sys.executable), request)
-    assert [target.status for target in report.targets] == ["ok", "ok"], report.targets
