@@ -149,7 +149,9 @@ def call_value(
     if isinstance(callee, Unknown) and (
         callee.method in _ONLY_TENSORS or (callee.made and is_tensor_method(callee.method))
     ):
-        return call_tensor_method(machine, Tensor(), callee.method, _plain(args), _closed(kwargs), frame, node)
+        return call_tensor_method(
+            machine, Tensor(), callee.method, _plain(args), _closed(kwargs), frame, node
+        )
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(_is_made, (*_plain(args), *kwargs.values())))

@@ -881,6 +881,8 @@ def _after_write(fingerprint: object, attr: str, value: Value) -> object:
 
 def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast.AST) -> Value:
     """`owner[key]`."""
+    if isinstance(owner, Tensor) and isinstance(key, Const) and isinstance(key.value, str):
+        return Unknown("no tensor has names for its parts: this is something else")
     if isinstance(owner, Tensor):
         value = index_tensor(owner, key)
         if machine.emits(ItemRead):

@@ -466,6 +466,8 @@ def _contains(
         if all(isinstance(verdict, Const) and not verdict.value for verdict in verdicts):
             return Const(negated)
         return Static("bool")
+    if isinstance(container, Tensor) and isinstance(item, Const) and isinstance(item.value, str):
+        return Unknown("no tensor holds text: this is something else")
     if isinstance(container, Tensor):
         return TensorScalar("bool", "`in` a tensor") if from_data(container) else Static("bool")
     if isinstance(container, Unknown) or isinstance(item, Unknown):

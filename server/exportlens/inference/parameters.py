@@ -10,7 +10,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.objects import apart, class_attribute, is_module_class
+from exportlens.inference.objects import apart, class_attribute, class_order, is_module_class
 from exportlens.inference.values import (
     Choice,
     ClassValue,
@@ -439,6 +439,19 @@ class _Uses(ast.NodeVisitor):
         for kind in _KINDS:
             setattr(self, kind, getattr(self, kind) + getattr(inner, kind))
 
+    def _submodule(self, owner: ClassValue, attr: str) -> Value | None:
+        """The `forward` of the submodule that the constructor puts at `self.attr`, where its class is of the workspace."""
+        made = _made_in_constructor(owner, attr)
+        if made is None or not isinstance(made[1], (ast.Name, ast.Attribute)):
+            return None
+        home, maker = made
+        with apart(self.machine):
+            try:
+                cls = evaluate(self.machine, maker, Frame(home.scope, home.chunk, {}, None, None))
+            except Raised:
+                return None
+        return class_attribute(cls, "forward")[0] if isinstance(cls, ClassValue) else None
+
     def _resolved(self, function: ast.expr) -> Value | None:
         """What is called: a function of the workspace, a method of the same object, or something external."""
         if not isinstance(function, (ast.Name, ast.Attribute)):
@@ -452,7 +465,7 @@ class _Uses(ast.NodeVisitor):
             owner = self.function.owner
             if owner is None or not isinstance(function, ast.Attribute) or function.value is not root:
                 return None
-            return class_attribute(owner, function.attr)[0]
+            return class_attribute(owner, function.attr)[0] or self._submodule(owner, function.attr)
         frame = Frame(self.function.scope, self.function.chunk, {}, None, None)
         with apart(self.machine):
             try:
@@ -466,6 +479,25 @@ def _holds_text(node: ast.expr) -> bool:
     return isinstance(node, (ast.List, ast.Tuple, ast.Set)) and any(
         isinstance(item, ast.Constant) and isinstance(item.value, str) for item in node.elts
     )
+
+
+def _made_in_constructor(cls: ClassValue, attr: str) -> tuple[ClassValue, ast.expr] | None:
+    """What `self.attr = Maker(...)` in a constructor of the class's order calls, and the class whose constructor says so."""
+    for item in class_order(cls):
+        init = item.attributes.get("__init__") if isinstance(item, ClassValue) else None
+        if not isinstance(init, Function) or not isinstance(item, ClassValue):
+            continue
+        for node in ast.walk(init.node):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                for target in node.targets:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr == attr
+                        and isinstance(target.value, ast.Name)
+                        and target.value.id == "self"
+                    ):
+                        return item, node.value.func
+    return None
 
 
 def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
