@@ -33,11 +33,11 @@ class Iree(Target):
         try:
             return aot.export(program)
         except Exception:
-            # operators that only their decomposition makes known; it loses updates of buffers, and so is no way
-            # out for a program that has any
+            # operators that only IREE's own decompositions make known; they lose updates of buffers, and so are no
+            # way out for a program that has any
             if written_buffers(program):
                 raise
-            return aot.export(program.run_decompositions())
+            return aot.export(program.run_decompositions(aot.decompositions.current_aot_decompositions()))
 
     def save(self, lowered: Any, path: Path) -> None:
         flags = [f"--iree-hal-target-backends={self.backend}", *self.flags]
