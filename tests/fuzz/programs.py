@@ -32,9 +32,12 @@ class Scope:
     depth: int = 0
     in_loop: bool = False
     may_return: bool = True
+    deepest: int = 2
 
     def inner(self, **changes: object) -> Scope:
-        scope = Scope(list(self.tensors), list(self.ints), self.depth + 1, self.in_loop, self.may_return)
+        scope = Scope(
+            list(self.tensors), list(self.ints), self.depth + 1, self.in_loop, self.may_return, self.deepest
+        )
         for name, value in changes.items():
             setattr(scope, name, value)
         return scope
@@ -96,7 +99,7 @@ def condition(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
 def block(draw: st.DrawFn, scope: Scope, indent: str, at_least: int = 1) -> list[str]:
     """Some statements; names that they bind for sure are added to `scope`."""
     lines: list[str] = []
-    for _ in range(draw(st.integers(at_least, 2 if scope.depth else 3))):
+    for _ in range(draw(st.integers(at_least, scope.deepest if scope.depth else scope.deepest + 1))):
         lines += statement(draw, scope, indent)
     return lines
 
@@ -105,7 +108,7 @@ def statement(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
     kinds = ["assign"] * 5
     if draw(st.integers(0, 2)) == 0:
         kinds = ["augment", "write", "method"]
-    elif scope.depth < 2:
+    elif scope.depth < scope.deepest:
         kinds += ["if", "if", "else", "elif", "ternary", "for", "while", "assert", "buffer", "number"]
     kind = draw(st.sampled_from(kinds))
     name = draw(st.sampled_from(["x", "y", "z", "h"]))
@@ -192,10 +195,14 @@ def loop(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
 
 @st.composite
 def modules(draw: st.DrawFn) -> str:
-    """The text of a file with a Module M whose forward takes one tensor of shape (3, 4)."""
-    scope = Scope(["x"])
+    """The text of a file with a Module M whose forward takes one tensor of shape (3, 4); one in thirty nests deeply.
+
+    Tracing nested torch.conds takes time that grows with their depth by a power: 0.3 s for one, 30 s for ten.
+    """
+    deep = draw(st.integers(0, 29)) == 13
+    scope = Scope(["x"], deepest=2 if deep else 1)
     lines = ["        x = x * 1.0"] if draw(st.integers(0, 3)) else []
-    lines += block(draw, scope, " " * 8, at_least=2)
+    lines += block(draw, scope, " " * 8, at_least=2 if deep else 1)
     lines += branch(draw, scope, " " * 8, draw(st.sampled_from(["if", "else", "elif"])))
     result = draw(st.sampled_from(scope.tensors))
     several = draw(st.booleans())

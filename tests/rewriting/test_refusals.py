@@ -62,6 +62,11 @@ REFUSED = [
         "may run no round at all",
     ),
     (
+        "a loop over values from data",
+        "for value in torch.unique(x):\n    x = x + value\nreturn x",
+        "only `for i in range(n)` becomes a while_loop",
+    ),
+    (
         "a list that may be empty",
         "found = [row.sum() > 0 for row in x if row.dim() > 0]\nif any(found):\n    x = x + 1\nreturn x",
         "may be empty",

@@ -104,7 +104,11 @@ class LoopRewrite:
     def _counter(self) -> str:
         node = self.node
         if not isinstance(node, ast.For) or not (
-            isinstance(node.iter, ast.Call) and len(node.iter.args) == 1 and isinstance(node.target, ast.Name)
+            isinstance(node.iter, ast.Call)
+            and isinstance(node.iter.func, ast.Name)
+            and node.iter.func.id == "range"
+            and len(node.iter.args) == 1
+            and isinstance(node.target, ast.Name)
         ):
             raise Refused("only `for i in range(n)` becomes a while_loop")
         if node.target.id in self.live.live_after(node):

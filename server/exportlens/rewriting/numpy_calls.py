@@ -14,6 +14,7 @@ from typing import Any
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, options
+from exportlens.rewriting.array_methods import ENDS, translated
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
@@ -56,11 +57,16 @@ def _renamed(draft: Draft, node: ast.Call) -> Replacement:
     name = (dotted(node.func) or "").rpartition(".")[2]
     known = _functions().get(name)
     form = _form(node)
+    if name in _THREE and len(node.args) == 3 and not node.keywords:
+        return draft.source.swap(node.func, f"{draft.torch}.{name}")
     if known is None or form not in known["forms"]:
         raise Refused(
             f"torch has no function that is measured to be the same as `{draft.source.of(node.func)}` here"
         )
     return draft.source.swap(node.func, f"{draft.torch}.{known['torch']}")
+
+
+_THREE = ("where", "clip")
 
 
 def _form(node: ast.Call) -> str:
@@ -76,56 +82,138 @@ def _form(node: ast.Call) -> str:
 
 
 def _whole_way(draft: Draft, first: ast.Call) -> list[Replacement]:
-    source = draft.source
-    assert isinstance(first.func, ast.Attribute)
-    # Each name is followed once; each call is translated once.
-    swaps: dict[ast.AST, Replacement] = {
-        first: Replacement(source.end(first.func.value), source.end(first), "")
-    }
-    followed: set[str] = set()
-    leaves: list[ast.expr] = [first]
-    while leaves:
-        node = leaves.pop()
-        while True:
-            parent = source.parents.get(node)
-            if isinstance(parent, (ast.BinOp, ast.UnaryOp)):
-                node = parent
-            elif isinstance(parent, ast.Call) and parent.func is not node and _is_back(draft, parent):
-                swaps[parent] = Replacement(source.start(parent), source.start(node), "(")
-                swaps[parent.func] = Replacement(source.end(node), source.end(parent), ")")
-                break
-            elif isinstance(parent, ast.Call) and parent.func is not node and _is_numpy(draft, parent):
-                swaps[parent.func] = _renamed(draft, parent)
-                node = parent
-            elif (
-                isinstance(parent, ast.Assign)
-                and len(parent.targets) == 1
-                and isinstance(parent.targets[0], ast.Name)
+    return _Way(draft, first).swaps()
+
+
+class _Way:
+    """Follows an array from `t.numpy()` through names, arithmetic, NumPy's functions and methods to where it ends."""
+
+    def __init__(self, draft: Draft, first: ast.Call) -> None:
+        assert isinstance(first.func, ast.Attribute)
+        self.draft, self.source = draft, draft.source
+        # Each name is followed once; each call is translated once.
+        self.made: dict[ast.AST, Replacement] = {
+            first: Replacement(self.source.end(first.func.value), self.source.end(first), "")
+        }
+        self.leaves: list[ast.expr] = [first]
+        self.names: set[str] = set()
+        self.bindings: set[ast.AST] = set()
+        self.copied: list[ast.Call] = []
+        self.is_written = False
+
+    def swaps(self) -> list[Replacement]:
+        while self.leaves:
+            node: ast.expr | None = self.leaves.pop()
+            while node is not None:
+                node = self._outwards(node)
+        function = self.source.enclosing_function(next(iter(self.made)))
+        for each in ast.walk(function or self.source.tree):
+            if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
+                parent = self.source.parents[each]
+                if parent not in self.bindings and not isinstance(parent, ast.AugAssign):
+                    raise Refused(f"`{each.id}` is bound several times")
+        for each in self.copied if self.is_written else []:
+            made = self.made[each.func]
+            self.made[each.func] = Replacement(made.start, made.end, f"{made.text}.clone()")
+        return list(self.made.values())
+
+    def _outwards(self, node: ast.expr) -> ast.expr | None:
+        """The array that is made of `node`, None where it ends. Raises Refused where torch has no counterpart."""
+        source, parent = self.source, self.source.parents.get(node)
+        if isinstance(parent, (ast.BinOp, ast.UnaryOp)) and not isinstance(
+            getattr(parent, "op", None), ast.Not
+        ):
+            return parent
+        if isinstance(parent, ast.Compare) and len(parent.ops) == 1:
+            return None if isinstance(source.parents[parent], (ast.If, ast.IfExp, ast.Assert)) else parent
+        if isinstance(parent, ast.Subscript):
+            return self._item(parent, node)
+        if isinstance(parent, ast.Attribute):
+            return self._method(parent)
+        if isinstance(parent, ast.Call) and parent.func is not node:
+            return self._argument(parent, node)
+        if (
+            isinstance(parent, ast.Assign)
+            and len(parent.targets) == 1
+            and isinstance(parent.targets[0], ast.Name)
+        ):
+            self.bindings.add(parent)
+            self._follow(parent, parent.targets[0].id)
+            return None
+        if isinstance(parent, ast.AugAssign) and parent.value is not node:
+            self.is_written = True
+            return None
+        raise Refused("the array is used in a way that has no counterpart in torch")
+
+    def _follow(self, statement: ast.Assign, name: str) -> None:
+        if name in self.names:
+            return
+        self.names.add(name)
+        function = self.source.enclosing_function(statement)
+        self.leaves += [
+            each
+            for each in ast.walk(function or self.source.tree)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        ]
+
+    def _item(self, parent: ast.Subscript, node: ast.expr) -> ast.expr | None:
+        if parent.value is not node:
+            return None
+        if any(
+            isinstance(each, ast.Slice) and isinstance(each.step, ast.UnaryOp)
+            for each in ast.walk(parent.slice)
+        ):
+            raise Refused("tensors take no slice with a negative step")
+        if isinstance(parent.ctx, ast.Load):
+            return parent
+        self.is_written = True
+        return None
+
+    def _method(self, parent: ast.Attribute) -> ast.expr | None:
+        call = self.source.parents.get(parent)
+        if parent.attr in ("shape", "ndim"):
+            return None
+        if not (isinstance(call, ast.Call) and call.func is parent):
+            raise Refused(f"`.{parent.attr}` of the array has no counterpart in torch")
+        if parent.attr in ENDS:
+            return None
+        self.made[parent] = translated(self.source, call, self.draft.torch)
+        return call
+
+    def _argument(self, call: ast.Call, node: ast.expr) -> ast.expr | None:
+        draft, source = self.draft, self.source
+        if _is_back(draft, call):
+            name = _qualified(draft, call.func)
+            if name == "torch.tensor":
+                self.copied.append(call)
+            tail = "".join(
+                f".to({key.arg}={source.of(key.value)})" for key in call.keywords if key.arg is not None
+            )
+            simple = isinstance(node, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+            opened, closed = ("", "") if simple else ("(", ")")
+            self.made[call] = Replacement(source.start(call), source.start(node), opened)
+            self.made[call.func] = Replacement(source.end(node), source.end(call), closed + tail)
+            return None
+        if isinstance(call.func, ast.Name) and call.func.id in ("float", "int", "len", "bool"):
+            return None
+        if _is_numpy(draft, call):
+            self.made[call.func] = _renamed(draft, call)
+            sides = [each for each in call.args[1:] if isinstance(each, ast.Constant)]
+            if (
+                _qualified(draft, call.func) == "numpy.where"
+                and len(sides) == 2
+                and any(isinstance(each.value, float) for each in sides)
             ):
-                leaves += _uses(draft, parent, parent.targets[0].id, followed)
-                break
-            else:
-                raise Refused("the array is used in a way that has no counterpart in torch")
-    return list(swaps.values())
-
-
-def _uses(draft: Draft, statement: ast.Assign, name: str, followed: set[str]) -> list[ast.expr]:
-    function = draft.source.enclosing_function(statement)
-    found = [
-        each
-        for each in ast.walk(function or draft.source.tree)
-        if isinstance(each, ast.Name) and each.id == name
-    ]
-    if sum(1 for each in found if isinstance(each.ctx, ast.Store)) != 1:
-        raise Refused(f"`{name}` is bound several times")
-    if name in followed:
-        return []
-    followed.add(name)
-    return [each for each in found if isinstance(each.ctx, ast.Load)]
+                # Of two floats NumPy makes an array of double precision.
+                double = f"{draft.torch}.tensor({source.of(sides[0])}, dtype={draft.torch}.float64)"
+                self.made[sides[0]] = source.swap(sides[0], double)
+            return call
+        raise Refused("the array is used in a way that has no counterpart in torch")
 
 
 def _is_back(draft: Draft, node: ast.Call) -> bool:
-    return len(node.args) == 1 and not node.keywords and _qualified(draft, node.func) in _BACK
+    plain = all(key.arg in ("dtype", "device") for key in node.keywords)
+    return len(node.args) == 1 and plain and _qualified(draft, node.func) in _BACK
 
 
 def _is_numpy(draft: Draft, node: ast.Call) -> bool:
