@@ -18,7 +18,7 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = ROOT / ".venv"
-NAMES = ("onnxruntime", "executorch", "openvino", "iree")
+NAMES = ("onnxruntime", "executorch", "openvino", "iree", "tvm", "coreml", "litert")
 
 
 def requirements(name: str) -> list[str]:

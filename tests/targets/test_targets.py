@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from exportlens.export.registry import known_targets
 from exportlens.export.session import probe_targets
+from exportlens.lsp.convert import to_diagnostic
+from exportlens.source.positions import Lines
+from lsprotocol.types import DiagnosticSeverity
 
 from .conftest import MODELS, Export
 
@@ -104,6 +107,8 @@ def test_lowered_may_mean_that_nothing_was_taken(export: Export) -> None:
     [hint] = [finding for finding in report.findings if finding.code == "EXP007"]
     assert LINES[hint.range.start.line].strip() == "y = x + 1"
     assert hint.severity.value == "information"
+    shown = to_diagnostic(hint, Lines("\n".join(LINES)), "utf-16")
+    assert shown.severity is DiagnosticSeverity.Hint
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def command(
             given=ModelInputs(init, inputs, kwargs, dynamic_shapes),
             mode=mode,
             targets=targets or ("torch",),
-            target_pythons=_target_pythons(target_pythons),
+            target_pythons=interpreters_of(target_pythons),
             output=(output or Path("exported")).absolute(),
             timeout=timeout,
             memory_limit=parse_size(memory_limit) if memory_limit else None,
@@ -164,7 +164,7 @@ def command(
     sys.exit(report.exit_code)
 
 
-def _target_pythons(words: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
+def interpreters_of(words: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
     """`NAME=PATH` pairs. Raises ValueError on anything else."""
     found = []
     for word in words:

@@ -25,6 +25,13 @@ A survey that was ended goes on where it was, as long as --results names the sam
 @click.option(
     "--targets", "--target", multiple=True, metavar="NAME", help="May be repeated. [default: torch]"
 )
+@click.option(
+    "--target-python",
+    "target_pythons",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="Another interpreter, with the same torch, for one target's packages; may be repeated.",
+)
 @click.option("--mode", type=click.Choice(["strict", "non-strict", "both"]), help="How to trace.")
 @click.option(
     "--results",
@@ -42,6 +49,7 @@ A survey that was ended goes on where it was, as long as --results names the sam
 def command(
     paths: tuple[Path, ...],
     targets: tuple[str, ...],
+    target_pythons: tuple[str, ...],
     mode: str | None,
     results: Path,
     html: Path | None,
@@ -55,6 +63,7 @@ def command(
 
     Exit code 0 when all are confirmed; 1 when some are not; 2 when nothing could be run.
     """
+    from exportlens.cli.export import interpreters_of
     from exportlens.cli.models import python_files
     from exportlens.export.interpreters import find_interpreter
     from exportlens.export.registry import choose
@@ -71,11 +80,17 @@ def command(
     try:
         choose(targets or ("torch",))
         limit = parse_size(memory_limit) if memory_limit else None
+        pythons = interpreters_of(target_pythons)
     except ValueError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     template = ExportRequest(
-        "any:model", mode=mode, targets=targets or ("torch",), timeout=timeout, memory_limit=limit
+        "any:model",
+        mode=mode,
+        targets=targets or ("torch",),
+        target_pythons=pythons,
+        timeout=timeout,
+        memory_limit=limit,
     )
     wanted = collect_jobs(python_files(paths), template)
     if not wanted:
