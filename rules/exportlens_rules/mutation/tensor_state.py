@@ -96,7 +96,7 @@ class M(nn.Module):
         self.register_buffer("state", torch.zeros(4))
 
     def forward(self, x):
-        self.state.copy_(self.state * 0.5 + x[0])
+        self.state.mul_(0.5).add_(x[0])
         return x + self.state
 """,
             outcome=_BUFFER,

@@ -36,13 +36,13 @@ from torch import nn
 
 
 class M(nn.Module):
-    def forward(self, x):
-        return x + 1
+    def forward(self, image, scale):
+        return image * scale
 
 
 def program():
     batch = torch.export.Dim("batch")
-    return torch.export.export(M(), (torch.randn(2, 4),), dynamic_shapes={"image": {0: batch}})
+    return torch.export.export(M(), (torch.randn(2, 4), torch.ones(4)), dynamic_shapes={"images": {0: batch}, "scale": None})
 """,
             good="""
 import torch
@@ -50,14 +50,15 @@ from torch import nn
 
 
 class M(nn.Module):
-    def forward(self, x):
-        return x + 1
+    def forward(self, image, scale):
+        return image * scale
 
 
 def program():
     batch = torch.export.Dim("batch")
-    return torch.export.export(M(), (torch.randn(2, 4),), dynamic_shapes={"x": {0: batch}})
+    return torch.export.export(M(), (torch.randn(2, 4), torch.ones(4)), dynamic_shapes={"image": {0: batch}, "scale": None})
 """,
+            inputs="(torch.randn(2, 4), torch.ones(4))",
         ),
     )
 

@@ -56,6 +56,10 @@ class M(nn.Module):
         super().__init__()
         self.layer = nn.Linear(4, 4)
 
+    def watch_gradients(self, hook):
+        # For training only.
+        self.layer.register_full_backward_hook(hook)
+
     def forward(self, x):
         return self.layer(x)
 """,
