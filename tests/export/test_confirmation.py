@@ -30,6 +30,7 @@ def lines_of(report: Report, code: str) -> set[str]:
         ("FrozenCounter", "non-strict", "return x * self.calls"),
         ("PlainTensor", "non-strict", "self.mean = 0.5 * self.mean + x.mean(0)"),
         ("DataWrite", "strict", "y.data.mul_(2)"),
+        ("RemembersFirst", "non-strict", 'self.cache["mean"] = x.mean(0)'),
     ],
 )
 def test_a_program_that_is_not_eager_is_caught_on_its_line(
@@ -56,6 +57,14 @@ def test_tensors_held_by_an_object_are_caught(worker: Runner, name: str) -> None
     assert finding.code in ("EXP003", "EXP004") and "kept" in LINES[finding.range.start.line]
     cases = {case["case"]: case["status"] for case in (report.comparison or {}).get("cases", [])}
     assert cases["second call"] == "different"
+
+
+def test_a_dropped_update_of_a_buffer_is_caught(worker: Runner) -> None:
+    """No output shows it: the buffers are compared after all calls."""
+    report = worker.export("traps.py:AssignsBuffer", INPUT, mode="both")
+    strict, non_strict = report.modes
+    assert non_strict.ok and strict.failure is not None and strict.failure.kind == "mismatch"
+    assert "buffer seen" in strict.failure.message
 
 
 def test_a_buffer_is_compared_over_two_calls(worker: Runner) -> None:
@@ -191,10 +200,9 @@ def test_a_target_that_drops_state_is_caught_on_the_writing_line(worker: Runner)
     """AOTInductor for CPU loses buffer updates in torch 2.13: only a second call shows it."""
     report = worker.export("traps.py:Counts", INPUT, mode="non-strict", targets=("aoti-cpu",))
     [target] = report.targets
-    if target.status == "failed":
-        assert target.failure is not None and target.failure.kind == "mismatch"
-        assert "state between calls (seen)" in target.failure.message
-        assert lines_of(report, "EXP006") == {"self.seen.add_(1)"}
+    assert target.failure is not None and target.failure.kind == "mismatch"
+    assert "state between calls (seen)" in target.failure.message
+    assert lines_of(report, "EXP006") == {"self.seen.add_(1)"}
 
 
 def test_compiled_code_that_checks_nothing_is_noted(worker: Runner) -> None:

@@ -146,7 +146,10 @@ def command(
     except ValueError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
-    report.findings = _with_fixes(report, request)
+    try:
+        report.findings = _with_fixes(report, request)
+    except Exception as error:  # a real export's report is not lost for the sake of an addition to it
+        click.echo(f"warning: the rules could not be asked for fixes: {error}", err=True)
     if save_inputs:
         _save_inputs(report, request)
     if html is not None:
@@ -177,7 +180,7 @@ def interpreters_of(words: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
 
 def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
     """The report's findings with the fixes of the rules that know their causes."""
-    from exportlens.config import load_config
+    from exportlens.config import BadSetting, load_config
     from exportlens.counterpart import with_fixes
     from exportlens.finding import Severity
     from exportlens.repairing import Repairer
@@ -190,8 +193,8 @@ def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
         try:
             tools = Repairer(path, load_config(path, {"mode": request.mode}))
             known += tools.diagnose(path, path.read_text(encoding="utf-8"))
-        except Exception as error:  # a real export's report is not lost for the sake of an addition to it
-            click.echo(f"warning: no fixes for {path}: {type(error).__name__}: {error}", err=True)
+        except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
+            continue  # a file that cannot be checked has no fixes
     return with_fixes(known, report)
 
 

@@ -168,3 +168,28 @@ class Described(nn.Module):
         weights[:, 0] = 0.5
         y = (x * weights) * times
         return y.sum(1) if how == "sum" else y
+
+
+class AssignsBuffer(nn.Module):
+    """A buffer that is bound anew: strict export drops the update."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen = self.seen + 1
+        return x * 2
+
+
+class RemembersFirst(nn.Module):
+    """Keeps what tracing made: a FakeTensor, were it not for the copy, and a program that computes it anew."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cache: dict[str, torch.Tensor] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if "mean" not in self.cache:
+            self.cache["mean"] = x.mean(0)
+        return x + self.cache["mean"]
