@@ -85,13 +85,19 @@ def exportable(model: str) -> str:
 
 
 def confirm(model: str, pythons: dict[str, Path]) -> dict[str, Any]:
-    """The report of one export to these targets, each with the interpreter that has its packages."""
+    """The report of one export to these targets, each with the interpreter that has its packages.
+
+    Raises RuntimeError with what was printed where there is no report.
+    """
     words = ["export", model, "--output-format", "json", "--timeout", str(SECONDS_PER_TARGET)]
     words += ["--output", str(OUTPUT / "artifacts")]
     for target, python in pythons.items():
         words += ["--target", target, "--target-python", f"{target}={python}"]
     done = subprocess.run([str(EXPORTLENS), *words], capture_output=True, text=True, check=False)
-    report: dict[str, Any] = json.loads(done.stdout)
+    try:
+        report: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(f"exporting {model} gave no report:\n{done.stderr[-2000:]}") from None
     return report
 
 
