@@ -74,3 +74,26 @@ def test_a_model_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
     assert missing.returncode == 2
     assert "no such file" in missing.stderr
     assert "Traceback" not in missing.stderr
+
+
+def test_an_interpreter_without_torch_is_said_plainly(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(MODEL)
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    bare.chmod(0o755)
+    done = repair(path, "--python", str(bare))
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+def test_the_encoding_of_the_file_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    text = "# -*- coding: latin-1 -*-\r\n" + MODEL.replace("\n", "\r\n").replace(
+        "h = torch.relu(h)", "h = torch.relu(h)  # caf\xe9"
+    )
+    path.write_bytes(text.encode("latin-1"))
+    written = repair(path, "--write")
+    assert written.returncode == 0, written.stdout + written.stderr
+    data = path.read_bytes()
+    assert b"# caf\xe9\r\n" in data and b"torch.cond(" in data and b"\n\n" not in data

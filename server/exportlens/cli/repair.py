@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,7 +67,9 @@ def command(
     from exportlens.export.models import proposals_for
     from exportlens.export.repair import repair
     from exportlens.export.request import ExportRequest, ModelInputs
+    from exportlens.export.worker_process import WorkerUnusable
     from exportlens.repairing import Repairer
+    from exportlens.source.files import UnreadableSource
 
     try:
         request = ExportRequest(
@@ -86,7 +86,7 @@ def command(
         done = repair(
             find_interpreter(python, file.parent), request, tools, _tell if text else lambda step: None
         )
-    except (ValueError, BadSetting, OSError) as error:
+    except (ValueError, BadSetting, OSError, UnreadableSource, WorkerUnusable) as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
     if not done.could_run:
@@ -99,7 +99,11 @@ def command(
     else:
         _show(done)
     if done.repaired and done.changed and (write or (text and _consent())):
-        _write(done.path, done.text)
+        try:
+            _write(done)
+        except UnreadableSource as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(2)
         click.echo(f"wrote {_shown(done.path)}", err=not text)
     sys.exit(0 if done.repaired else 1)
 
@@ -153,14 +157,11 @@ def _shown(path: Path) -> str:
         return str(path)
 
 
-def _write(path: Path, text: str) -> None:
-    """Replace the file at once or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
-            stream.write(text)
-        os.chmod(name, path.stat().st_mode)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+def _write(done: Repair) -> None:
+    """Replace the file, unless it is another one by now. Raises UnreadableSource."""
+    from exportlens.source.files import UnreadableSource, read_source, write_source
+
+    now = read_source(done.path)
+    if now.text != done.original:
+        raise UnreadableSource(f"{_shown(done.path)} has changed since the repair began; nothing was written")
+    write_source(now, done.text)

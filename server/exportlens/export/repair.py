@@ -14,6 +14,7 @@ from exportlens.export.request import BOTH_MODES, ExportRequest
 from exportlens.export.session import Session
 from exportlens.export.verify import VerifyReport, verify_fix
 from exportlens.finding import Applicability, Finding
+from exportlens.source.files import read_source
 
 MOST_STEPS = 30
 _CANNOT_RUN = ("import", "construct", "inputs", "eager", "unavailable")
@@ -124,13 +125,12 @@ async def repair_model(
     export call names, else in both. Nothing is written: the caller decides on
     `Repair.text`.
 
-    Raises ValueError for a model that is not named by file, WorkerUnusable as `Session.run` does.
+    Raises ValueError for a model that is not named by file, UnreadableSource for its file, WorkerUnusable as `Session.run` does.
     """
     file = request.file
     if file is None:
         raise ValueError(f"only a model named by file can be repaired, not {request.model}")
-    with open(file, encoding="utf-8", newline="") as stream:
-        original = stream.read()
+    original = read_source(file).text
     work = _Work(session, request, tools, tell, Repair(request.model, file, original, original))
     await work.run()
     return work.result

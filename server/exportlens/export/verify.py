@@ -13,6 +13,7 @@ from exportlens.export.called import counterparts
 from exportlens.export.report import Failure
 from exportlens.export.request import ExportRequest
 from exportlens.export.session import Listen, Session, default_mode, failure_of, silent, worker_words
+from exportlens.source.files import SourceFile, read_source
 
 OF_THE_FIX = "the fixed model"
 """How the worker begins a failure that the original does not have."""
@@ -104,17 +105,17 @@ async def verify_fix(
     A model that the file's own export call gives is taken from there in the fixed text, too, with what the call says
     now. `wrap` makes a Module of a callable, which torch.export itself would not take. Weights and seeds are the same
     on both sides. The fixed text is written beside no user file: it lives in a folder of its own, whose sibling modules
-    are found in the original's folder. Raises ValueError for a model that is named by package, OSError where its file
-    cannot be read, WorkerUnusable as `Session.run` does.
+    are found in the original's folder. Raises ValueError for a model that is named by package, UnreadableSource for
+    its file, WorkerUnusable as `Session.run` does.
     """
     file = request.file
     if file is None:
         raise ValueError(f"only a model named by file can be verified, not {request.model}")
-    with open(file, encoding="utf-8", errors="replace", newline="") as stream:
-        original = stream.read()
+    source = read_source(file)
+    original = source.text
     with tempfile.TemporaryDirectory(prefix="exportlens-fixed-") as scratch:
         same = fixed_text == original
-        fixed_file = None if same else _place_beside(file, fixed_text, Path(scratch))
+        fixed_file = None if same else _place_beside(source, fixed_text, Path(scratch))
         facts = await session.start()
         words = worker_words(request)
         words["homes"] = [*words["homes"], str(scratch)]
@@ -143,20 +144,20 @@ async def verify_fix(
     return found
 
 
-def _place_beside(file: Path, text: str, scratch: Path) -> Path:
-    """The fixed text as a file that imports as the original does: a packaged file keeps its package around
+def _place_beside(source: SourceFile, text: str, scratch: Path) -> Path:
+    """The fixed text as a file of the same encoding that imports as the original does: a packaged file keeps its package around
     it.
 
     The package is linked (copied where links are not allowed) into the scratch folder under another top name.
     """
-    package: list[str] = []
+    file, package = source.path, list[str]()
     folder = file.parent
     while (folder / "__init__.py").exists():
         package.insert(0, folder.name)
         folder = folder.parent
     if not package:
         fixed = scratch / f"{file.stem}_fixed.py"
-        fixed.write_text(text, encoding="utf-8")
+        fixed.write_bytes(text.encode(source.encoding, "replace"))
         return fixed
     here, there = folder, scratch
     for depth, part in enumerate(package):
@@ -171,7 +172,7 @@ def _place_beside(file: Path, text: str, scratch: Path) -> Path:
             except OSError:
                 (shutil.copytree if item.is_dir() else shutil.copy2)(item, there / item.name)
     fixed = there / file.name
-    fixed.write_text(text, encoding="utf-8")
+    fixed.write_bytes(text.encode(source.encoding, "replace"))
     return fixed
 
 

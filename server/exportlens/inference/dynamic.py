@@ -191,8 +191,8 @@ def met(machine: Machine, left: Value, right: Value, result: Value, frame: Frame
     """The result of elementwise arithmetic of tensors, of which one has declared sizes."""
     if not isinstance(result, Tensor):
         return result
-    for tensor, other in ((left, right), (right, left)):
-        if isinstance(tensor, Tensor) and isinstance(other, (Const, Shape, TensorScalar)):
+    for tensor, number in ((left, right), (right, left)):
+        if isinstance(tensor, Tensor) and isinstance(number, (Const, Shape, TensorScalar)):
             return replace(result, dims=tensor.dims)
     if not (isinstance(left, Tensor) and isinstance(right, Tensor)):
         return result
