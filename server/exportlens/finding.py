@@ -60,11 +60,15 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """Edits that belong together, and whether they may change what the program computes."""
+    """Edits that belong together, and whether they may change what the program computes.
+
+    `alternatives` are other ways to mend the same, which an editor offers beside it.
+    """
 
     message: str
     edits: tuple[Edit, ...]
     applicability: Applicability
+    alternatives: tuple[Fix, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

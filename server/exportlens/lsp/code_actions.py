@@ -71,6 +71,10 @@ def _quick_fixes(
             same,
             preferred=finding.fix.applicability is Applicability.SAFE or _verified(finding),
         )
+        for other in finding.fix.alternatives:
+            others = own_edits(other, document.path)
+            if others is not None:
+                yield _action(server, document, other.message, others, same)
         if server.permissions.trusted and _to_verify(finding, document):
             yield _verify(server, document, finding, finding.fix.message)
     for code in dict.fromkeys(finding.code for finding in here):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TypeGuard
 
 from exportlens.finding import Fix, Refusal
@@ -23,6 +24,7 @@ from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.preparing import prepared
+from exportlens.rewriting.selections import where_text
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _MOST_NESTED = 30
@@ -43,10 +45,24 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             return draft.fix("Keep this out of the traced program", _guarded(draft, node))
         own = draft.source.find(place.statement) is node
         arms = (dict(place.then), dict(place.other)) if own else ({}, {})
+        selected = _selection(draft, node, kinds.copy(), value)
         text, message = convert(draft.source, node, kinds, draft.torch, value, arms)
-        return draft.fix(message, text)
+        fix = draft.fix(message, text)
+        return fix if selected is None else replace(fix, alternatives=(selected,))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
+
+
+def _selection(draft: Draft, node: ast.AST, kinds: Kinds, value: Value | None) -> Fix | None:
+    """The fix by torch.where, where both sides may be computed. What torch.cond refuses for shared memory it would not
+    notice: it is offered beside that only."""
+    if not isinstance(node, (ast.If, ast.IfExp)):
+        return None
+    try:
+        text = where_text(draft.source, node, kinds, draft.torch, value)
+        return draft.fix("Select with torch.where", text)
+    except (Refused, LookupError, SyntaxError):
+        return None
 
 
 def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
