@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from exportlens.export.called import Exported, exported_models
 from exportlens.export.request import BOTH_MODES, ExportRequest
 from exportlens.export.session import Session
-from exportlens.export.verify import VerifyReport, verify_fix
+from exportlens.export.verify import VerifyReport, line_in, verify_fix
 from exportlens.finding import Applicability, Finding
 from exportlens.source.files import read_source
 
@@ -314,16 +314,9 @@ def _failures(report: VerifyReport) -> Iterator[tuple[str, list[dict[str, Any]]]
             yield mode["failure"]["message"], mode["failure"].get("blame") or []
 
 
-def _line_in(blame: dict[str, Any], path: Path) -> int | None:
-    """The line (from 1) that a place at fault names in the file, or in the copy that holds its fixed text."""
-    frame = blame.get("frame") or {}
-    ours = Path(frame.get("file") or "").name in (path.name, f"{path.stem}_fixed.py")
-    return int(frame["line"]) if ours and frame.get("line") else None
-
-
 def _blamed_line(report: VerifyReport, path: Path) -> int | None:
     """The line of the text that torch's failure leads to, from 1."""
-    lines = (_line_in(blame, path) for _, blames in _failures(report) for blame in blames)
+    lines = (line_in(blame, path) for _, blames in _failures(report) for blame in blames)
     return next((line for line in lines if line is not None), None)
 
 
@@ -332,7 +325,7 @@ def _torchs_words(report: VerifyReport, path: Path) -> Iterator[tuple[str, int |
     told: set[tuple[str, int | None]] = set()
     for message, blames in _failures(report):
         for blame in blames or [{}]:
-            said = (str(blame.get("detail") or message), _line_in(blame, path))
+            said = (str(blame.get("detail") or message), line_in(blame, path))
             if said not in told:
                 told.add(said)
                 yield said

@@ -21,13 +21,14 @@ OF_THE_FIX = "the fixed model"
 
 @dataclass
 class VerifyReport:
-    """The verdict on one fix.
+    """The verdict on one fix in the file at `path`.
 
     `equal` says whether the fixed model equals the original in eager on every case; `modes` holds, per mode,
     {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text; `left_out`
     names the outputs that torch cannot take apart and that only the original has.
     """
 
+    path: Path
     verified: bool = False
     equal: bool = False
     failure: Failure | None = None
@@ -60,11 +61,7 @@ class VerifyReport:
         if not self.equal:
             return False
         failures = [mode["failure"] for mode in self.modes.values() if not mode["ok"]]
-        refused = {
-            (blame.get("frame") or {}).get("line")
-            for failure in failures
-            for blame in failure.get("blame") or []
-        }
+        refused = {line_in(blame, self.path) for failure in failures for blame in failure.get("blame") or []}
         return False if refused & _changed_lines(original, fixed) else None
 
     def to_json(self) -> dict[str, Any]:
@@ -78,6 +75,13 @@ class VerifyReport:
             "left_out": self.left_out,
             "reason": self.reason,
         }
+
+
+def line_in(blame: dict[str, Any], path: Path) -> int | None:
+    """The line (from 1) that a place at fault names in the file, or in the copy that holds its fixed text."""
+    frame = blame.get("frame") or {}
+    ours = Path(frame.get("file") or "").name in (path.name, f"{path.stem}_fixed.py")
+    return int(frame["line"]) if ours and frame.get("line") else None
 
 
 def _changed_lines(original: str, fixed: str) -> set[int]:
@@ -129,6 +133,7 @@ async def verify_fix(
         ended = await session.exclusively(words, "verify", progress)
     parts = ended.parts
     found = VerifyReport(
+        file,
         failure=failure_of(ended, request.timeout, request.memory_limit),
         cases=parts.get("eager", []),
         lost_weights=parts.get("lost_weights", []),
