@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from exportlens.export.called import exported_models
 from exportlens.export.request import ExportRequest, ModelInputs
 from exportlens.export.verify import VerifyReport, verify_fix
 
@@ -83,3 +84,51 @@ def test_the_users_folder_is_untouched(worker: Runner, tmp_path: Path) -> None:
     assert report.verified, report.reason
     assert sorted(str(path) for path in tmp_path.rglob("*")) == before
     assert (package / "net.py").read_text() == text
+
+
+CALLED = """import random
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+if __name__ == "__main__":
+    torch.export.export(Net(), (torch.randn(2, 3),))
+"""
+
+
+def tried(worker: Runner, path: Path, before: str, after: str) -> VerifyReport:
+    """The verdict on a change of a file whose own export call says how the model is called."""
+    path.write_text(CALLED)
+    assert before in CALLED
+    [call] = exported_models(path, CALLED)
+    request = ExportRequest(f"{path}:Net", proposals=(call.inputs,))
+    report: VerifyReport = worker.run(verify_fix(worker.session, request, CALLED.replace(before, after)))
+    return report
+
+
+def test_what_the_export_call_says_is_exported(worker: Runner, tmp_path: Path) -> None:
+    """Sizes that the fix declares dynamic are run at both ends."""
+    shapes = '(torch.randn(2, 3),), dynamic_shapes={"x": {0: torch.export.Dim("rows", max=9)}})'
+    report = tried(worker, tmp_path / "net.py", "(torch.randn(2, 3),))", shapes)
+    assert report.verified, report.reason
+    names = {case["case"] for mode in report.modes.values() for case in mode["cases"]}
+    assert "largest sizes (x[0]=9)" in names
+
+
+def test_numbers_of_another_generator_are_no_verdict(worker: Runner, tmp_path: Path) -> None:
+    path = tmp_path / "net.py"
+    before, after = "        return x * 2\n", "        return x * torch.rand(())\n"
+    original = CALLED.replace(before, "        return x * random.random()\n")
+    path.write_text(original)
+    request = ExportRequest(f"{path}:Net", ModelInputs(inputs="(torch.randn(2, 3),)"))
+    fixed = CALLED.replace(before, after)
+    report = worker.run(verify_fix(worker.session, request, fixed))
+    assert report.failure is not None and report.failure.kind == "incomparable"
+    assert "from Python, the fixed model from torch" in report.reason
+    assert report.holds(original, fixed) is None
