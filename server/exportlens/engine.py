@@ -29,7 +29,7 @@ from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
 from exportlens.outcome import OK
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rule import Report, Rule, registry
+from exportlens.rule import Report, Rule, concerns, registry
 from exportlens.source.document import Chunk, Document
 
 
@@ -199,7 +199,11 @@ class Engine:
     def __init__(self, config: Config, workspace: Workspace | None = None) -> None:
         self.config = config
         self.workspace = workspace or Workspace()
-        self.rules = tuple(rule for rule in registry() if config.selects(rule.code, rule.name))
+        self.rules = tuple(
+            rule
+            for rule in registry()
+            if config.selects(rule.code, rule.name) and concerns(rule.targets, config.targets)
+        )
         self._index = RuleIndex(self.rules)
         self._documents: dict[Path, Document] = {}
         self._reports: dict[Path, dict[tuple[str, Path, object], Report]] = {}
@@ -323,7 +327,7 @@ class Engine:
     def _finding(self, known: _Known) -> Finding | None:
         report = known.report
         site = report.place.site
-        if self.workspace.is_library(site.scope.path):
+        if self.workspace.is_library(site.scope.path) or not concerns(report.targets, self.config.targets):
             return None
         severity = report.outcome.severity(self.config.torch_version, self.config.modes)
         if severity is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import functools
 import importlib
 import importlib.metadata
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -50,6 +51,15 @@ class Report:
     message: str
     outcome: Outcome
     notes: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    """The hardware targets that it is said of, where a rule on targets does not speak of all of its own."""
+
+
+def concerns(patterns: tuple[str, ...], targets: Iterable[str]) -> bool:
+    """Whether one of the configured `targets` is meant by `patterns`, each exact or ending in "*"; none mean everyone."""
+    return not patterns or any(
+        target == "all" or fnmatch.fnmatchcase(target, pattern) for target in targets for pattern in patterns
+    )
 
 
 class Rule:
@@ -58,6 +68,9 @@ class Rule:
     `places` are the Place classes that `check` is called for; for `Call`, `callees` narrows to qualified names, each exact or ending in ".*"
     (empty: every call). A rule has a fix when it overrides `fix`. With `of_declared_sizes` it also sees the places of a
     run in which inputs have the sizes that an export call's `dynamic_shapes` declares.
+
+    `targets` names the hardware targets whose hazard this is, each exact or ending in "*": the rule looks at code only
+    where one of them is configured, and its `outcome` is what such a target does with what torch exports.
     """
 
     code: ClassVar[str]
@@ -67,6 +80,7 @@ class Rule:
     callees: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[Example, ...]] = ()
     of_declared_sizes: ClassVar[bool] = False
+    targets: ClassVar[tuple[str, ...]] = ()
 
     def check(self, place: Place) -> Iterator[Report]:
         """Yield a report for each thing wrong at `place`. Called often: be quick, and silent where a value is unknown."""
@@ -84,8 +98,10 @@ class Rule:
         node: ast.AST | None = None,
         outcome: Outcome | None = None,
         notes: tuple[str, ...] = (),
+        targets: tuple[str, ...] = (),
     ) -> Report:
-        return Report(self, place, node or place.node, message, self.measured(outcome or self.outcome), notes)
+        full = self.measured(outcome or self.outcome)
+        return Report(self, place, node or place.node, message, full, notes, targets)
 
     def measured(self, stated: Outcome) -> Outcome:
         """`stated` with what real exports of this rule's examples of that outcome ended in, as the pack's table has it."""
@@ -96,7 +112,8 @@ class Rule:
 
     @functools.cached_property
     def _with_measurements(self) -> list[tuple[Outcome, Outcome]]:
-        rows = measurements.table(type(self).__module__.partition(".")[0])
+        # What a target does with a program is not in the table of what torch.export does.
+        rows = {} if self.targets else measurements.table(type(self).__module__.partition(".")[0])
         found: list[tuple[Outcome, Outcome]] = []
         for outcome in [
             self.outcome,

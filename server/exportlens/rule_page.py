@@ -28,7 +28,7 @@ def page(rule: Rule) -> str:
     if rule.examples:
         first = rule.examples[0]
         parts += ["## Example", _code(first.bad), "## Use instead", _code(first.good)]
-    parts.append("\n".join(["## Outcome", "", *_outcome(rule)]))
+    parts.append("\n".join(["## Outcome", "", *(_of_targets(rule) if rule.targets else _outcome(rule))]))
     parts.append(
         "A fix is offered where it can be proved." if rule.has_fix() else "There is no automatic fix."
     )
@@ -52,6 +52,15 @@ def _outcome(rule: Rule) -> Iterator[str]:
             yield ""
         yield from _table(rule.measured(outcome))
         yield ""
+
+
+def _of_targets(rule: Rule) -> Iterator[str]:
+    yield (
+        "torch exports it. The rule looks at code where one of these targets is configured (`target` in "
+        "`[tool.exportlens]`, or `exportlens check --target NAME`), which do not take it:"
+    )
+    yield ""
+    yield from (f"- {target}" for target in rule.targets)
 
 
 def _telling_line(example: Example) -> str:

@@ -24,14 +24,18 @@ def test_bad_example_is_flagged(rule: Rule, example: Example) -> None:
     if version is None:
         assert [finding.code for finding in findings(example.bad) if finding.code == rule.code] == []
         return
-    found = {finding.code: finding for finding in findings(example.bad, version=version)}
+    if rule.targets:
+        assert rule.code not in {finding.code for finding in findings(example.bad, version=version)}
+    named = rule.targets[:1]
+    found = {finding.code: finding for finding in findings(example.bad, version=version, targets=named)}
     assert rule.code in found, f"only {sorted(found)}"
     assert found[rule.code].severity is outcome.severity(version, BOTH)
 
 
 @pytest.mark.parametrize(("rule", "example"), CASES)
 def test_good_example_carries_no_error(rule: Rule, example: Example) -> None:
-    wrong = [finding for finding in findings(example.good) if finding.severity is not Severity.INFORMATION]
+    found = findings(example.good, targets=rule.targets[:1])
+    wrong = [finding for finding in found if finding.severity is not Severity.INFORMATION]
     assert [(finding.code, finding.message) for finding in wrong] == []
 
 
@@ -39,6 +43,6 @@ def test_good_example_carries_no_error(rule: Rule, example: Example) -> None:
 def test_severity_follows_the_mode(rule: Rule, example: Example) -> None:
     outcome = example.outcome or rule.outcome
     for mode in Mode:
-        for finding in findings(example.bad, modes=(mode,)):
+        for finding in findings(example.bad, modes=(mode,), targets=rule.targets[:1]):
             if finding.code == rule.code:
                 assert finding.severity is outcome.severity(CURRENT, (mode,))

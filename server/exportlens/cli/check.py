@@ -56,6 +56,12 @@ Exit codes: 0 nothing found, 1 errors or warnings found, 2 something could not b
 @click.option(
     "--mode", metavar="MODE", help="strict, non-strict, both or auto. [default: auto, as that torch traces]"
 )
+@click.option(
+    "--target",
+    multiple=True,
+    metavar="NAMES",
+    help="Also what these hardware targets do not take. [default: target of [tool.exportlens]]",
+)
 @click.option("--interpreter", metavar="PYTHON", help="The interpreter whose packages the code uses.")
 @click.option("--fix", is_flag=True, help="Apply safe fixes.")
 @click.option("--unsafe-fixes", is_flag=True, help="Take unsafe fixes, too.")
@@ -79,6 +85,7 @@ def command(
     exclude: tuple[str, ...],
     torch_version: str | None,
     mode: str | None,
+    target: tuple[str, ...],
     interpreter: str | None,
     fix: bool,
     unsafe_fixes: bool,
@@ -101,6 +108,7 @@ def command(
         "extend-exclude": _split(exclude),
         "torch-version": torch_version,
         "mode": mode,
+        "target": _split(target),
         "interpreter": None if interpreter is None else str(Path(interpreter).absolute()),
     }
     trials: list[Trial] = []
@@ -108,6 +116,7 @@ def command(
         if verify and not (fix or diff):
             raise BadSetting("--verify tries fixes: give --fix or --diff beside it")
         _check_selectors(overrides)
+        _check_targets(overrides["target"])
         if explain is not None:
             sys.exit(_explain(explain, overrides))
         given = _standard_input(paths, stdin_filename)
@@ -189,6 +198,17 @@ def _without_withdrawn(checked: Checked, trials: list[Trial]) -> Checked:
 
 def _split(values: tuple[str, ...]) -> list[str] | None:
     return [part.strip() for value in values for part in value.split(",") if part.strip()] or None
+
+
+def _check_targets(names: list[str] | None) -> None:
+    if names:
+        from exportlens.config import BadSetting
+        from exportlens.export.registry import choose
+
+        try:
+            choose(tuple(names))
+        except ValueError as error:
+            raise BadSetting(f"--target: {error}") from error
 
 
 def _check_selectors(overrides: dict[str, Any]) -> None:
