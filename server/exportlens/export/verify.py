@@ -25,7 +25,8 @@ class VerifyReport:
 
     `equal` says whether the fixed model equals the original in eager on every case; `modes` holds, per mode,
     {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text; `left_out`
-    names the outputs that torch cannot take apart and that only the original has.
+    names the outputs that torch cannot take apart and that only the original has. A failure may be "incomparable",
+    beside the kinds of a Report: equality with the original would say nothing of the fix.
     """
 
     path: Path
