@@ -33,14 +33,16 @@ def install(name: str) -> None:
     wanted = requirements(name)
     folder = ROOT / ".tools" / f"targets-{name}"
     stamp = folder / "installed.txt"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    packages = f"lib/{version}/site-packages"
+    if (folder / packages).exists():
+        _see_project(folder / packages, BASE / packages)
     if stamp.exists() and stamp.read_text().splitlines() == wanted:
         return
     print(f"target {name}: installing {', '.join(wanted)}", flush=True)
     if not (folder / "bin" / "python").exists():
         subprocess.run([str(BASE / "bin" / "python"), "-m", "venv", str(folder)], check=True)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    packages = f"lib/{version}/site-packages"
-    (folder / packages / "project.pth").write_text(f"{BASE / packages}\n")
+    _see_project(folder / packages, BASE / packages)
     command = [
         str(folder / "bin" / "python"),
         "-m",
@@ -51,6 +53,11 @@ def install(name: str) -> None:
     ]
     subprocess.run([*command, *wanted], check=True)
     stamp.write_text("\n".join(wanted) + "\n")
+
+
+def _see_project(packages: Path, project: Path) -> None:
+    """Let an environment import what the project's has; its own .pth files count, too, which a bare path leaves out."""
+    (packages / "project.pth").write_text(f"import site; site.addsitedir({str(project)!r})\n")
 
 
 def main() -> int:

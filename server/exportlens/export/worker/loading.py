@@ -65,9 +65,10 @@ def import_user_module(model: str, roots: list[str]) -> tuple[ModuleType, str]:
     except StageError:
         raise
     except ModuleNotFoundError as error:
+        missing = f"no module named {error.name!r}" if error.name else str(error)
         raise StageError(
             "import",
-            f"cannot import {place}: no module named {error.name!r} for {sys.executable}. "
+            f"cannot import {place}: {missing} for {sys.executable}. "
             f"Install it there, or choose another interpreter.",
             error,
         ) from error
