@@ -67,6 +67,11 @@ REFUSED = [
         "only `for i in range(n)` becomes a while_loop",
     ),
     (
+        "an item by the counter of a loop",
+        "total = x[0]\nfor i in range((x > 0).sum().item()):\n    total = total + x[i]\nreturn total",
+        "takes an item by the loop's counter",
+    ),
+    (
         "a list that may be empty",
         "found = [row.sum() > 0 for row in x if row.dim() > 0]\nif any(found):\n    x = x + 1\nreturn x",
         "may be empty",

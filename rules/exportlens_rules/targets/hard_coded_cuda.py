@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Instance, Value
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.devices import device_of_input
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -67,6 +70,10 @@ def forward(self, x):
                 "the device of "
                 "an input.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return device_of_input(report.place, context)
 
 
 def _is_cuda(value: Value | None) -> bool:

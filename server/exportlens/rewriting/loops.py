@@ -113,6 +113,11 @@ class LoopRewrite:
             raise Refused("only `for i in range(n)` becomes a while_loop")
         if node.target.id in self.live.live_after(node):
             raise Refused(f"`{node.target.id}` is used after the loop")
+        for each in ast.walk(node):
+            if isinstance(each, ast.Subscript) and node.target.id in reads(each.slice):
+                raise Refused(
+                    f"`{self.source.of(each)}` takes an item by the loop's counter, which while_loop makes symbolic"
+                )
         return node.target.id if node.target.id != "_" else fresh("step", self.taken)
 
     def _condition(self, inside: Kinds, counter: str | None) -> str:

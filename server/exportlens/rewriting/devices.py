@@ -1,0 +1,62 @@
+"""Devices written into a model become the device of an input."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.names import arguments
+from exportlens.rewriting.text import Replacement
+
+
+def device_of_input(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`t.cuda()`, `t.to("cuda")`, `device="cuda"` -> the device of the function's first tensor.
+
+    Unsafe: a model that is fed tensors of the CPU and moves them itself computes on the CPU afterwards.
+    """
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call):
+            raise Refused("not a call")
+        name = _tensor_parameter(draft, node)
+        device = f"{name}.device"
+        swap = _named(draft, node, device) or _moved(draft, node, name, device)
+        return draft.replace(f"Use `{device}`", [swap], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _tensor_parameter(draft: Draft, node: ast.Call) -> str:
+    """The first parameter of the function around `node` that is a tensor where it stands."""
+    statement = draft.source.enclosing_statement(node)
+    function = draft.source.enclosing_function(statement)
+    if function is not None:
+        kinds = kinds_before(function, statement, draft.kinds({}))
+        for each in arguments(function.args):
+            known = kinds.names.get(each.arg)
+            if known is not None and known.what == "tensor":
+                return each.arg
+    raise Refused("no parameter of the function is known to be a tensor whose device could be taken")
+
+
+def _named(draft: Draft, node: ast.Call, device: str) -> Replacement | None:
+    """The device by its keyword, or as what `.to` is given."""
+    for key in node.keywords:
+        if key.arg == "device":
+            return draft.source.swap(key.value, device)
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "to" and node.args:
+        return draft.source.swap(node.args[0], device)
+    return None
+
+
+def _moved(draft: Draft, node: ast.Call, name: str, device: str) -> Replacement:
+    """`t.cuda()` -> `t.to(x.device)`, and `x.cuda()` -> `x`."""
+    if not (isinstance(node.func, ast.Attribute) and node.func.attr == "cuda") or node.keywords:
+        raise Refused("a constructor of CUDA tensors: write `torch.tensor(..., device=...)`")
+    owner = draft.source.of(node.func.value)
+    return draft.source.swap(node, owner if owner == name else f"{owner}.to({device})")
