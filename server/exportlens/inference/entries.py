@@ -60,11 +60,8 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
         given += 1
         works = _run_once(machine, cls, forward, given=frozenset(optional[:given]))
     if works and not given and refused and optional:
-        # It gets to the end on some path, but the plain one ends in a `raise` that an input prevents.
-        for count in range(1, len(optional) + 1):
-            if _run_once(machine, cls, forward, given=frozenset(optional[:count])) and not machine.refusals:
-                given = count
-                break
+        # It gets to the end on some path, but the plain one ends in a `raise` that the first of them may prevent.
+        given = int(_run_once(machine, cls, forward, given=frozenset(optional[:1])) and not machine.refusals)
     rest = optional[given:]
     if rest:
         machine.doubt = 1
