@@ -30,6 +30,26 @@ def _with_layer(forward: str) -> str:
 
 
 MUST = {
+    "EXL214": [
+        "import torch\nfrom torch import nn\n\ncalls = 0\n\n\nclass M(nn.Module):\n    def forward(self, x):\n"
+        "        global calls\n        calls = calls + 1\n        return x * calls\n",
+    ],
+    "EXL328": [
+        "import heapq\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x):\n"
+        "        return x * heapq.nlargest(1, [1, 2])[0]\n",
+    ],
+    "EXL331": [
+        _with_layer("def forward(self, x):\n    return torch.func.jacrev(self.layer)(x)"),
+        _with_layer(
+            "def forward(self, x):\n    value, pull = torch.func.vjp(self.layer, x)\n    return pull(value)[0]"
+        ),
+    ],
+    "EXL430": [
+        _with_layer(
+            "def forward(self, x):\n    torch._check(x.dim() == 2, 'a batch')\n    return self.layer(x)"
+        )
+    ],
+    "EXL511": [_with_layer("def forward(self, x):\n    return x * float(np.nansum([1.0, 2.0]))")],
     "EXL201": [
         _with_layer("def forward(self, x):\n    weight = self.layer.weight.data\n    return x @ weight"),
         _with_layer("def forward(self, x):\n    y = self.layer(x)\n    return (y.data > 0).float() * y"),
@@ -132,6 +152,28 @@ class M(nn.Module):
 }
 
 MUST_NOT = {
+    "EXL214": [
+        "import torch\nfrom torch import nn\n\nlast = None\n\n\nclass M(nn.Module):\n"
+        "    def forward(self, x: torch.Tensor):\n        global last\n        last = x\n        return x + 1\n",
+    ],
+    "EXL328": [
+        "import re\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x):\n"
+        "        return x + 1 if re.match('a.*', 'abc') else x\n",
+    ],
+    "EXL331": [
+        _with_layer("def forward(self, x):\n    return torch.vmap(torch.sin)(x)"),
+        _with_layer("def forward(self, x):\n    return torch.func.jvp(torch.sin, (x,), (x,))[1]"),
+    ],
+    "EXL430": [
+        _with_layer(
+            "def forward(self, x):\n    torch._check(x.dim() == 2, lambda: 'a batch')\n    return self.layer(x)"
+        ),
+        _with_layer(
+            "def forward(self, x):\n    n = 2\n    torch._check(x.dim() == n, lambda: f'{n} dimensions')\n"
+            "    return self.layer(x)"
+        ),
+    ],
+    "EXL511": [_with_layer("def forward(self, x):\n    return x * float(np.sqrt(2.0)) + int(np.ceil(2.5))")],
     "EXL201": [
         _with_layer(
             "def forward(self, x):\n    size = x.data.size(0)\n    return self.layer(x) * size + "
