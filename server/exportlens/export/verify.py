@@ -38,7 +38,6 @@ class VerifyReport:
     lost_weights: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     blame: list[dict[str, Any]] = field(default_factory=list)
-    chosen: dict[str, Any] | None = None
 
     @property
     def reason(self) -> str:
@@ -140,7 +139,6 @@ async def verify_fix(
         lost_weights=parts.get("lost_weights", []),
         left_out=parts.get("left_out", []),
         blame=(parts.get("failure") or {}).get("blame") or [],
-        chosen=parts.get("chosen"),
     )
     compared = same or bool(found.cases)
     found.equal = compared and all(case["status"] in ("equal", "skipped") for case in found.cases)

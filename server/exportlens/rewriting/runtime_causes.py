@@ -38,16 +38,6 @@ def causes_of(words: str, line: int | None, context: RewriteContext) -> Iterator
             yield RuntimeCause(code, fix)
 
 
-def cause_of(words: str, line: int | None, context: RewriteContext) -> RuntimeCause | Refusal | None:
-    """The best known way out, or why there is none; None where torch's words are of no known kind."""
-    refused: Refusal | None = None
-    for code, fix in _known(words, line, context):
-        if isinstance(fix, Fix):
-            return RuntimeCause(code, fix)
-        refused = refused or fix
-    return refused
-
-
 def _known(words: str, line: int | None, context: RewriteContext) -> Iterator[tuple[str, Fix | Refusal]]:
     found = _UNKNOWN_OUTPUT.search(words)
     if found is not None:
