@@ -41,7 +41,6 @@ DIFFERS = {
     ("roi-loop", "strict"): "two-sided slices by numbers from data, only in strict mode",
     ("roi-loop-int", "strict"): "two-sided slices by numbers from data, only in strict mode",
     ("weight-clip", "strict"): "the lost write has no effect on weights that are within the bounds already",
-    ("layerdrop-eval", "non-strict"): "the number that is drawn is never looked at in eval mode",
     (
         "mask-any-helper-module-function",
         "strict",
