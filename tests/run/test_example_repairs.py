@@ -18,7 +18,8 @@ from exportlens.repairing import Repairer
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
-# The rules whose fixes a repair applies, in order; none where torch 2.13 exports the example as it is.
+# The rules whose fixes a repair applies, in order; none where torch 2.13 exports the example as it is. The video
+# classifier's (EXL420) takes minutes, and its finding is asserted below.
 REPAIRS = {
     "hazards/context_manager.py:ProfiledBlock": [],
     "hazards/custom_op.py:Denoiser": ["EXL707"],
@@ -72,3 +73,11 @@ def test_what_has_no_equivalent_is_left_alone(workshop: Workshop) -> None:
     done = workshop.repair("hazards/object_identity.py:JitteredHead")
     assert not done.repaired and not done.changed
     assert "so does eager from itself in a second run" in done.reason
+
+
+def test_the_video_classifier_is_found_to_be_used_with_another_batch() -> None:
+    file = EXAMPLES / "tutorial" / "video_classifier.py"
+    found = Repairer(file, load_config(file, {})).diagnose(file, file.read_text())
+    [other_size] = [finding for finding in found if finding.code == "EXL420"]
+    assert other_size.range.start.line + 1 == len(file.read_text().splitlines())
+    assert other_size.fix is not None and "Dim" in other_size.fix.edits[0].content
