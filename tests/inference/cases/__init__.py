@@ -8,6 +8,7 @@ from tests.inference.cases import (
     assorted,
     decisions,
     functions,
+    inherited,
     lookalikes,
     losses,
     more_modules,
@@ -37,6 +38,7 @@ CASES: list[Case] = [
         parameters,
         python_features,
         lookalikes,
+        inherited,
     )
     for case in theme.CASES
 ]
