@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call, Conversion
@@ -10,6 +11,7 @@ from exportlens.inference.values import Sequence, Shape, Tensor, TensorScalar, o
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.imports import import_edit, spelled
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.preparing import meets_tensor
 from exportlens.rewriting.text import Replacement
@@ -30,6 +32,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         if isinstance(value, TensorScalar):
             if value.type == node.func.id:
                 return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
+            if not _is_item(inner) and node.func.id == "int" and value.type in ("float", ""):
+                return _truncated(draft, node, inner)
             if not _is_item(inner):
                 raise Refused(
                     f"`{draft.source.of(inner)}` is a Python number already: convert before `.item()`"
@@ -54,6 +58,16 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         return _replaced(draft, node, text, Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _truncated(draft: Draft, node: ast.Call, inner: ast.expr) -> Fix:
+    """`int(n * 0.5)` -> `math.trunc(n * 0.5)`: the same number, which stays symbolic in both modes."""
+    math = spelled(draft.modules, "math")
+    text = f"{math or 'math'}.trunc({draft.source.of(inner)})"
+    fix = _replaced(draft, node, text, Applicability.SAFE)
+    if math is not None:
+        return fix
+    return replace(fix, edits=(import_edit(draft.context.document, "import math"), *fix.edits))
 
 
 def _is_item(node: ast.expr) -> bool:
