@@ -165,9 +165,7 @@ def page(rows: list[dict[str, Any]], found: dict[str, str]) -> Iterator[str]:
             cell(by_place[title, name]) if (title, name) in by_place else "not measured" for title in MODELS
         ]
         yield f"| {name} | {' | '.join(cells)} |"
-    yield ""
-    yield "## What failed"
-    yield ""
+    failed = []
     for name in present:
         for title in MODELS:
             row = by_place.get((title, name))
@@ -176,7 +174,9 @@ def page(rows: list[dict[str, Any]], found: dict[str, str]) -> Iterator[str]:
             )
             if failure:
                 said = " ".join(str(failure["message"]).replace(str(ROOT), "").split())
-                yield f"- {name}, {title}, at {failure['stage']}: {said[:400].replace('|', '/')}"
+                failed.append(f"- {name}, {title}, at {failure['stage']}: {said[:400].replace('|', '/')}")
+    if failed:
+        yield from ("", "## What failed", "", *failed)
     yield ""
     yield "## With what"
     yield ""
