@@ -7,7 +7,6 @@ import inspect
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -279,22 +278,14 @@ def test_every_entry_can_be_read() -> None:
         assert op is not None and op.params, name
 
 
-def test_reading_needs_no_torch_and_little_time() -> None:
+def test_reading_needs_no_torch() -> None:
     code = (
-        "import sys, time; from exportlens.inference import knowledge as k; start = time.perf_counter(); "
-        "k.lookup_function('torch.add'); print(time.perf_counter() - start); "
-        "assert 'torch' not in sys.modules"
+        "import sys; from exportlens.inference import knowledge as k; "
+        "assert k.lookup_function('torch.add') is not None; print(*sys.modules)"
     )
-    best = min(
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        for _ in range(3)
-    )
-    assert best < 0.05, "the first look-up, that reads the file, is far above its 15 ms on a quiet machine"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy"} & set(done.stdout.split())
 
 
 def test_look_ups_are_cached() -> None:
-    knowledge.lookup_method("add")
-    start = time.perf_counter()
-    for _ in range(1000):
-        knowledge.lookup_method("add")
-    assert time.perf_counter() - start < 0.05
+    assert knowledge.lookup_method("add") is knowledge.lookup_method("add")
