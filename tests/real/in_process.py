@@ -34,7 +34,10 @@ def check_in_process(base: Path, targets: list[str], mode: str) -> Checked:
             )
             continue
         for finding in findings:
-            found.setdefault((str(finding.path), finding.range, finding.code), finding)
+            key = (str(finding.path), finding.range, finding.code)
+            # What one entry point leads to surely, another may reach under a condition: the error counts.
+            if key not in found or finding.severity is Severity.ERROR:
+                found[key] = finding
     seconds = time.perf_counter() - began
     errors = [as_error(finding, base) for finding in found.values() if finding.severity is Severity.ERROR]
     return Checked(errors, seconds, problems)

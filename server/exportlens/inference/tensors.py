@@ -130,7 +130,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
     view = True
     origin = tensor.origin if tensor.origin == "constant" else "fresh"
     first_index: int | None = None
-    open_dim = tensor.open_dim
+    opened: int | None = None  # the dimension whose size the key itself leaves to data
     kept = 0  # dimensions of the result that the parts so far leave
     for part in parts:
         if isinstance(part, Choice):
@@ -140,7 +140,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             if origin == "constant" and part.origin != "constant":
                 origin = "fresh"
             if part.dtype == "bool" and part.origin != "constant":
-                open_dim = None if unbacked else kept
+                opened = kept
                 unbacked = True
             if part.dtype == "bool":
                 rank = (
@@ -156,7 +156,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
                 rank = None if rank is None else rank - 1 + (part.rank if first_index is None else 0)
                 first_index = part.rank
             if part.unbacked:
-                open_dim = None if unbacked else kept
+                opened = kept
                 unbacked = True
         elif isinstance(part, Const) and part.value is None:
             rank = None if rank is None else rank + 1
@@ -169,7 +169,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
                 and (isinstance(bound, TensorScalar) or (isinstance(bound, Shape) and bound.unbacked))
                 for bound in (part.lower, part.upper)
             ):
-                open_dim = None if unbacked else kept - 1
+                opened = kept - 1
                 unbacked = True
         elif isinstance(part, (Shape, TensorScalar)) or (isinstance(part, Static) and part.type == "int"):
             rank = None if rank is None else rank - 1
@@ -180,9 +180,9 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             rank = None
     if rank is not None and rank < 0:
         rank = None
-    if tensor.unbacked and open_dim is not None and not (open_dim == 0 and _is_whole(parts[0])):
-        # The key picks from the open dimension, or moves it: whether a size is still open is not followed.
-        open_dim = None
+    # Where the key picks from the open dimension or moves it, whether a size is still open is not followed.
+    stays = tensor.open_dim if tensor.open_dim == 0 and _is_whole(parts[0]) else None
+    open_dim = opened if opened is not None else stays if tensor.unbacked else 0
     return Tensor(
         origin,
         tensor.name if view else "",
