@@ -42,7 +42,8 @@ class M(nn.Module):
 
 def program():
     batch = torch.export.Dim("batch")
-    return torch.export.export(M(), (torch.randn(2, 4), torch.ones(4)), dynamic_shapes={"images": {0: batch}, "scale": None})
+    dynamic = {"images": {0: batch}, "scale": None}
+    return torch.export.export(M(), (torch.randn(2, 4), torch.ones(4)), dynamic_shapes=dynamic)
 """,
             good="""
 import torch
@@ -56,7 +57,8 @@ class M(nn.Module):
 
 def program():
     batch = torch.export.Dim("batch")
-    return torch.export.export(M(), (torch.randn(2, 4), torch.ones(4)), dynamic_shapes={"image": {0: batch}, "scale": None})
+    dynamic = {"image": {0: batch}, "scale": None}
+    return torch.export.export(M(), (torch.randn(2, 4), torch.ones(4)), dynamic_shapes=dynamic)
 """,
             inputs="(torch.randn(2, 4), torch.ones(4))",
         ),
