@@ -66,7 +66,9 @@ def forward(self, x):
             masks = parts if is_tensor(place.owner) else []
         else:
             given = place.argument(0, "condition")
-            masks = [given] if given is not None else []
+            # With nothing to choose from, `torch.where(mask)` asks where it is not zero: any type will do.
+            chooses = len(place.args) + len(place.kwargs) > 1
+            masks = [given] if given is not None and chooses else []
         if any(map(_is_bytes, masks)):
             yield self.report(
                 place,
