@@ -27,7 +27,7 @@ code:  ## open examples/ in VS Code (in the browser) with the extension installe
 
 test: lint  ## lint, all Python tests, the extension's tests, a real VS Code in a real browser
 	@$(SET_UP) python compiler examples extension node code-server chromium
-	@$(BIN)/pytest -n 2 --dist worksteal
+	@$(BIN)/pytest -n 2 --dist worksteal --durations=25
 	@npm run --silent test:unit
 	@$(NODE24) npm run --silent package
 	@$(NODE24) npm run --silent e2e

@@ -55,7 +55,7 @@ def test_mended_programs_export_and_equal_the_original(batch: int) -> None:
             return
         mended_programs += 1
         # torch.cond compiles in eager: dear, and so only for some; each program is exported in one mode at least.
-        if programs % 30 == 0:
+        if programs % 60 == 30:
             assert_equivalent(text, mended.text, inputs())
         else:
             assert_program_equals(text, mended.text, inputs(), strict=programs % 2 == 0)
