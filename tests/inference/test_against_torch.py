@@ -65,6 +65,8 @@ class Outcome:
 def export(case: Case, path: Path, mode: Mode) -> Outcome:
     torch._dynamo.reset()
     torch.set_grad_enabled(True)  # an export that failed under no_grad can leave it off
+    # torch.compile, and with it torch.cond in eager, turns this off for the rest of the process.
+    torch.distributions.Distribution.set_default_validate_args(True)
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)

@@ -246,7 +246,7 @@ _NUMBER_NAME = re.compile(
     r"[hwHWBNTLDC]|height|width|depth|length|step|epoch|(?:num|n|max|min|total)_\w+|(?:\w+_)?(?:shapes?|sizes?|hw|resolution)"
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
-_KINDS = ("strong", "weak", "container", "mapping", "flag", "number", "iterated")
+_KINDS = ("strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated")
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
 
@@ -259,7 +259,8 @@ class _Uses(ast.NodeVisitor):
         self.function = function
         self.name = name
         self.depth = depth
-        self.strong = self.weak = self.container = self.mapping = self.flag = self.number = self.iterated = 0
+        self.strong = self.weak = self.decimal = self.container = self.mapping = 0
+        self.flag = self.number = self.iterated = 0
         self.tests: set[int] = set()
 
     def is_it(self, node: ast.AST) -> bool:
@@ -305,9 +306,8 @@ class _Uses(ast.NodeVisitor):
     def visit_BinOp(self, node: ast.BinOp) -> None:
         if self.is_it(node.left) or self.is_it(node.right):
             other = node.right if self.is_it(node.left) else node.left
-            # Neither lists nor tuples take part in arithmetic with a float.
-            decimal = isinstance(other, ast.Constant) and isinstance(other.value, float)
-            if isinstance(node.op, ast.MatMult) or (decimal and self.container):
+            self.decimal += isinstance(other, ast.Constant) and isinstance(other.value, float)
+            if isinstance(node.op, ast.MatMult):
                 self.strong += 1
             else:
                 self.weak += 1
@@ -526,7 +526,8 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
         uses.visit(statement)
     if uses.mapping:
         return Unknown(f"`{name}` looks like a dict or object")
-    if uses.strong:
+    # Neither lists nor tuples take part in arithmetic with a float.
+    if uses.strong or (uses.decimal and uses.container):
         return input_tensor(machine, name)
     if _NUMBER_NAME.fullmatch(name):
         return Static() if uses.number else Unknown(f"`{name}` is called like a number of Python")
