@@ -10,6 +10,7 @@ from typing import Any
 from exportlens.export.models import FileNames
 from exportlens.export.proposals import Proposer
 from exportlens.export.request import ModelInputs
+from exportlens.source.parsing import parse_python
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def exported_models(path: Path, text: str) -> list[Exported]:
     Runs nothing. A file that does not parse has none.
     """
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     found = Proposer(path, tree, FileNames(tree)).exported()

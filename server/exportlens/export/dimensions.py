@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from exportlens.source.parsing import parse_python
+
 LARGEST_BATCH = 64
 LARGEST_SEQUENCE = 128
 """Upper ends that are proposed where the model says nothing: enough to tell, and small enough to run."""
@@ -135,8 +137,8 @@ def examples_of(
     """
     given: list[tuple[str, ast.expr]] = []
     try:
-        positional = ast.parse(inputs, mode="eval").body if inputs else None
-        named = ast.parse(kwargs, mode="eval").body if kwargs else None
+        positional = parse_python(inputs, mode="eval").body if inputs else None
+        named = parse_python(kwargs, mode="eval").body if kwargs else None
     except SyntaxError:
         return None
     if isinstance(positional, ast.Dict):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exportlens.export.dimensions import longest_sequence
+from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
     from exportlens.export.models import FileNames
@@ -84,7 +85,7 @@ def _argument_value(argument: ast.arg, names: FileNames) -> ast.expr | None:
         cls = names.classes[full]
         if any("dataclass" in ast.unparse(decorator) for decorator in cls.decorator_list):
             needed = [n for n in cls.body if isinstance(n, ast.AnnAssign) and n.value is None]
-            return None if needed else ast.parse(f"{full}()", mode="eval").body
+            return None if needed else parse_python(f"{full}()", mode="eval").body
         return None
     if said in ("bool",) or (not said and BOOL_NAMES.search(name)):
         return ast.Constant(False)
@@ -95,7 +96,7 @@ def _argument_value(argument: ast.arg, names: FileNames) -> ast.expr | None:
     ):
         return ast.Constant(next(size for pattern, size in INT_BY_NAME if pattern.search(name)))
     if re.fullmatch(r"(?:typing\.)?(?:Sequence|List|list|Tuple|tuple)\[int.*\]", said):
-        return ast.parse(
+        return parse_python(
             f"[{WIDTH}, {WIDTH}]" if "ist" in said or "eq" in said else f"({WIDTH}, {WIDTH})", mode="eval"
         ).body
     if said.startswith(("Optional", "typing.Optional")) or said.endswith("| None"):
@@ -225,7 +226,7 @@ class LayerReader:
         if word.isdigit():
             return int(word)
         try:
-            known = self._number(ast.parse(word, mode="eval").body)
+            known = self._number(parse_python(word, mode="eval").body)
         except SyntaxError:
             known = None
         if known is not None and known > 0:

@@ -10,6 +10,7 @@ from typing import Any
 
 from exportlens.export.request import ExportRequest, ModelInputs
 from exportlens.finding import Position, Range
+from exportlens.source.parsing import parse_python
 
 MODULE_NAMES = frozenset(
     {"torch.nn.Module", "torch.nn.Sequential", "torch.nn.ModuleList", "torch.jit.ScriptModule"}
@@ -174,7 +175,7 @@ def find_models(path: Path, text: str) -> list[ModelInfo]:
     from exportlens.export.proposals import Proposer, exported_callables
 
     try:
-        tree = ast.parse(text)
+        tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     names = FileNames(tree)
@@ -231,7 +232,7 @@ def with_dynamic_shapes(request: ExportRequest) -> ExportRequest:
         "Write them as for torch.export.export: --dynamic-shapes \"{'x': {0: Dim('batch', min=1, max=64)}}\""
     )
     try:
-        tree = ast.parse(file.read_text(errors="replace")) if file is not None else None
+        tree = parse_python(file.read_text(errors="replace")) if file is not None else None
     except (OSError, SyntaxError, ValueError, RecursionError):
         tree = None
     names = FileNames(tree) if tree is not None else None

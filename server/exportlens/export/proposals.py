@@ -14,6 +14,7 @@ from exportlens.export.dimensions import examples_of, proposed_shapes
 from exportlens.export.layers import LayerReader, constructor_proposal
 from exportlens.export.models import FileNames, is_main_guard, parameters_of
 from exportlens.export.request import ModelInputs
+from exportlens.source.parsing import parse_python
 
 EXPORTS = frozenset({"torch.export.export", "torch.export.draft_export", "torch.export.export_for_training"})
 TRACES = frozenset({"torch.jit.trace", "torch.onnx.export"})
@@ -122,7 +123,7 @@ def _usable(text: str | None, names: FileNames, *, foreign: bool) -> bool:
     if text is None:
         return True
     try:
-        tree = ast.parse(f"f({text}\n)", mode="eval")
+        tree = parse_python(f"f({text}\n)", mode="eval")
     except SyntaxError:
         return False
     inner = {
@@ -348,7 +349,7 @@ class Proposer:
             for file in candidates[:MOST_TEST_FILES]:
                 try:
                     text = file.read_text(encoding="utf-8")
-                    tree = ast.parse(text) if name in text else None
+                    tree = parse_python(text) if name in text else None
                 except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
                     continue
                 if tree is None:

@@ -26,6 +26,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
 )
+from exportlens.source.parsing import parse_python
 
 _SCALARS = {"int", "float", "bool", "str", "complex", "bytes"}
 _LISTS = {
@@ -66,7 +67,7 @@ def from_annotation(machine: Machine, function: Function, annotation: ast.expr, 
     """The value that an annotation promises; None where it says nothing that helps."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         try:
-            return from_annotation(machine, function, ast.parse(annotation.value, mode="eval").body, name)
+            return from_annotation(machine, function, parse_python(annotation.value, mode="eval").body, name)
         except (SyntaxError, ValueError, RecursionError):
             return None
     if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):

@@ -15,6 +15,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, dotted, walk_own
 from exportlens.rewriting.text import Source
+from exportlens.source.parsing import parse_python
 
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 _CONTAINER_WRITES = {
@@ -176,7 +177,7 @@ def writes_of(node: ast.stmt, kinds: Kinds) -> Iterator[Write]:
 
 
 def _loaded(node: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(node), mode="eval").body
+    return parse_python(ast.unparse(node), mode="eval").body
 
 
 def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:

@@ -24,6 +24,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, first_line
 from exportlens.rewriting.names import arguments, bound, fresh, reads
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.source.parsing import parse_python
 
 
 def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
@@ -189,7 +190,7 @@ def _hold(wrapper: _Wrapper, name: str) -> None:
 
 
 def _renamed(body: str, name: str) -> str:
-    tree = ast.parse(body, mode="eval")
+    tree = parse_python(body, mode="eval")
     swaps = sorted(
         (
             each.col_offset
@@ -211,7 +212,7 @@ def _signature(function: Function, bound: bool) -> str:
     args = function.node.args
     if args.vararg or args.kwarg:
         raise Refused("the callable takes any number of arguments")
-    copy = ast.parse(f"def f({ast.unparse(args)}): ...").body[0]
+    copy = parse_python(f"def f({ast.unparse(args)}): ...").body[0]
     assert isinstance(copy, ast.FunctionDef)
     if bound:
         copy.args.args = copy.args.args[1:]

@@ -24,6 +24,7 @@ from exportlens.rewriting.liveness import Liveness, always_bound, certainly_boun
 from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.source.parsing import parse_python
 
 Loop = ast.For | ast.While
 # More than this of a loop's body is not written out a second time.
@@ -128,7 +129,7 @@ class _Flags:
                 head.append(f"{indent}{loop.target.id} = 0")
                 before += 1
             head.append(self._block(loop.body, indent))
-            before += len(ast.parse(_undented(head[-1], indent)).body)
+            before += len(parse_python(_undented(head[-1], indent)).body)
         inner = indent + self.unit
         if isinstance(loop, ast.For):
             header = source.between(source.start(loop), self._header_end())
@@ -165,7 +166,7 @@ class _Flags:
         value on one side of a branch on the flag."""
         certain = certainly_bound_before(self.function, self.loop)
         after = Liveness(self.function).live_after(self.loop)
-        needed = after | (reads(ast.parse(self.returned)) if self.returned is not None else set())
+        needed = after | (reads(parse_python(self.returned)) if self.returned is not None else set())
         return [name for name in bound(self.loop.body) if name in needed and name not in certain]
 
     def _runs(self) -> bool:

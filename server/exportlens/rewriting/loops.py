@@ -22,6 +22,7 @@ from exportlens.rewriting.outside_writes import augmented_names
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.source.parsing import parse_python
 
 
 class LoopRewrite:
@@ -135,7 +136,7 @@ class LoopRewrite:
             raise Refused(
                 f"`{self.source.of(call.args[0])}` is a Python number already: give the tensor to `range`"
             )
-        number = inside.of(ast.parse(limit, mode="eval").body)
+        number = inside.of(parse_python(limit, mode="eval").body)
         if number.what == "tensor" and number.rank != 0:
             limit = f"{primary(limit)}.reshape(())"
         return f"{counter} < {limit}"
@@ -173,7 +174,7 @@ class LoopRewrite:
 
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
-                kind = now.of(ast.parse(ast.unparse(write.base), mode="eval").body)
+                kind = now.of(parse_python(ast.unparse(write.base), mode="eval").body)
                 if kind.roots is None:
                     raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
                 for root in kind.roots:

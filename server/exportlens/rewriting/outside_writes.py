@@ -14,6 +14,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, fresh, reads, walk_own
 from exportlens.rewriting.text import Function, Replacement, Source
+from exportlens.source.parsing import parse_python
 
 
 @dataclass
@@ -121,7 +122,7 @@ class OutsideWrites:
 
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
-                kind = now.of(ast.parse(ast.unparse(write.base), mode="eval").body)
+                kind = now.of(parse_python(ast.unparse(write.base), mode="eval").body)
                 if kind.roots is None:
                     raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
                 for root in kind.roots:
@@ -166,7 +167,7 @@ class OutsideWrites:
         path = dotted(target)
         if path is None or path.split(".")[0] in bound([*self.then.statements, *self.other.statements]):
             raise Refused(f"`{self.source.of(target)}` is set in the branch")
-        before = now.of(ast.parse(path, mode="eval").body)
+        before = now.of(parse_python(path, mode="eval").body)
         if isinstance(node, ast.AugAssign) and before.what == "tensor":
             return
         value = now.of(node.value) if isinstance(node, ast.Assign) else before
@@ -194,7 +195,7 @@ class OutsideWrites:
                     )
 
     def _kind_of_path(self, path: str) -> Kind:
-        return self.kinds.of(ast.parse(path, mode="eval").body)
+        return self.kinds.of(parse_python(path, mode="eval").body)
 
     def _localize(self, arm: Arm, written: Written) -> None:
         """Let the arm work on a tensor of its own under the local name."""

@@ -15,6 +15,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.text import Source
+from exportlens.source.parsing import parse_python
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +417,7 @@ def _exact(kind: Kind) -> bool:
 
 def _primary(text: str) -> str:
     """`text` so that `.attribute` may follow."""
-    node = ast.parse(f"({text})", mode="eval").body
+    node = parse_python(f"({text})", mode="eval").body
     simple = isinstance(
         node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
     )
@@ -425,7 +426,7 @@ def _primary(text: str) -> str:
 
 def _operand(text: str, word: str) -> str:
     """`text` as an operand of `and` or `or`."""
-    node = ast.parse(f"({text})", mode="eval").body
+    node = parse_python(f"({text})", mode="eval").body
     loose = isinstance(node, (ast.Lambda, ast.IfExp, ast.NamedExpr)) or (
         isinstance(node, ast.BoolOp) and word == "and" and isinstance(node.op, ast.Or)
     )

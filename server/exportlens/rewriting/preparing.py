@@ -17,6 +17,7 @@ from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.source.parsing import parse_python
 
 Prepared = tuple[Source, ast.If]
 
@@ -241,7 +242,7 @@ def _name_items(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepa
     indent = source.indent_of(node)
     swaps, before, after = [], [], []
     for item, written in chosen.items():
-        subscript = ast.parse(item, mode="eval").body
+        subscript = parse_python(item, mode="eval").body
         assert isinstance(subscript, ast.Subscript)
         owner, key = dotted(subscript.value) or "", subscript.slice
         if owner in bound_here or not _only_items(node, owner):
@@ -277,7 +278,7 @@ def _is_item(node: ast.Subscript, kinds: Kinds) -> bool:
 
 
 def _loaded(node: ast.expr) -> ast.expr:
-    return ast.parse(ast.unparse(node), mode="eval").body
+    return parse_python(ast.unparse(node), mode="eval").body
 
 
 def _only_items(node: ast.If, owner: str) -> bool:

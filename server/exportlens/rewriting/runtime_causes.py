@@ -14,6 +14,7 @@ from exportlens.rewriting.draft import Draft, Refused, first_line
 from exportlens.rewriting.registrations import register_class, without_cache_at
 from exportlens.rewriting.suggested_shapes import apply_suggestions
 from exportlens.rewriting.text import Replacement
+from exportlens.source.parsing import parse_python
 
 # torch/_dynamo and torch/export/_trace.py: an output of a class that is no registered pytree.
 _UNKNOWN_OUTPUT = re.compile(
@@ -57,7 +58,7 @@ def _known(words: str, line: int | None, context: RewriteContext) -> Iterator[tu
 def check_size(check: str, line: int, context: RewriteContext) -> Fix | Refusal:
     """`check`, a torch._check that torch asks for, in front of the statement on `line` (from 0)."""
     try:
-        asked = ast.parse(check, mode="eval").body
+        asked = parse_python(check, mode="eval").body
         placed = context.document.chunk_at(line)
         if placed is None or not isinstance(asked, ast.Call):
             raise Refused("the line that torch blames is not in this file")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
+from exportlens.source.parsing import parse_python
 
 
 def to_separate(
@@ -31,7 +32,9 @@ def to_separate(
     for name in dict.fromkeys([*_read(statements, kinds), *sorted(also)]):
         if entering is not None and name.isidentifier() and name not in entering:
             continue
-        kind = kinds.names.get(name) if name.isidentifier() else kinds.of(ast.parse(name, mode="eval").body)
+        kind = (
+            kinds.names.get(name) if name.isidentifier() else kinds.of(parse_python(name, mode="eval").body)
+        )
         if (
             kind is None
             or kind.what not in ("tensor", "unknown")

@@ -11,6 +11,7 @@ from exportlens.finding import Edit, Fix, Refusal
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.text import Replacement
+from exportlens.source.parsing import parse_python
 
 _SUGGESTED = re.compile(r"Suggested fixes:\n((?:[ \t]+\S.*(?:\n|$))+)")
 _BOUNDS = ("min", "max")
@@ -32,7 +33,7 @@ def suggestions(words: str) -> dict[str, ast.expr]:
     made: dict[str, ast.expr] = {}
     for line in found[1].splitlines() if found else ():
         try:
-            statement = ast.parse(line.strip()).body[0]
+            statement = parse_python(line.strip()).body[0]
         except (SyntaxError, IndexError):
             continue
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from exportlens.finding import Edit, Position, Range
+from exportlens.source.parsing import parse_python
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -35,7 +36,7 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tree = ast.parse(text)
+        self.tree = parse_python(text)
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
         self.parents: dict[ast.AST, ast.AST] = {}

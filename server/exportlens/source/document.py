@@ -20,6 +20,7 @@ from exportlens.source.lexing import (
     split_lines,
     statement_starts,
 )
+from exportlens.source.parsing import parse_python
 from exportlens.source.positions import Lines
 
 # `ast.parse` warns of invalid escapes in the code that it reads; those warnings are about the user's code,
@@ -184,7 +185,7 @@ def parse_chunk(text: str) -> Chunk:
     """Parse one chunk's text."""
     text = _readable(text)
     try:
-        body = tuple(ast.parse(text, _FILE_NAME).body)
+        body = tuple(parse_python(text, _FILE_NAME).body)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         return _broken(text, error)
     return Chunk(text, _key(text), body, None, tuple(split_lines(text)))
