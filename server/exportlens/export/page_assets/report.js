@@ -161,7 +161,10 @@
   function markLines(lines) {
     for (const row of byId("source").children) row.classList.toggle("marked", lines.includes(Number(row.dataset.line)));
     const first = byId("source").querySelector(".marked");
-    if (first) byId("source").scrollTop = first.offsetTop - byId("source").offsetTop - 160;
+    if (!first) return;
+    // What is in view stays where it is: the second click of a double click must meet the same row.
+    const box = byId("source"), top = first.offsetTop - box.offsetTop;
+    if (top < box.scrollTop || top + first.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top - 160;
   }
 
   function openInEditor(file, line) {
