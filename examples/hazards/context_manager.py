@@ -1,7 +1,7 @@
 """A context manager of one's own: no hazard. Both modes trace it, and nothing is to report.
 
-Strict tracing once knew torch's context managers only, and much advice still says so; every torch from 2.4 to 2.13
-that was measured exports one such as this.
+Strict tracing once knew torch's context managers only, and much advice still says so; torch 2.13 exports
+this one.
 """
 
 from __future__ import annotations

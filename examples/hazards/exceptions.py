@@ -1,7 +1,7 @@
 """Python exceptions inside `forward`: no hazard while no tensor's data decides. Both modes trace them.
 
-Strict tracing once did not follow `try`, and much advice still says so; every torch from 2.4 to 2.13 that was measured
-exports one that is raised and caught while tracing.
+Strict tracing once did not follow `try`, and much advice still says so; torch 2.13 exports one that
+is raised and caught while tracing.
 """
 
 from __future__ import annotations

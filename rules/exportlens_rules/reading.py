@@ -45,11 +45,6 @@ def is_scalar(value: Value | None) -> bool:
     return value is not None and all(isinstance(option, TensorScalar) for option in options(value))
 
 
-def is_array(value: Value | None) -> bool:
-    """Whether `value` certainly is a NumPy array made from a tensor."""
-    return value is not None and all(isinstance(option, Array) and option.traced for option in options(value))
-
-
 def is_unbacked(value: Value | None) -> bool:
     """Whether `value` is a tensor of which some size depends on data."""
     return value is not None and all(

@@ -39,9 +39,6 @@ class Range:
     start: Position
     end: Position
 
-    def contains(self, position: Position) -> bool:
-        return self.start <= position < self.end
-
     def overlaps(self, other: Range) -> bool:
         """Whether the two share text, or are insertions at the same place."""
         if self.start == other.start:

@@ -18,7 +18,7 @@ _UNTRACED = {
     "getpass": ("getuser",),
     "glob": ("glob",),
     "hashlib": ("md5", "sha1", "sha256", "sha512"),
-    "heapq": ("heapify", "heappop", "heappush", "heappushpop", "heapreplace", "merge", "nlargest", "nsmallest"),
+    "heapq": ("heapify", "heappop", "heappush", "heappushpop", "heapreplace", "nlargest", "nsmallest"),
     "importlib": ("import_module",),
     "inspect": ("getsource",),
     "os": ("cpu_count", "getcwd", "getpid", "path.abspath"),
@@ -30,7 +30,6 @@ _UNTRACED = {
     "statistics": ("mean",),
     "sys": ("getsizeof",),
     "types": ("SimpleNamespace",),
-    "typing": ("get_type_hints",),
     "zlib": ("compress", "crc32"),
 }  # fmt: skip
 

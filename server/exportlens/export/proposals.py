@@ -194,7 +194,6 @@ class Proposer:
     def __init__(self, path: Path, tree: ast.Module, names: FileNames) -> None:
         self._path = path
         self._names = names
-        self._tree = tree
         self._scopes = list(_scopes(tree))
 
     def for_class(self, cls: ast.ClassDef) -> tuple[ModelInputs, ...]:

@@ -483,8 +483,3 @@ def probe_targets(interpreter: Path) -> list[TargetInfo]:
             await session.close()
 
     return asyncio.run(whole())
-
-
-def with_proposals(request: ExportRequest, proposals: tuple[Any, ...]) -> ExportRequest:
-    """The request with what static analysis proposes for its model."""
-    return replace(request, proposals=proposals)

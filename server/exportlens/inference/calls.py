@@ -230,7 +230,6 @@ def call_function(
     node: ast.AST,
 ) -> Value:
     """Interpret a function's body for these arguments; Unknown where it nests or recurs too deeply."""
-    machine.touched.add(function.chunk)
     if len(machine.active) >= _MAX_DEPTH or _recurs(machine, function):
         return Unknown(f"`{function.name}` calls itself too deeply")
     opaque = _opaque_result(machine, function)
@@ -713,7 +712,6 @@ def instantiate(
     node: ast.AST,
 ) -> Value:
     """Make an object of a class of the workspace; a call of an enumeration names one of its members."""
-    machine.touched.add(cls.chunk)
     member = member_of(cls, args[0]) if len(args) == 1 else None
     if member is not None:
         return member

@@ -122,7 +122,6 @@ class Machine:
         self.returned: list[tuple[Value, ast.AST | None]] = []
         self.log: list[Place] = []
         self.roots = itertools.count(1)
-        self.touched: set[Chunk] = set()
         self.memo: dict[Any, Any] = {}
         self.made: dict[Any, tuple[Value, list[Value]]] = {}
         self.data_guards: list[Value] = []

@@ -84,8 +84,7 @@ def lookup_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
         return scope.values[name]
     if name in scope.bindings:
         return _compute_global(machine, name, scope)
-    for chunk, node in scope.stars_for(name):
-        machine.touched.add(chunk)
+    for _, node in scope.stars_for(name):
         module = scope.absolute_import(node.module, node.level)
         if not scope.workspace.may_define(module, scope, name):
             continue
@@ -159,7 +158,6 @@ def _compute_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
     try:
         with apart(machine):
             for chunk, statement in scope.bindings[name]:
-                machine.touched.add(chunk)
                 if isinstance(statement, (ast.Import, ast.ImportFrom)):
                     for bound, value in import_names(machine, statement, scope, only=name):
                         scope.values[bound] = value

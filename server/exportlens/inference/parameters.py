@@ -115,7 +115,6 @@ def _alias(
     if len(bindings) != 1 or depth > _MAX_PASSED_ON:
         return None
     chunk, statement = bindings[0]
-    machine.touched.add(chunk)
     if isinstance(statement, ast.ImportFrom):
         origin = scope.workspace.resolve(scope.absolute_import(statement.module, statement.level), scope)
         real = next((alias.name for alias in statement.names if (alias.asname or alias.name) == name), "")

@@ -172,13 +172,6 @@ class Iteration(Place):
 
 
 @dataclass(slots=True)
-class Handler(Place):
-    """A `try` statement that traced code runs through. `raises` tells whether its body certainly or possibly raises ("yes", "no", "maybe")."""
-
-    raises: str
-
-
-@dataclass(slots=True)
 class Raise(Place):
     """A `raise`. `guard` is the test value from data that leads here, None where there is none."""
 

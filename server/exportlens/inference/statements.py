@@ -12,7 +12,7 @@ from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Loop, Machine, Raised
 from exportlens.inference.objects import define_class, define_function, import_names, set_attribute, set_item
 from exportlens.inference.operators import binary
-from exportlens.inference.places import Handler, LocalClass, Mutation, NameWrite, Raise, Truth, With
+from exportlens.inference.places import LocalClass, Mutation, NameWrite, Raise, Truth, With
 from exportlens.inference.state import Changes
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
@@ -435,9 +435,6 @@ def _run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     certain = body[0].startswith("raises")
     if certain:
         raised.append(body[0].removeprefix("raises").strip())
-    if machine.emits(Handler):
-        inner = any(isinstance(child, ast.Raise) for statement in node.body for child in ast.walk(statement))
-        machine.notice(Handler(machine.site(frame), node, "yes" if certain else "maybe" if inner else "no"))
     arms: list[Arm] = [] if certain and node.handlers else [body]
     for handler in node.handlers:
         if certain and not _catches(handler, raised[0]):

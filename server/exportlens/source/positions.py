@@ -6,7 +6,7 @@ import bisect
 import re
 from typing import Literal
 
-from exportlens.finding import Position, Range
+from exportlens.finding import Position
 
 Encoding = Literal["utf-8", "utf-16", "utf-32"]
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -68,7 +68,3 @@ class Lines:
         """The position of `offset`."""
         line = bisect.bisect_right(self._starts, offset) - 1
         return Position(line, offset - self._starts[line])
-
-    def text_of(self, place: Range) -> str:
-        """The text that `place` covers."""
-        return self.text[self.offset(place.start) : self.offset(place.end)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exportlens.finding import Finding
@@ -67,10 +66,6 @@ class Suppressions:
     def covers(self, finding: Finding) -> bool:
         """Whether `finding` is silenced."""
         return self.whole_file or any(suppression.covers(finding) for suppression in self.each)
-
-    def remaining(self, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings that are not silenced."""
-        return [finding for finding in findings if not self.covers(finding)]
 
 
 def names(selector: str, code: str, name: str) -> bool:
