@@ -47,7 +47,6 @@ TARGETS = {
     "litert": ("litert",),
 }
 """Which targets the environment of each extra has (scripts/set_up_targets.py); the first is the project's own."""
-SECONDS_PER_TARGET = 900
 INTRODUCTION = """\
 Measured with torch {torch} on two cores by `python scripts/measure_targets.py`, which writes this page, after `make
 targets`. The models are those of `examples/tutorial`; segmentation and speech recognition, which do not export as they
@@ -84,14 +83,14 @@ def exportable(model: str) -> str:
     return f"{copy}:{called[-1] if called else name}"
 
 
-def confirm(model: str, pythons: dict[str, Path]) -> dict[str, Any]:
-    """The report of one export to these targets, each with the interpreter that has its packages.
+def confirm(model: str, targets: list[str], python: Path, seconds: float) -> dict[str, Any]:
+    """The report of one export to these targets of one environment; each of its processes has `seconds`.
 
     Raises RuntimeError with what was printed where there is no report.
     """
-    words = ["export", model, "--output-format", "json", "--timeout", str(SECONDS_PER_TARGET)]
+    words = ["export", model, "--output-format", "json", "--timeout", str(seconds)]
     words += ["--output", str(OUTPUT / "artifacts")]
-    for target, python in pythons.items():
+    for target in targets:
         words += ["--target", target, "--target-python", f"{target}={python}"]
     done = subprocess.run([str(EXPORTLENS), *words], capture_output=True, text=True, check=False)
     try:
@@ -108,32 +107,35 @@ def versions(extra: str, targets: tuple[str, ...]) -> dict[str, str]:
     return {t["name"]: t["message"] for t in json.loads(done.stdout)["targets"] if t["name"] in targets}
 
 
-def measured(anew: bool) -> list[dict[str, Any]]:
-    """Every row that is known, after the missing ones were measured."""
+def measured(anew: bool, seconds: float) -> list[dict[str, Any]]:
+    """Every row that is known, after the missing ones were measured, environment by environment."""
     file = OUTPUT / "results.jsonl"
     if anew:
         shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True, exist_ok=True)
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     known = {(row["title"], row["target"]["name"]) for row in rows}
-    pythons: dict[str, Path] = {}
-    for extra, targets in TARGETS.items():
-        if interpreter(extra).exists():
-            pythons |= dict.fromkeys(targets, interpreter(extra))
-        else:
-            print(f"{extra}: not installed (make targets)", flush=True)
     for title, model in MODELS.items():
-        wanted = {target: python for target, python in pythons.items() if (title, target) not in known}
-        if not wanted:
-            continue
-        report = confirm(exportable(model), wanted)
-        for target in report["targets"]:
-            row = {"title": title, "target": target, "failure": report["failure"], "torch": report["torch"]}
-            row["comparison"] = report["comparison"]
-            rows.append(row)
-            with file.open("a") as results:
-                results.write(json.dumps(row) + "\n")
-            print(f"{title}, {target['name']}: {cell(row)}", flush=True)
+        for extra, targets in TARGETS.items():
+            wanted = [target for target in targets if (title, target) not in known]
+            if not wanted:
+                continue
+            if not interpreter(extra).exists():
+                print(f"{extra}: not installed (make targets)", flush=True)
+                continue
+            report = confirm(exportable(model), wanted, interpreter(extra), seconds)
+            for target in report["targets"]:
+                row = {
+                    "title": title,
+                    "target": target,
+                    "failure": report["failure"],
+                    "torch": report["torch"],
+                }
+                row["comparison"] = report["comparison"]
+                rows.append(row)
+                with file.open("a") as results:
+                    results.write(json.dumps(row) + "\n")
+                print(f"{title}, {target['name']}: {cell(row)}", flush=True)
     return rows
 
 
@@ -188,7 +190,9 @@ def page(rows: list[dict[str, Any]], found: dict[str, str]) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--anew", action="store_true", help="forget what was measured before")
-    rows = measured(parser.parse_args().anew)
+    parser.add_argument("--timeout", type=float, default=900, help="seconds that each process may take")
+    given = parser.parse_args()
+    rows = measured(given.anew, given.timeout)
     found: dict[str, str] = {}
     for extra, targets in TARGETS.items():
         if interpreter(extra).exists():

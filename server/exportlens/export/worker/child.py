@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ from exportlens.export.worker.blame import (
 )
 from exportlens.export.worker.cases import EXAMPLE, OTHER_SEED, SECOND_CALL
 from exportlens.export.worker.channel import Channel
-from exportlens.export.worker.comparing import CaseResult
+from exportlens.export.worker.comparing import CaseResult, forward_only
 from exportlens.export.worker.confirming import AFTER_ALL, EagerRun, all_cases, confirm_program, run_eager
 from exportlens.export.worker.divergence import first_difference
 from exportlens.export.worker.graph import describe_graph, histogram
@@ -137,6 +138,17 @@ class Prepared:
     chosen: dict[str, Any]
     seconds: float
     """What eager took for the example inputs."""
+    without_backward: bool
+    """The call needed no backward pass of its own."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether a call takes so long that fewer of them are made."""
+        return self.seconds > inputs_of.SLOW_SECONDS
+
+    def compared(self) -> AbstractContextManager[None]:
+        """In what calls that are only compared run: a slow model's keep nothing for a backward pass."""
+        return forward_only() if self.slow and self.without_backward else nullcontext()
 
 
 def prepare(request: dict[str, Any], stages: Stages) -> Prepared:
@@ -189,12 +201,8 @@ def _attempt(
     stages.enter("eager")
     if "source" in words:
         refuse_by_shape(subject, inputs)
-    model = subject.copy()
-    case = inputs_of.Case(EXAMPLE, inputs.args, inputs.kwargs, 0)
     try:
-        args, kwargs = case.inputs()
-        seed_all(0)
-        seconds = _seconds(lambda: model(*args, **kwargs))
+        seconds, without_backward = _first_call(subject, inputs)
     except BaseException as error:
         message = f"eager fails on the example inputs: {type(error).__name__}: {error}"
         found = describe(error, Owner(request.get("homes") or [os.getcwd()]))
@@ -202,7 +210,24 @@ def _attempt(
         found["advice"] = "Call the model by itself with these inputs first: no export has begun"
         found["values"] = values_at(subject, inputs, found["frame"], 0)
         raise StageError("eager", message, error, [found]) from error
-    return Prepared(subject, inputs, words, seconds)
+    return Prepared(subject, inputs, words, seconds, without_backward)
+
+
+def _first_call(subject: Subject, inputs: Inputs) -> tuple[float, bool]:
+    """What one call of eager takes, and whether it needs no backward pass of its own."""
+    case = inputs_of.Case(EXAMPLE, inputs.args, inputs.kwargs, 0)
+
+    def seconds() -> float:
+        model = subject.copy()
+        args, kwargs = case.inputs()
+        seed_all(0)
+        return _seconds(lambda: model(*args, **kwargs))
+
+    try:
+        with forward_only():
+            return seconds(), True
+    except Exception:
+        return seconds(), False
 
 
 def _seconds(run: Callable[[], Any]) -> float:
@@ -302,11 +327,12 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     _keep_graph(program, owner, folder)
     saved = _keep_program(program, folder, stages)
     stages.enter("compare")
-    slow = prepared.seconds > inputs_of.SLOW_SECONDS
-    eager = run_eager(prepared.subject, all_cases(program, prepared.inputs, prepared.seconds), slow=slow)
-    if saved:
-        _keep_cases(eager, slow, folder, stages)
-    confirmation = confirm_program(program, eager, slow=slow)
+    with prepared.compared():
+        cases = all_cases(program, prepared.inputs, prepared.seconds)
+        eager = run_eager(prepared.subject, cases, slow=prepared.slow)
+        if saved:
+            _keep_cases(eager, prepared, folder, stages)
+        confirmation = confirm_program(program, eager, slow=prepared.slow)
     frozen = inputs_of.static_by_accident(program, *_both(prepared), prepared.inputs.dynamic_shapes)
     for name, dim, size in frozen:
         why = " because the example's size is 1: use an example of 2 or more" if size == 1 else ""
@@ -349,12 +375,13 @@ def _keep_program(program: Any, folder: Path, stages: Stages) -> bool:
     return True
 
 
-def _keep_cases(eager: EagerRun, slow: bool, folder: Path, stages: Stages) -> None:
+def _keep_cases(eager: EagerRun, prepared: Prepared, folder: Path, stages: Stages) -> None:
     """Inputs and eager's results, as flat leaves, for the processes that lower to targets."""
     kept = {
         "random": eager.random or bool(eager.unsteady),
         "latency": eager.latency,
-        "slow": slow,
+        "slow": prepared.slow,
+        "forward_only": prepared.slow and prepared.without_backward,
         "cases": [
             {"case": case, "outputs": outputs, "inputs_after": after}
             for case, outputs, after, error in zip(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -24,6 +25,19 @@ TOLERANCE = {
     torch.bfloat16: (1e-2, 2e-2),
 }
 MEASURE_SECONDS = 0.25
+
+
+@contextlib.contextmanager
+def forward_only() -> Iterator[None]:
+    """Calls in here keep nothing for a backward pass, with autograd on as the user's calls have it: a large model then
+    takes a third of the memory, and less time. One that runs backward itself raises RuntimeError.
+    """
+
+    def refuse(_: None) -> torch.Tensor:
+        raise RuntimeError("a backward pass within the forward one")
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, refuse):
+        yield
 
 
 @dataclass
@@ -173,11 +187,16 @@ def judge(case: Case, differences: list[LeafDifference]) -> CaseResult:
     )
 
 
-def call(run: Callable[..., Any], case: Case) -> tuple[list[Any], list[Any]]:
-    """Call with the case's inputs and seed: (output leaves, input leaves after the call), recorded."""
+def call(
+    run: Callable[..., Any], case: Case, see: Callable[[Any], None] = lambda result: None
+) -> tuple[list[Any], list[Any]]:
+    """Call with the case's inputs and seed: (output leaves, input leaves after the call), recorded. `see` is shown the
+    result as it was returned.
+    """
     args, kwargs = case.inputs()
     seed_all(case.seed)
     result = run(*args, **kwargs)
+    see(result)
     return snapshot(leaves_of(result)), snapshot(leaves_of((args, kwargs)))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,16 +53,22 @@ class EagerRun:
     """Why two runs with one seed differ (a clock, id(), a hash), or nothing."""
 
 
-def run_eager(subject: Subject, cases: list[Case], *, slow: bool) -> EagerRun:
+def run_eager(
+    subject: Subject,
+    cases: list[Case],
+    *,
+    slow: bool,
+    see: Callable[[int, Any], None] = lambda index, result: None,
+) -> EagerRun:
     """Run all cases, in order, on one copy of the model; a quick model runs once more, to tell chance from
-    seeds.
+    seeds. `see` is shown each case's result as it was returned.
     """
     found = EagerRun(cases)
     model = subject.copy()
     for index, case in enumerate(cases):
         started = time.perf_counter()
         try:
-            outputs, inputs = call(model, case)
+            outputs, inputs = call(model, case, functools.partial(see, index))
             found.errors.append(None)
         except Exception as error:
             outputs, inputs = [], []

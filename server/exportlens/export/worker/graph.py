@@ -49,6 +49,31 @@ def histogram(program: Any) -> dict[str, int]:
     return dict(counts.most_common())
 
 
+def same_program(one: Any, other: Any) -> bool:
+    """Whether two programs run the same operators on the same tensors, within the same ranges."""
+    return _written_out(one) == _written_out(other) and all(
+        _same_tensors(getattr(one, name), getattr(other, name)) for name in ("state_dict", "constants")
+    )
+
+
+def _written_out(program: Any) -> tuple[Any, ...]:
+    """All that a program does, as text: its code and that of its branches, its inputs' shapes, its signature."""
+    modules = program.graph_module.named_modules()
+    code = {name: module.code for name, module in modules if isinstance(module, torch.fx.GraphModule)}
+    inputs = [value_text(n.meta.get("val")) for n in program.graph.nodes if n.op == "placeholder"]
+    return code, inputs, str(program.graph_signature), str(program.range_constraints)
+
+
+def _same_tensors(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Tensors by name that are equal bit for bit; anything but tensors is held for different."""
+    return one.keys() == other.keys() and all(
+        isinstance(value, torch.Tensor)
+        and isinstance(other[name], torch.Tensor)
+        and (value is other[name] or (value.dtype == other[name].dtype and torch.equal(value, other[name])))
+        for name, value in one.items()
+    )
+
+
 def describe_graph(program: Any, owner: Owner) -> dict[str, Any]:
     """{nodes: [{id, op, kind, module, file, line, value}], edges: [[from, to]]} of the top-level graph."""
     nodes: list[dict[str, Any]] = []

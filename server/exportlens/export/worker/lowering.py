@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,15 @@ from exportlens.export.targets.target import Target, TargetError, written_buffer
 from exportlens.export.worker.blame import Frame, Owner, describe, first_sentences, node_frame, text_frames
 from exportlens.export.worker.cases import Case
 from exportlens.export.worker.child import failure_kind, prepare, trace
-from exportlens.export.worker.comparing import CaseResult, call, compare_leaves, judge, latency_ms, worst
+from exportlens.export.worker.comparing import (
+    CaseResult,
+    call,
+    compare_leaves,
+    forward_only,
+    judge,
+    latency_ms,
+    worst,
+)
 from exportlens.export.worker.confirming import unchecked_dtypes
 from exportlens.export.worker.graph import operator_name
 from exportlens.export.worker.loading import import_user_module
@@ -262,7 +271,8 @@ def _run(
     runner = target.load(artifact)
     entries = kept["cases"]
     random = kept["random"] and not target.torch_generators
-    results = [_run_case(runner, entry, target.slack, random) for entry in entries]
+    with forward_only() if kept["forward_only"] else nullcontext():
+        results = [_run_case(runner, entry, target.slack, random) for entry in entries]
     notes = target.notes()
     for result, entry in zip(results, entries, strict=True):
         if not result.ok and 0 in entry["case"].sizes.values():

@@ -5,6 +5,7 @@ exported.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,6 @@ from exportlens.export.worker.blame import Owner
 from exportlens.export.worker.cases import (
     EXAMPLE,
     SECOND_CALL,
-    SLOW_SECONDS,
     Case,
     basic_cases,
     generated_cases,
@@ -23,8 +23,9 @@ from exportlens.export.worker.cases import (
     static_by_accident,
 )
 from exportlens.export.worker.child import Prepared, prepare, trace
-from exportlens.export.worker.comparing import CaseResult, call, compare_leaves, judge, leaves_of, snapshot
+from exportlens.export.worker.comparing import CaseResult, compare_leaves, judge, snapshot
 from exportlens.export.worker.confirming import EagerRun, confirm_program, generator_states, run_eager
+from exportlens.export.worker.graph import same_program
 from exportlens.export.worker.loading import Subject, seed_all
 from exportlens.export.worker.stages import StageError, Stages
 
@@ -33,6 +34,8 @@ MOST_DEEP = 12
 SLOW_KINDS = ("positive", "negative", "random", "zeros")
 SECONDS_FOR_GENERATED = 20.0
 """What all generated inputs together may cost on one side, where one call takes more than SLOW_SECONDS."""
+Opened = dict[int, dict[str, tuple[Any, str]]]
+"""Case by case, what a model returned: each leaf by its path, with the path of the object around it."""
 ROUNDS = 3
 """How often each kind of generated input is drawn, each time from another seed."""
 
@@ -43,7 +46,7 @@ def verification_cases(prepared: Prepared) -> list[Case]:
     """
     args, kwargs = prepared.inputs.args, prepared.inputs.kwargs
     cases = [Case(EXAMPLE, args, kwargs, 0), Case(SECOND_CALL, args, kwargs, 0)]
-    if prepared.seconds > SLOW_SECONDS:
+    if prepared.slow:
         affordable = int(SECONDS_FOR_GENERATED / prepared.seconds)
         return [*cases, *generated_cases(args, kwargs, SLOW_KINDS[:affordable], 10)]
     for round_ in range(ROUNDS):
@@ -86,25 +89,24 @@ def _tensors(owner: Any) -> dict[str, torch.Tensor]:
     return found
 
 
-def compare_eager(original: Subject, fixed: Subject, cases: list[Case]) -> tuple[list[CaseResult], list[str]]:
-    """All cases in order on a copy of each, and the outputs that only the original has. Where the original raises, the
-    fixed one must raise as well.
+def compare_eager(original: Subject, eager: EagerRun, opened: Opened) -> tuple[list[CaseResult], list[str]]:
+    """All cases in order on a copy of the original, against what the fixed model gave (`run_opened`), and the outputs
+    that only the original has. Where the original raises, the fixed one must raise as well.
     """
-    left, right = original.copy(), fixed.copy()
     results: list[CaseResult] = []
     missing: list[str] = []
-    for case in cases:
-        try:
-            expected, inputs = _opened_call(left, case)
-        except Exception as error:
-            results.append(_both_raise(right, case, error))
+    wanted: Opened = {}
+    expected_run = run_eager(original, eager.cases, slow=True, see=_opener(wanted))
+    for index, case in enumerate(eager.cases):
+        error, refused = expected_run.errors[index], eager.errors[index]
+        if error is not None:
+            results.append(_both_raise(case, error, refused))
             continue
-        try:
-            got, inputs_after = _opened_call(right, case)
-        except Exception as error:
-            message = f"the fixed model raises {type(error).__name__}: {error!s:.300}"
-            results.append(CaseResult(case.name, "failed", [], message, error=error))
+        if refused is not None:
+            message = f"the fixed model raises {type(refused).__name__}: {refused!s:.300}"
+            results.append(CaseResult(case.name, "failed", [], message, error=refused))
             continue
+        expected, got = wanted[index], opened[index]
         left_out = {path: whole for path, (_, whole) in expected.items() if path not in got and whole}
         missing += [whole for whole in dict.fromkeys(left_out.values()) if whole not in missing]
         kept = {path: leaf for path, (leaf, _) in expected.items() if path not in left_out}
@@ -113,24 +115,32 @@ def compare_eager(original: Subject, fixed: Subject, cases: list[Case]) -> tuple
             results.append(CaseResult(case.name, "different", [], why))
             continue
         differences = compare_leaves(list(kept.values()), [leaf for leaf, _ in got.values()])
-        differences += [d for d in compare_leaves(inputs, inputs_after, prefix="input") if not d.equal]
+        after = compare_leaves(expected_run.inputs_after[index], eager.inputs_after[index], prefix="input")
+        differences += [d for d in after if not d.equal]
         results.append(judge(case, differences))
     return results, missing
 
 
+def run_opened(subject: Subject, cases: list[Case], *, slow: bool) -> tuple[EagerRun, Opened]:
+    """All cases in order on a copy of a model, and what each returned, taken apart as far as Python can."""
+    opened: Opened = {}
+    return run_eager(subject, cases, slow=slow, see=_opener(opened)), opened
+
+
+def _opener(into: Opened) -> Callable[[int, Any], None]:
+    """What puts a case's result into `into`: each leaf by its path, with the path of the object around it that torch may
+    not know (or "").
+    """
+
+    def see(index: int, result: Any) -> None:
+        into[index] = {}
+        _open(result, "output", "", into[index], 0)
+
+    return see
+
+
 def _names(opened: dict[str, Any]) -> str:
     return ", ".join(list(opened)[:6]) + (", ..." if len(opened) > 6 else "") if opened else "nothing"
-
-
-def _opened_call(run: Any, case: Case) -> tuple[dict[str, tuple[Any, str]], list[Any]]:
-    """One call: each leaf of what it returns by its path, with the path of the object around it that torch may not know
-    (or ""); and the inputs' leaves afterwards.
-    """
-    args, kwargs = case.inputs()
-    seed_all(case.seed)
-    found: dict[str, tuple[Any, str]] = {}
-    _open(run(*args, **kwargs), "output", "", found, 0)
-    return found, snapshot(leaves_of((args, kwargs)))
 
 
 def _open(value: Any, path: str, whole: str, found: dict[str, tuple[Any, str]], depth: int) -> None:
@@ -156,10 +166,8 @@ def _open(value: Any, path: str, whole: str, found: dict[str, tuple[Any, str]], 
         _open(item, name, whole, found, depth + 1)
 
 
-def _both_raise(fixed: Any, case: Case, error: Exception) -> CaseResult:
-    try:
-        call(fixed, case)
-    except Exception:
+def _both_raise(case: Case, error: BaseException, refused: BaseException | None) -> CaseResult:
+    if refused is not None:
         return CaseResult(case.name, "skipped", [], f"both raise ({type(error).__name__})")
     message = f"the original raises {type(error).__name__}: {error!s:.200}; the fixed model does not"
     return CaseResult(case.name, "different", [], message)
@@ -174,15 +182,15 @@ def verify_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     fixed = original if request["fixed_model"] is None else _prepare_fixed(request, original, stages)
     stages.enter("compare")
     cases = verification_cases(original)
-    if fixed is not original:
-        if fixed.inputs.args is not original.inputs.args:
-            cases += basic_cases(fixed.inputs.args, fixed.inputs.kwargs, few=True)
-        _compare(original, fixed, cases, stages)
-    eager = run_eager(fixed.subject, cases, slow=fixed.seconds > SLOW_SECONDS)
-    for number, mode in enumerate(request["modes"]):
-        # Both modes trace the same code: a slow model runs at other sizes once.
-        sizes = number == 0 or fixed.seconds <= SLOW_SECONDS
-        _verify_export(fixed, mode, eager, stages, owner, sizes=sizes)
+    if fixed.inputs.args is not original.inputs.args:
+        cases += basic_cases(fixed.inputs.args, fixed.inputs.kwargs, few=True)
+    with fixed.compared():
+        eager, opened = run_opened(fixed.subject, cases, slow=fixed.slow)
+        if fixed is not original:
+            _compare(original, fixed, eager, opened, stages)
+    done: list[tuple[Any, dict[str, Any]]] = []
+    for mode in request["modes"]:
+        stages.put(f"export {mode}", _verify_export(fixed, mode, eager, stages, owner, done))
 
 
 def _prepare_fixed(request: dict[str, Any], original: Prepared, stages: Stages) -> Prepared:
@@ -207,14 +215,17 @@ def _prepare_fixed(request: dict[str, Any], original: Prepared, stages: Stages) 
     return fixed
 
 
-def _compare(original: Prepared, fixed: Prepared, cases: list[Case], stages: Stages) -> None:
-    """Both in eager on all cases. Raises StageError("mismatch"), or "incomparable" where equality says nothing."""
-    results, missing = compare_eager(original.subject, fixed.subject, cases)
+def _compare(original: Prepared, fixed: Prepared, eager: EagerRun, opened: Opened, stages: Stages) -> None:
+    """The original against what the fixed model gave. Raises StageError("mismatch"), or "incomparable" where equality
+    says nothing.
+    """
+    results, missing = compare_eager(original.subject, eager, opened)
     stages.put("eager", [result.plain() for result in results])
     stages.put("left_out", missing)
     bad = next((result for result in results if not result.ok), None)
     if bad is None:
         return
+    cases = eager.cases[: results.index(bad) + 1]
     why = _incomparable(original.subject, fixed.subject, cases, bad)
     if why:
         raise StageError("incomparable", why)
@@ -223,11 +234,12 @@ def _compare(original: Prepared, fixed: Prepared, cases: list[Case], stages: Sta
 
 def _incomparable(original: Subject, fixed: Subject, cases: list[Case], bad: CaseResult) -> str:
     """Why a difference is none of the fix's: chance decides in the original, or other generators are drawn from."""
-    again = next((r for r in compare_eager(original, original, cases)[0] if not r.ok), None)
-    if again is not None:
+    again = compare_eager(original, *run_opened(original, cases, slow=True))[0]
+    unsteady = next((result for result in again if not result.ok), None)
+    if unsteady is not None:
         return (
             "the original gives different results in two runs with the same seed "
-            f"({again.message}): there is nothing to compare the fix with"
+            f"({unsteady.message}): there is nothing to compare the fix with"
         )
     numbers = bad.differences and all(d.equal or d.max_abs_error is not None for d in bad.differences)
     before, after = drawn_from(original, cases[0]), drawn_from(fixed, cases[0])
@@ -252,21 +264,38 @@ def drawn_from(subject: Subject, case: Case) -> str:
 
 
 def _verify_export(
-    fixed: Prepared, mode: str, eager: EagerRun, stages: Stages, owner: Owner, *, sizes: bool
-) -> None:
-    """One mode's result as the part `export MODE`: {ok, failure, cases}; at other `sizes` of dynamic dims, too."""
+    fixed: Prepared,
+    mode: str,
+    eager: EagerRun,
+    stages: Stages,
+    owner: Owner,
+    done: list[tuple[Any, dict[str, Any]]],
+) -> dict[str, Any]:
+    """One mode's result, {ok, failure, cases}. `done` has the programs of the modes before with their results: the same
+    program, which both modes mostly give, gives the same numbers.
+    """
     try:
         program = trace(fixed, mode, owner, stages)
     except StageError as error:
         told = {"stage": "export", "kind": error.kind, "message": error.message, "blame": error.blames}
-        stages.put(f"export {mode}", {"ok": False, "failure": told, "cases": []})
-        return
+        return {"ok": False, "failure": told, "cases": []}
     stages.enter("compare")
+    for other, known in done:
+        if same_program(other, program):
+            return known
+    with fixed.compared():
+        result = _compare_export(fixed, program, eager)
+    done.append((program, result))
+    return result
+
+
+def _compare_export(fixed: Prepared, program: Any, eager: EagerRun) -> dict[str, Any]:
+    """The program against eager on eager's cases, and at other sizes of dynamic dims."""
     args, kwargs = fixed.inputs.args, fixed.inputs.kwargs
     largest = largest_elements(args, kwargs, fixed.seconds)
     frozen = static_by_accident(program, args, kwargs, fixed.inputs.dynamic_shapes)
-    sized = size_cases(program, args, kwargs, largest=largest, few=True) if sizes else []
     confirmation = confirm_program(program, eager, slow=True)
+    sized = size_cases(program, args, kwargs, largest=largest, few=True)
     if sized and confirmation.ok:
         other_sizes = confirm_program(program, run_eager(fixed.subject, sized, slow=True), slow=True)
         confirmation.results += other_sizes.results
@@ -289,4 +318,4 @@ def _verify_export(
         )
         failure = {"stage": "compare", "kind": "mismatch", "message": message}
     results = [result.plain() for result in confirmation.results]
-    stages.put(f"export {mode}", {"ok": failure is None, "failure": failure, "cases": results})
+    return {"ok": failure is None, "failure": failure, "cases": results}
