@@ -86,11 +86,15 @@ def quietly() -> Iterator[None]:
 
 
 def assert_equivalent(
-    before: str, after: str, inputs: list[tuple[Any, ...]], export_too: bool = True
+    before: str,
+    after: str,
+    inputs: list[tuple[Any, ...]],
+    export_too: bool = True,
+    dynamic_shapes: Any = None,
 ) -> None:
     """`after` equals `before` in eager and, exported in both modes, over consecutive calls on `inputs`.
 
-    Where one raises so must the other.
+    Where one raises so must the other. `dynamic_shapes` is what export is told.
     """
     with quietly():
         expected = outcomes(model(before), inputs)
@@ -102,7 +106,7 @@ def assert_equivalent(
             assert same(one[2], two[2]), f"inputs are left differently: {one[2]} became {two[2]}\n{after}"
     if export_too:
         for strict in (True, False):
-            _assert_exported(after, inputs, expected, strict)
+            _assert_exported(after, inputs, expected, strict, dynamic_shapes)
 
 
 def assert_program_equals(before: str, after: str, inputs: list[tuple[Any, ...]], strict: bool) -> None:
@@ -113,13 +117,19 @@ def assert_program_equals(before: str, after: str, inputs: list[tuple[Any, ...]]
 
 
 def _assert_exported(
-    after: str, inputs: list[tuple[Any, ...]], expected: list[tuple[Any, ...]], strict: bool
+    after: str,
+    inputs: list[tuple[Any, ...]],
+    expected: list[tuple[Any, ...]],
+    strict: bool,
+    dynamic_shapes: Any = None,
 ) -> None:
     torch._dynamo.reset()
     good = next(each for each, result in zip(inputs, expected, strict=True) if result[0] == "ok")
     with quietly():
         try:
-            program = torch.export.export(model(after), copied(good), strict=strict).module()
+            given = copied(good)
+            exported = torch.export.export(model(after), given, dynamic_shapes=dynamic_shapes, strict=strict)
+            program = exported.module()
         except Exception as error:
             raise AssertionError(
                 f"strict={strict}: {type(error).__name__}: {str(error)[:600]}\n{after}"

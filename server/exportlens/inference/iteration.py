@@ -27,6 +27,12 @@ from exportlens.inference.values import (
 _MAX_ITEMS = 64
 
 
+def names_in(frame: Frame) -> dict[str, Value]:
+    """The local names of `frame` and of the functions around it (a comprehension is one), with their values."""
+    outer = {} if frame.closure is None else names_in(frame.closure)
+    return {**outer, **frame.locals}
+
+
 def elements_of(
     machine: Machine,
     value: Value,
@@ -41,7 +47,8 @@ def elements_of(
     `expected` is the number that an unpacking asks for. Notes an Iteration place for rules.
     """
     if node is not None and machine.emits(Iteration):
-        machine.notice(Iteration(machine.site(frame), node, value, context))
+        declared = names_in(frame) if isinstance(value, Tensor) and value.dims else {}
+        machine.notice(Iteration(machine.site(frame), node, value, context, declared))
     if isinstance(value, Sequence):
         if value.items is not None:
             return list(value.items), element_of(value) if value.items else Unknown(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from exportlens.inference import knowledge
 from exportlens.inference.dynamic import make_dim
-from exportlens.inference.iteration import elements_of, length_of
+from exportlens.inference.iteration import elements_of, length_of, names_in
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.objects import (
@@ -140,6 +140,9 @@ def _range(
             numbers = range(*(value.value for value in args if isinstance(value, Const)))
         except (TypeError, ValueError):
             return Unknown("a range that raises")
+        notice_numpy(machine, value, "range", frame, node)
+        if isinstance(value, Shape) and value.bounds is not None and machine.emits(Conversion):
+            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
         if len(numbers) <= _MAX_RANGE:
             return Sequence("range", [Const(number) for number in numbers])
     shape = next((value for value in args if isinstance(value, Shape)), None)

@@ -89,6 +89,8 @@ class Call(Place):
     receiver: Value | None
     args: Sequence[Value]
     kwargs: Mapping[str, Value]
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    """The local names with their values, given where a declared size is a range."""
     result: Value
     callee: Value | None = None
     used: bool = True
@@ -180,6 +182,8 @@ class Raise(Place):
 
 @dataclass(slots=True)
 class With(Place):
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    """The local names with their values, given where an export call declares the sizes of the iterable."""
     """A `with` block entered while tracing; `manager` is the context manager's value, `name` its qualified class or function name or ""."""
 
     manager: Value

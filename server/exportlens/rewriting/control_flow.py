@@ -146,7 +146,7 @@ def convert(
         return _logical(source, node, kinds, torch), "Use the tensor's logical operator"
     else:
         raise Refused("this use of a tensor's truth has no rewrite")
-    return _settled(text, functions, before, torch), message
+    return settled(text, functions, before, torch), message
 
 
 def _after_subject(source: Source, chain: ast.If, kinds: Kinds) -> Kinds:
@@ -225,7 +225,7 @@ def _guarded_assert(source: Source, node: ast.If, check: ast.Assert, kinds: Kind
     return assert_text(simple, statement, kinds, torch)
 
 
-def _settled(text: str, functions: list[str], kinds: Kinds, torch: str) -> str:
+def settled(text: str, functions: list[str], kinds: Kinds, torch: str) -> str:
     """Rewrite what hangs on tensor data inside of the new functions, too."""
     for _ in range(_MOST_NESTED):
         source = Source(text)
