@@ -20,6 +20,7 @@ from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.modules import call_external_module, container_kind, initialize, module_attribute
 from exportlens.inference.natives import NATIVES
+from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.objects import (
     class_attribute,
     class_order,
@@ -552,7 +553,7 @@ def _call_bound(
             return Shape()
         return call_container_method(machine, receiver, callee.name, plain, closed, frame, node)
     if isinstance(receiver, Array):
-        result = _array_method(receiver, callee.name)
+        result = array_method(receiver, callee.name, plain)
         _call_place(machine, "numpy.ndarray." + callee.name, receiver, plain, closed, result, frame, node)
         return result
     if (
@@ -587,12 +588,6 @@ _ONLY_TENSORS = frozenset(
         "clamp_", "clamp", "logsumexp", "unfold", "index_fill", "index_copy", "chunk", "movedim", "float", "long",
     }
 )  # fmt: skip
-
-
-def _array_method(receiver: Array, name: str) -> Value:
-    if name in ("item", "tolist"):
-        return TensorScalar("", "a NumPy array") if receiver.traced else Static()
-    return Array(receiver.traced)
 
 
 def _call_super(
@@ -891,7 +886,7 @@ def _external_result(
         if shaped is not None:
             return shaped
     if top == "numpy":
-        return _call_numpy(machine, name, args, kwargs, frame, node)
+        return call_numpy(machine, name, args, kwargs, frame, node)
     if top == "math":
         return _call_math(machine, name, args, frame, node)
     effect = knowledge.effect_of(name)
@@ -908,43 +903,6 @@ def _external_result(
     if name.startswith(("torch.autograd.", "torch.cuda.", "torch.backends.")):
         return Unknown(f"calls `{name}`")
     return Unknown(f"calls `{name}`")
-
-
-def _call_numpy(
-    machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
-) -> Value:
-    values = [*args, *kwargs.values()]
-    flat = [
-        item
-        for value in values
-        for item in ((value.items or [value.element or value]) if isinstance(value, Sequence) else [value])
-    ]
-    traced = [
-        value
-        for value in flat
-        if (isinstance(value, Tensor) and from_data(value)) or (isinstance(value, Array) and value.traced)
-    ]
-    tensors = [value for value in flat if isinstance(value, Tensor) and from_data(value)]
-    if tensors and machine.emits(Conversion):
-        machine.notice(Conversion(machine.site(frame), node, tensors[0], "numpy"))
-    if traced:
-        return Array(True)
-    if (
-        values
-        and all(isinstance(value, Const) for value in values)
-        and name.rpartition(".")[2] in _FOLDED_NUMPY
-    ):
-        return Static("float")
-    if any(isinstance(value, TensorScalar) for value in flat):
-        return TensorScalar("float", "a NumPy function")
-    if any(isinstance(value, Unknown) for value in flat):
-        return Unknown(f"calls `{name}`")
-    if name.startswith("numpy.random."):
-        return Array(False)
-    return Array(False)
-
-
-_FOLDED_NUMPY = frozenset({"sqrt", "log", "log2", "exp", "ceil", "floor", "prod", "power", "abs"})
 
 
 def _call_math(machine: Machine, name: str, args: list[Value], frame: Frame, node: ast.AST) -> Value:
@@ -990,6 +948,9 @@ def _call_place(
             if variable is not None:
                 # Often read in training only: `p = random.random()`, then `if self.training and p < self.layerdrop`.
                 frame.drawn = {**(frame.drawn or {}), variable: place}
+                place = replace(place, used=False)
+            elif machine.draws is not None:
+                machine.draws.append(place)
                 place = replace(place, used=False)
         machine.notice(place)
 

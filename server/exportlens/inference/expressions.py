@@ -10,6 +10,7 @@ from typing import Any
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
 from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.objects import define_lambda, get_attribute, get_item, lookup
 from exportlens.inference.operators import binary, compare, unary
 from exportlens.inference.places import Conversion, Truth
@@ -54,13 +55,24 @@ def test_value(machine: Machine, node: ast.expr, frame: Frame) -> tuple[Value, b
         value, doubtful = test_value(machine, node.operand, frame)
         return _negate(value), doubtful
     if isinstance(node, ast.BoolOp):
-        return _test_bool_op(machine, node, frame)
+        outer, machine.draws = machine.draws, []
+        try:
+            value, doubtful = _test_bool_op(machine, node, frame)
+            draws = machine.draws
+        finally:
+            machine.draws = outer
+        if not isinstance(value, Const):
+            # `random.random() < p and self.training` draws as well, but nothing hangs on it in a model that does not train.
+            for place in draws:
+                machine.draws.append(place) if machine.draws is not None else machine.notice(place)
+        return value, doubtful
     if isinstance(node, ast.NamedExpr):
         return evaluate(machine, node, frame), False
-    return _test_of(machine, evaluate(machine, node, frame), frame)
+    return _test_of(machine, evaluate(machine, node, frame), frame, node)
 
 
-def _test_of(machine: Machine, value: Value, frame: Frame) -> tuple[Value, bool]:
+def _test_of(machine: Machine, value: Value, frame: Frame, node: ast.expr) -> tuple[Value, bool]:
+    notice_numpy(machine, value, "truth", frame, node)
     if isinstance(value, Instance) and isinstance(value.cls, ClassValue):
         from exportlens.inference.calls import call_method
 
@@ -102,7 +114,7 @@ def _test_bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> tuple[Val
             if found is not None:
                 break
             machine.journal.roll_back(mark) if unknown else None
-            return (Const(stop), False) if not unknown else (Static("bool"), False)
+            return Const(stop), False
         if truth is DATA and found is None:
             found, data_doubtful = value, unknown or inner
         elif truth is None and not isinstance(value, Const):
@@ -322,6 +334,7 @@ def _dict(machine: Machine, node: ast.Dict, frame: Frame) -> Value:
         else:
             if from_data(known) and machine.emits(Conversion):
                 machine.notice(Conversion(machine.site(frame), key, known, "key"))
+            notice_numpy(machine, known, "key", frame, key)
             rest = value if rest is None else join(rest, value)
     return Mapping_(items, rest)
 
@@ -364,7 +377,7 @@ def _bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> Value:
             last = index == len(node.values) - 1
             if last:
                 return value if result is None else join(result, value)
-            tested, _ = _test_of(machine, value, frame)
+            tested, _ = _test_of(machine, value, frame, operand)
             truth = truth_of(tested)
             if truth is stop:
                 return value if result is None else join(result, value)

@@ -10,6 +10,7 @@ from exportlens.inference.dynamic import make_dim
 from exportlens.inference.iteration import elements_of, length_of, names_in
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.objects import (
     class_attribute,
     class_order,
@@ -109,6 +110,7 @@ def _bool(
         if machine.emits(Truth):
             machine.notice(Truth(machine.site(frame), node, args[0], "bool", node, dict(frame.locals)))
         return TensorScalar("bool", "bool()")
+    notice_numpy(machine, args[0], "truth", frame, node)
     return Static("bool")
 
 
@@ -118,6 +120,8 @@ def _str(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: F
         return Const(str(args[0].value))
     if args and from_data(args[0]) and machine.emits(Conversion):
         machine.notice(Conversion(machine.site(frame), node, args[0], "str"))
+    if args:
+        notice_numpy(machine, args[0], "text", frame, node)
     return Static("str")
 
 
@@ -133,16 +137,16 @@ def _range(
 ) -> Value:
     del kwargs
     for value in args:
+        notice_numpy(machine, value, "range", frame, node)
         if from_data(value) and machine.emits(Conversion):
             machine.notice(Conversion(machine.site(frame), node, value, "range"))
+        if isinstance(value, Shape) and value.bounds is not None and machine.emits(Conversion):
+            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
     if args and all(isinstance(value, Const) and isinstance(value.value, int) for value in args):
         try:
             numbers = range(*(value.value for value in args if isinstance(value, Const)))
         except (TypeError, ValueError):
             return Unknown("a range that raises")
-        notice_numpy(machine, value, "range", frame, node)
-        if isinstance(value, Shape) and value.bounds is not None and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
         if len(numbers) <= _MAX_RANGE:
             return Sequence("range", [Const(number) for number in numbers])
     shape = next((value for value in args if isinstance(value, Shape)), None)
@@ -352,6 +356,8 @@ def _any_all(name: str) -> Run:
             return Static("bool")
         if items is not None and all(verdict is (not stop) for verdict in verdicts):
             return Const(not stop)
+        if values:
+            notice_numpy(machine, values[0], "truth", frame, node)
         return Static("bool")
 
     return run
@@ -372,8 +378,9 @@ def _abs(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: F
 def _round(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
-    del kwargs, frame, node, machine
+    del kwargs
     value = args[0]
+    notice_numpy(machine, value, "round", frame, node)
     if all(isinstance(item, Const) for item in args):
         return fold(round, *(item.value for item in args if isinstance(item, Const)))
     if isinstance(value, Shape):

@@ -12,6 +12,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.library import object_attribute
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import (
     AttributeRead,
     AttributeWrite,
@@ -940,6 +941,7 @@ def _indexes_tensors(key: Value) -> bool:
 def _index_place(machine: Machine, key: Value, to: str, frame: Frame, node: ast.AST) -> None:
     if from_data(key) and machine.emits(Conversion):
         machine.notice(Conversion(machine.site(frame), node, key, to))
+    notice_numpy(machine, key, to, frame, node)
 
 
 def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Frame, node: ast.AST) -> Value:

@@ -11,6 +11,7 @@ from typing import Any
 from exportlens.inference import dynamic
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import Truth
 from exportlens.inference.tensors import broadcast, comparison, fresh_array
 from exportlens.inference.values import (
@@ -105,8 +106,6 @@ def binary(
                 return result
     if isinstance(left, Sequence) or isinstance(right, Sequence):
         return _sequence_binary(op, left, right)
-    if isinstance(left, Array) or isinstance(right, Array):
-        return fresh_array(left, right)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         other = right if isinstance(left, Unknown) else left
         if isinstance(other, TensorScalar) or (isinstance(other, Shape) and other.unbacked):
@@ -115,6 +114,8 @@ def binary(
         if all(_may_be_tensor(value) for value in (left, right)):
             return Tensor()
         return Unknown("an operand is unknown")
+    if isinstance(left, Array) or isinstance(right, Array):
+        return fresh_array(left, right)
     return _number(op, left, right)
 
 
@@ -460,6 +461,8 @@ def _contains(
             if isinstance(item, Tensor):
                 return comparison(item, item)
             return TensorScalar("bool", item.describe())
+        if container.items:
+            notice_numpy(machine, item, "in", frame, node)
         verdicts = [compare(machine, ast.Eq(), item, value, frame, node) for value in container.items]
         if any(isinstance(verdict, Const) and verdict.value for verdict in verdicts):
             return Const(not negated)

@@ -66,6 +66,17 @@ class Truth(Place):
 
 
 @dataclass(slots=True)
+class NumpyRead(Place):
+    """Python needs to know `value`, an array or a number of NumPy's that no tensor was made into.
+
+    `use` tells what for: "truth", "in" (a sequence), "range", "index" (of a list), "key" (of a dict), "text" or "round".
+    """
+
+    value: Value
+    use: str
+
+
+@dataclass(slots=True)
 class Conversion(Place):
     """A tensor (or other value from data) becomes a Python value.
 
@@ -78,6 +89,8 @@ class Conversion(Place):
     value: Value
     to: str
     use: str = ""
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    """The local names with their values, given where a declared size is a range."""
 
 
 @dataclass(slots=True)
@@ -89,8 +102,6 @@ class Call(Place):
     receiver: Value | None
     args: Sequence[Value]
     kwargs: Mapping[str, Value]
-    variables: Mapping[str, Value] = field(default_factory=dict)
-    """The local names with their values, given where a declared size is a range."""
     result: Value
     callee: Value | None = None
     used: bool = True
@@ -171,6 +182,8 @@ class Iteration(Place):
 
     iterable: Value
     context: str
+    variables: Mapping[str, Value] = field(default_factory=dict)
+    """The local names with their values, given where an export call declares the sizes of the iterable."""
 
 
 @dataclass(slots=True)
@@ -182,8 +195,6 @@ class Raise(Place):
 
 @dataclass(slots=True)
 class With(Place):
-    variables: Mapping[str, Value] = field(default_factory=dict)
-    """The local names with their values, given where an export call declares the sizes of the iterable."""
     """A `with` block entered while tracing; `manager` is the context manager's value, `name` its qualified class or function name or ""."""
 
     manager: Value

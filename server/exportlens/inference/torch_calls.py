@@ -39,6 +39,14 @@ _MOVING = frozenset(
 )  # fmt: skip
 
 
+# What makes a tensor in the very size that it is given.
+_MADE_IN_A_SIZE = frozenset(
+    {
+        "zeros", "ones", "empty", "full", "rand", "randn", "randint", "new_zeros", "new_ones", "new_empty", "new_full", "arange", "randperm",
+    }
+)  # fmt: skip
+
+
 def facts_of(value: Value) -> object:
     """`value` in the words of the knowledge base."""
     if isinstance(value, Tensor):
@@ -392,13 +400,27 @@ class _Made:
             if isinstance(source, Tensor):
                 root = source.root
         open_dim: int | None = 0
-        if unbacked and not self.op.dynamic_shape:
+        given_size = self.open_size()
+        if given_size is not None and not unbacked:
+            unbacked, open_dim = True, given_size
+        elif unbacked and not self.op.dynamic_shape:
             moves = self.op.name.rpartition(".")[2] in _MOVING
             dims = {None if moves else tensor.open_dim for tensor in self.tensors if tensor.unbacked}
             open_dim = dims.pop() if len(dims) == 1 else None
         return Tensor(
             "constant" if self.constant else "fresh", "", dtype, rank, unbacked, root, open_dim=open_dim
         )
+
+    def open_size(self) -> int | None:
+        """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`."""
+        if self.bound is None or self.op.name.rpartition(".")[2] not in _MADE_IN_A_SIZE:
+            return None
+        if "size" in self.bound:
+            given = self.bound["size"]
+            sizes = _flatten(list(given) if isinstance(given, tuple) else [given])
+        else:
+            sizes = [value for name in ("n", "end", "steps") if isinstance(value := self.bound.get(name), Value)][:1]
+        return next((index for index, size in enumerate(sizes) if isinstance(size, Shape) and size.unbacked), None)
 
     def number(self, kind: str) -> Value:
         if self.op.data_dependent and not self.constant:

@@ -354,3 +354,8 @@ def from_data(value: Value) -> bool:
         or (isinstance(value, Shape) and value.unbacked)
         or (isinstance(value, Array) and value.traced)
     )
+
+
+def is_numpy(value: Value) -> bool:
+    """Whether `value` certainly is an array or a number of NumPy's that no tensor was made into."""
+    return all(isinstance(option, Array) and not option.traced for option in options(value))

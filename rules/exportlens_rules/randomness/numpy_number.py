@@ -1,0 +1,127 @@
+"""Numbers of NumPy's where Python needs to know them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.places import NumpyRead, Place
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import ancestors, words
+
+
+class NumpyNumber(Rule):
+    """Traced code needs to know what NumPy computed from plain numbers, or what the model holds as NumPy data.
+
+    ## What it does
+    Finds `if`, `while`, ternaries, `and`, `or`, `not`, `bool()`, `any()` and `all()` on a number of NumPy's, and where
+    it is looked up in a list or dict, given to `range` or `round`, or given to `str`: `if np.log2(n) > 3`,
+    `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`. `assert` is fine, and so are sizes that torch is given.
+
+    ## Why it matters
+    Strict tracing turns every number of NumPy's into a tensor, whose value it does not know: "Data-dependent branching".
+    Non-strict tracing leaves NumPy alone. `math.log2(n)`, `int(...)` and `float(...)` are numbers of Python.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html#does-numpy-work-with-torch-compile
+    """
+
+    code = "EXL512"
+    name = "numpy-number"
+    outcome = Outcome(FAILS, OK)
+    places = (NumpyRead,)
+    examples = (
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        if np.log2(x.shape[-1]) > 1:
+            return x + 1
+        return x
+""",
+            good="""
+import math
+
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        if math.log2(x.shape[-1]) > 1:
+            return x + 1
+        return x
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = np.linspace(0.5, 1.0, 3)
+
+    def forward(self, x):
+        for scale in self.scales:
+            if scale < 1:
+                x = x + 1
+        return x
+""",
+            good="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = np.linspace(0.5, 1.0, 3).tolist()
+
+    def forward(self, x):
+        for scale in self.scales:
+            if scale < 1:
+                x = x + 1
+        return x
+""",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, NumpyRead)
+        if _is_asserted(place):
+            return
+        yield self.report(
+            place,
+            f"`{words(place.node)}` {_USES[place.use]} a number of NumPy's: strict tracing takes it for a tensor and "
+            "does not know its value. Compute it with math, or hold it as an int or a float.",
+        )
+
+
+def _is_asserted(place: NumpyRead) -> bool:
+    """Whether the value itself is what an `assert` tests: strict tracing takes that into the program."""
+    for node in ancestors(place):
+        if isinstance(node, ast.Assert):
+            test = node.test
+            while isinstance(test, ast.BoolOp):
+                test = test.values[-1]
+            return test is place.node
+    return False
+
+
+_USES = {
+    "truth": "decides on",
+    "in": "compares",
+    "range": "counts to",
+    "index": "looks up",
+    "key": "looks up",
+    "text": "writes out",
+    "round": "rounds",
+}

@@ -1,0 +1,125 @@
+"""Functions of NumPy and methods of its arrays: what they return, and what of it was made from a tensor."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.places import Conversion
+from exportlens.inference.values import (
+    Array,
+    Const,
+    Named,
+    Sequence,
+    Static,
+    Tensor,
+    TensorScalar,
+    Unknown,
+    Value,
+    from_data,
+)
+
+
+def call_numpy(
+    machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """`name(...)` for a function of NumPy, named in full."""
+    values = [*args, *kwargs.values()]
+    flat = [
+        item
+        for value in values
+        for item in ((value.items or [value.element or value]) if isinstance(value, Sequence) else [value])
+    ]
+    traced = [
+        value
+        for value in flat
+        if (isinstance(value, Tensor) and from_data(value)) or (isinstance(value, Array) and value.traced)
+    ]
+    tensors = [value for value in flat if isinstance(value, Tensor) and from_data(value)]
+    if tensors and machine.emits(Conversion):
+        machine.notice(Conversion(machine.site(frame), node, tensors[0], "numpy"))
+    if traced:
+        return Array(True)
+    if any(isinstance(value, TensorScalar) for value in flat):
+        return TensorScalar("float", "a NumPy function")
+    short = name.removeprefix("numpy.")
+    if short in _DTYPES or short in _ARRAYS or short.removeprefix("random.") in _RANDOM:
+        return Array(False, _dtype(short, args, kwargs))
+    if any(isinstance(value, Unknown) for value in flat):
+        return Unknown(f"calls `{name}`")
+    return Static()
+
+
+def _dtype(short: str, args: list[Value], kwargs: dict[str, Value]) -> str | None:
+    """The element type of what the function makes, where nothing but its name and its `dtype` decides it."""
+    if short in _FLOATS and "dtype" not in kwargs and len(args) <= _FLOATS[short]:
+        return "float64"
+    if short in ("array", "asarray") and args and not kwargs and len(args) == 1:
+        return _dtype_of_items(args[0])
+    return _dtype_named(kwargs.get("dtype"))
+
+
+def _dtype_of_items(value: Value) -> str | None:
+    """float64 or int64 for a (nested) list of numbers that are known."""
+    if isinstance(value, Sequence) and value.items:
+        kinds = {_dtype_of_items(item) for item in value.items}
+        if None not in kinds and kinds <= {"float64", "int64"}:
+            return "float64" if "float64" in kinds else "int64"
+    if isinstance(value, Const) and type(value.value) in (int, float):
+        return "float64" if isinstance(value.value, float) else "int64"
+    return None
+
+
+def _dtype_named(value: Value | None) -> str | None:
+    """ "float32" for `np.float32` or `"float32"`."""
+    if isinstance(value, Const) and isinstance(value.value, str):
+        return value.value if value.value in _DTYPES else None
+    if isinstance(value, Named) and value.name.startswith("numpy."):
+        short = value.name.removeprefix("numpy.")
+        return short if short in _DTYPES else None
+    return None
+
+
+def array_method(receiver: Array, name: str, args: list[Value]) -> Value:
+    """What the method `name` of an array returns."""
+    if name in ("item", "tolist"):
+        return TensorScalar("", "a NumPy array") if receiver.traced else Static()
+    return Array(receiver.traced, _dtype_named(args[0]) if name == "astype" and args else None)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_DTYPES = _words("""
+    bool_ double float16 float32 float64 half int16 int32 int64 int8 intp longlong single uint16 uint32 uint64 uint8
+""")
+
+# What returns an array, or a number of NumPy's: the names that torch's own table of NumPy has (torch._numpy),
+# without those that answer in types, shapes or numbers of Python.
+_ARRAYS = _words("""
+    abs absolute add all allclose amax amin angle any append arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
+    argsort argwhere around array array_equal array_equiv array_split asarray ascontiguousarray atleast_1d atleast_2d atleast_3d average
+    bartlett bincount bitwise_and bitwise_not bitwise_or bitwise_xor blackman broadcast_arrays broadcast_to cbrt ceil choose clip
+    column_stack concatenate conj conjugate convolve copy copysign corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum
+    deg2rad degrees diag diag_indices diagflat diagonal diff divide divmod dot dsplit dstack einsum empty empty_like equal exp exp2
+    expand_dims expm1 eye fabs fix flatnonzero flip fliplr flipud float_power floor floor_divide fmax fmin fmod full full_like gcd geomspace
+    gradient greater greater_equal hamming hanning heaviside histogram hsplit hstack hypot i0 identity imag indices inner invert isclose
+    isfinite isinf isnan isneginf isposinf kaiser kron lcm ldexp left_shift less less_equal linspace log log10 log1p log2 logaddexp
+    logaddexp2 logical_and logical_not logical_or logical_xor logspace matmul max maximum mean median meshgrid min minimum mod modf moveaxis
+    multiply nan_to_num negative nextafter nonzero not_equal ones ones_like outer pad percentile positive power prod quantile rad2deg
+    radians ravel real reciprocal remainder repeat reshape resize right_shift rint roll rollaxis rot90 round searchsorted sign signbit sin
+    sinc sinh sort split sqrt square squeeze stack std subtract sum swapaxes take take_along_axis tan tanh tensordot tile trace transpose
+    tri tril tril_indices triu triu_indices true_divide trunc unique vander var vdot vsplit vstack where zeros zeros_like
+""")
+
+_RANDOM = _words("""
+    beta binomial choice exponential gamma laplace normal permutation poisson rand randint randn random random_sample standard_normal
+    uniform
+""")
+
+# What makes float64 where no type is asked for, with how many arguments come before the type.
+_FLOATS = {
+    "zeros": 1, "ones": 1, "empty": 1, "eye": 3, "identity": 1, "linspace": 5,
+    "random.rand": 9, "random.randn": 9, "random.random": 1, "random.uniform": 3, "random.normal": 3,
+}  # fmt: skip

@@ -1,0 +1,15 @@
+"""Where Python needs to know a number of NumPy's while tracing."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.places import NumpyRead
+from exportlens.inference.values import Value, is_numpy
+
+
+def notice_numpy(machine: Machine, value: Value, use: str, frame: Frame, node: ast.AST) -> None:
+    """Notices that `value` is read for `use` (see NumpyRead), if it certainly is NumPy's and no tensor's."""
+    if is_numpy(value) and machine.emits(NumpyRead):
+        machine.notice(NumpyRead(machine.site(frame), node, value, use))

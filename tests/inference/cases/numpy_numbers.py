@@ -1,0 +1,227 @@
+"""NumPy on sizes and configuration: strict tracing takes its numbers for tensors."""
+
+from __future__ import annotations
+
+from tests.inference.cases.case import X2, Cases
+
+CASES = Cases()
+
+CASES(
+    "log-of-size-decides",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        levels = np.log2(x.shape[0])
+        return x * 2 if levels > 1 else x
+""",
+)
+CASES(
+    "whole-log-of-size-decides",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        levels = int(np.log2(x.shape[0]))
+        if levels > 1:
+            x = x * 2
+        for level in range(levels):
+            x = x + level
+        return x
+""",
+)
+CASES(
+    "product-of-sizes-is-asserted",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, shape=(4, 6)):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x):
+        assert x.dim() == 2 and np.prod(self.shape) == 24
+        return x.reshape(-1, int(np.prod(self.shape)))
+""",
+)
+CASES(
+    "product-of-sizes-decides",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, shape=(4, 6)):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x):
+        if np.prod(self.shape) != 24:
+            raise ValueError('wrong shape')
+        return x
+""",
+)
+CASES(
+    "array-of-widths-in-a-loop",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.widths = np.array([1, 2, 3])
+
+    def forward(self, x):
+        out = []
+        for width in self.widths:
+            if width > 1:
+                out.append(x[:, :2])
+        return torch.cat(out)
+""",
+)
+CASES(
+    "list-of-widths-in-a-loop",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.widths = np.array([1, 2, 3]).tolist()
+
+    def forward(self, x):
+        out = []
+        for width in self.widths:
+            if width > 1:
+                out.append(x[:, :width])
+        return torch.cat(out, dim=1)
+""",
+)
+CASES(
+    "held-number-of-numpy-decides",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim=6):
+        super().__init__()
+        self.scale = np.sqrt(dim)
+        self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(2)])
+
+    def forward(self, x):
+        if self.scale > 1:
+            x = self.layers[0](x)
+        return x
+""",
+)
+CASES(
+    "shape-of-array-decides",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = np.zeros((3, 2))
+
+    def forward(self, x):
+        if self.table.shape[0] > 2 and self.table.ndim == 2 and len(self.table) > 1 and self.table is not None:
+            return x + 1
+        return x
+""",
+)
+CASES(
+    "layer-looked-up-by-argmin",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(6, 6)
+        self.second = nn.Linear(6, 6)
+        self.sizes = [6, 12]
+
+    def forward(self, x):
+        layers = [self.first, self.second]
+        return layers[np.argmin([abs(size - x.shape[1]) for size in self.sizes])](x)
+""",
+)
+CASES(
+    "rounded-root",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        side = int(round(np.sqrt(x.shape[0])))
+        return x.view(side, side, -1)
+""",
+)
+CASES(
+    "root-rounded-by-numpy",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        side = int(np.round(np.sqrt(x.shape[0])))
+        return x.view(side, side, -1)
+""",
+)
+CASES(
+    "numpy-in-a-message",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        print(f'level {np.log2(4)}')
+        return x
+""",
+)
+CASES(
+    "numpy-in-a-message-of-an-error",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        if x.shape[0] != 4:
+            raise ValueError(f'wrong size {np.log2(4)}')
+        return x + 1
+""",
+)
+CASES(
+    "typed-tensor-of-floats",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * torch.FloatTensor(np.linspace(0.1, 1.0, 6))
+""",
+)
+CASES(
+    "typed-tensor-of-its-own-type",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * torch.FloatTensor(np.ones(6, dtype=np.float32)) + torch.Tensor(np.ones(6))
+""",
+)
+CASES(
+    "numpy-beside-tensors",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        x = x * np.sqrt(2) + np.log(3)
+        x = torch.clamp(x, max=np.log(100.0))
+        return x[:, : int(np.ceil(x.shape[1] * 0.5))] / np.power(10.0, 2)
+""",
+)
+CASES(
+    "type-of-numpy-decides",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, eps=1e-6):
+        super().__init__()
+        self.eps = eps
+
+    def forward(self, x):
+        if self.eps < np.finfo(np.float32).max and np.issubdtype(np.float32, np.floating):
+            return x + self.eps
+        return x
+""",
+)
