@@ -55,17 +55,7 @@ def test_value(machine: Machine, node: ast.expr, frame: Frame) -> tuple[Value, b
         value, doubtful = test_value(machine, node.operand, frame)
         return _negate(value), doubtful
     if isinstance(node, ast.BoolOp):
-        outer, machine.draws = machine.draws, []
-        try:
-            value, doubtful = _test_bool_op(machine, node, frame)
-            draws = machine.draws
-        finally:
-            machine.draws = outer
-        if not isinstance(value, Const):
-            # `random.random() < p and self.training` draws as well, but nothing hangs on it in a model that does not train.
-            for place in draws:
-                machine.draws.append(place) if machine.draws is not None else machine.notice(place)
-        return value, doubtful
+        return _holding_draws(machine, node, frame)
     if isinstance(node, ast.NamedExpr):
         return evaluate(machine, node, frame), False
     return _test_of(machine, evaluate(machine, node, frame), frame, node)
@@ -94,6 +84,23 @@ def _negate(value: Value) -> Value:
     if isinstance(value, Shape):
         return Shape(value.unbacked, value.input, value.dim, value.origin, "bool")
     return Static("bool") if not isinstance(value, Unknown) else value
+
+
+def _holding_draws(machine: Machine, node: ast.BoolOp, frame: Frame) -> tuple[Value, bool]:
+    """`random.random() < p and self.training` draws as well, but nothing hangs on it in a model that does not train."""
+    outer, machine.draws = machine.draws, []
+    try:
+        value, doubtful = _test_bool_op(machine, node, frame)
+        draws = machine.draws
+    finally:
+        machine.draws = outer
+    if not isinstance(value, Const):
+        for place in draws:
+            if outer is None:
+                machine.notice(place)
+            else:
+                outer.append(place)
+    return value, doubtful
 
 
 def _test_bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> tuple[Value, bool]:

@@ -125,8 +125,8 @@ class Machine:
         self.memo: dict[Any, Any] = {}
         self.made: dict[Any, tuple[Value, list[Value]]] = {}
         self.data_guards: list[Value] = []
+        # Calls that draw random numbers in a test that a later operand may make irrelevant; None outside of such a test.
         self.draws: list[Place] | None = None
-        """Where an operand of a test draws random numbers that a later operand may make irrelevant: those calls."""
         self.watch: Callable[[ast.AST, Value, Frame], None] | None = None
 
     def new_root(self) -> int:

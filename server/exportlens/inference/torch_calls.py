@@ -419,8 +419,9 @@ class _Made:
             given = self.bound["size"]
             sizes = _flatten(list(given) if isinstance(given, tuple) else [given])
         else:
-            sizes = [value for name in ("n", "end", "steps") if isinstance(value := self.bound.get(name), Value)][:1]
-        return next((index for index, size in enumerate(sizes) if isinstance(size, Shape) and size.unbacked), None)
+            sizes = [value for name in ("n", "end") if isinstance(value := self.bound.get(name), Value)]
+        open_ones = [index for index, size in enumerate(sizes) if isinstance(size, Shape) and size.unbacked]
+        return open_ones[0] if open_ones else None
 
     def number(self, kind: str) -> Value:
         if self.op.data_dependent and not self.constant:

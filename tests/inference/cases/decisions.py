@@ -461,3 +461,37 @@ class M(nn.Module):
 """,
     "(4,)",
 )
+CASES(
+    "random-draw-before-training",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.p = 0.5
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        if random.random() < self.p and self.training:
+            return x
+        return self.fc(x)
+""",
+    "(6,)",
+)
+CASES(
+    "random-draw-in-eval",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.p = 0.5
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        if random.random() < self.p and not self.training:
+            return x
+        return self.fc(x)
+""",
+    "(6,)",
+)

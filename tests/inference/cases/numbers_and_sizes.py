@@ -466,3 +466,32 @@ class M(nn.Module):
 """,
     "(4,)",
 )
+CASES(
+    "counts-of-what-was-picked-agree",
+    "(torch.randn(5, 3), torch.tensor([1, 0, 2, 0, 3]))",
+    """
+class M(nn.Module):
+    def forward(self, x, index):
+        picked = x[index > 0]
+        order = torch.arange(picked.size(0), device=x.device)
+        if order.numel() != picked.size(0):
+            raise ValueError("lengths differ")
+        room = torch.zeros(picked.shape[0], 3)
+        if room.size(0) != picked.size(0):
+            raise ValueError("lengths differ")
+        return picked + order[:, None] + room
+""",
+)
+CASES(
+    "room-for-what-was-picked-is-empty",
+    "(torch.randn(5, 3), torch.tensor([1, 0, 2, 0, 3]))",
+    """
+class M(nn.Module):
+    def forward(self, x, index):
+        picked = x[index > 0]
+        room = torch.ones(picked.shape[0], 3)
+        if room.shape[0] > 2:
+            return picked + room
+        return picked
+""",
+)
