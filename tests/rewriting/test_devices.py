@@ -14,7 +14,10 @@ from torch import nn
 class M(nn.Module):
     def forward(self, x: torch.Tensor, names=None):
         x = x.cuda()
-        mask = torch.ones(4).cuda()  # keep
+        x = x.to("cuda")  # fast
+        with torch.no_grad():
+            x = x.cuda(non_blocking=True)
+        mask = torch.ones(4).cuda(non_blocking=True)  # keep
         noise = torch.zeros(4, device="cuda:0") + torch.arange(4).to("cuda")
         return x * mask + noise
 """
@@ -24,8 +27,10 @@ from torch import nn
 
 class M(nn.Module):
     def forward(self, x: torch.Tensor, names=None):
-        x = x
-        mask = torch.ones(4).to(x.device)  # keep
+        # fast
+        with torch.no_grad():
+            pass
+        mask = torch.ones(4).to(x.device, non_blocking=True)  # keep
         noise = torch.zeros(4, device=x.device) + torch.arange(4).to(x.device)
         return x * mask + noise
 """

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.libraries import to_custom_op
 from exportlens.rule import Example, Report, Rule
 
 _HEAD = """
@@ -73,3 +76,10 @@ class LibraryWithoutMeta(Rule):
             f"The operator `{namespace}::{name}` has no kernel for tracing: register its shape with "
             f'torch.library.register_fake("{namespace}::{name}").',
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        if report.place.site.scope.path != context.document.path:
+            return Refusal("the operator is defined in another file")
+        namespace, name = report.place.name.split(".")[2:4]
+        return to_custom_op(namespace, name, context)

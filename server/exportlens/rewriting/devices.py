@@ -25,6 +25,9 @@ def device_of_input(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("not a call")
         name = _tensor_parameter(draft, node)
         device = f"{name}.device"
+        needless = _needless(draft, node, name)
+        if needless is not None:
+            return draft.replace(f"`{name}` stays where it is", [needless], uses_torch=False)
         swap = _named(draft, node, device) or _moved(draft, node, name, device)
         return draft.replace(f"Use `{device}`", [swap], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -44,6 +47,31 @@ def _tensor_parameter(draft: Draft, node: ast.Call) -> str:
     raise Refused("no parameter of the function is known to be a tensor whose device could be taken")
 
 
+def _needless(draft: Draft, node: ast.Call, name: str) -> Replacement | None:
+    """The statement `x = x.cuda()` or `x = x.to("cuda")`, where `x` is the tensor whose device is taken; its comment
+    stays."""
+    source = draft.source
+    statement = source.enclosing_statement(node)
+    moves = (
+        isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("cuda", "to")
+        and len(node.args) + len(node.keywords) <= 1
+    )
+    if not moves or not isinstance(statement, ast.Assign) or statement.value is not node:
+        return None
+    if [source.of(each) for each in (*statement.targets, node.func.value)] != [name, name]:  # type: ignore[attr-defined]
+        return None
+    if len(source.block_of(statement)[0]) == 1:
+        return source.swap(statement, "pass")
+    start, end = source.start(statement), source.end(statement)
+    rest = source.text[end:].split("\n", 1)[0]
+    if not source.begins_line(statement) or rest.lstrip(" \t").startswith(";"):
+        return None
+    if rest.strip():
+        return Replacement(start, end + len(rest) - len(rest.lstrip(" \t")), "")
+    return Replacement(start - len(source.indent_of(statement)), end + len(rest) + 1, "")
+
+
 def _named(draft: Draft, node: ast.Call, device: str) -> Replacement | None:
     """The device by its keyword, or as what `.to` is given."""
     for key in node.keywords:
@@ -56,7 +84,8 @@ def _named(draft: Draft, node: ast.Call, device: str) -> Replacement | None:
 
 def _moved(draft: Draft, node: ast.Call, name: str, device: str) -> Replacement:
     """`t.cuda()` -> `t.to(x.device)`, and `x.cuda()` -> `x`."""
-    if not (isinstance(node.func, ast.Attribute) and node.func.attr == "cuda") or node.keywords:
+    if not (isinstance(node.func, ast.Attribute) and node.func.attr == "cuda"):
         raise Refused("a constructor of CUDA tensors: write `torch.tensor(..., device=...)`")
     owner = draft.source.of(node.func.value)
-    return draft.source.swap(node, owner if owner == name else f"{owner}.to({device})")
+    given = ", ".join([device, *(draft.source.of(key) for key in node.keywords if key.arg == "non_blocking")])
+    return draft.source.swap(node, owner if owner == name else f"{owner}.to({given})")
