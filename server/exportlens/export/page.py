@@ -33,7 +33,7 @@ _PAGE = """<!DOCTYPE html>
 <div class="panel"><div class="bar"><button id="fold">Fold all</button><button id="unfold">Unfold all</button>
 <input id="search" placeholder="operator or module" aria-label="Search the graph"><span id="count"
 class="dim"></span></div>
-<div id="graph"></div><div id="detail" class="dim">Click a node for its line, a folded submodule to open it,
+<div id="graph"></div><div id="legend" class="dim"></div><div id="detail" class="dim">Click a node for its line, a folded submodule to open it,
 a source line for its nodes.</div></div>
 <div class="panel"><div class="bar"><select id="file" aria-label="Source file"></select></div>
 <div id="source" class="mono"></div></div>
@@ -72,7 +72,7 @@ def page_html(report: Report, *, nonce: str | None = None) -> str:
     mark = f' nonce="{nonce}"' if nonce else ""
     # a "<" in a string could end the script element, or begin a comment in it
     data = json.dumps(page_data(report)).replace("<", "\\u003c")
-    scripts = [*VENDORED, "report.js"]
+    scripts = [*VENDORED, "layout.js", "report.js"]
     return _PAGE.format(
         title=html.escape(f"{report.model} - ExportLens"),
         nonce=mark,

@@ -181,32 +181,55 @@
   }
 
   // ---------------------------------------------------------------- graph: submodules fold into one node each
-  const MOST_SHOWN = 700;
+  const MOST_SHOWN = 8000; // what a canvas draws without a wait that one notices
+  const MANY_EDGES = 600; // beyond, they are straight, and left out while the view moves
   const READABLE = 0.75; // the zoom below which labels are too small to read
   const open = new Set();
   const chains = new Map(); // node id -> its submodules, outermost first
   const sizes = new Map(); // submodule -> number of operators
-  const left = new Set(report.targets.flatMap((t) => t.left.map((node) => node.node)));
   for (const node of graph ? graph.nodes : []) {
     const parts = node.module ? node.module.split(".") : [];
     const chain = parts.map((_, index) => parts.slice(0, index + 1).join("."));
     chains.set(node.id, chain);
     if (node.kind === "call_function") for (const path of chain) sizes.set(path, (sizes.get(path) ?? 0) + 1);
   }
+  const packet = (op) => op.replace(/^aten[.:]+/, "").split(".")[0].replace(/^_+|_copy$/g, "");
+
+  /** The nodes that a target leaves to the CPU: by name, else those of the same operator on its line, else the whole line
+   * (lowering takes operators apart, and names them anew). */
+  function leftNodes(target) {
+    const found = new Set();
+    const operators = new Map((graph ? graph.nodes : []).map((node) => [node.id, node]));
+    for (const { node, op, frame } of target.left) {
+      const same = operators.get(node);
+      if (same && packet(same.op) === packet(op)) { found.add(node); continue; }
+      const onLine = frame ? (nodesAt.get(`${frame.file}:${frame.line}`) ?? []).filter((id) => operators.get(id).kind === "call_function") : [];
+      const alike = onLine.filter((id) => packet(operators.get(id).op) === packet(op));
+      for (const id of alike.length ? alike : onLine) found.add(id);
+    }
+    return found;
+  }
+  const leavers = report.targets.filter((t) => t.left.length).map((t) => ({ name: t.name, nodes: leftNodes(t) }));
+  let coloured = null; // the target whose remainder is coloured; null for all of them
+  const left = () => new Set(leavers.filter((each) => coloured === null || each.name === coloured).flatMap((each) => [...each.nodes]));
   const hidden = (node) => node.kind === "placeholder" && /^(p|b|c)_/.test(node.id);
   const representative = (id) => chains.get(id).find((path) => !open.has(path) && (sizes.get(path) ?? 0) > 1) ?? null;
+  const within = (id, folded) => { const chain = chains.get(id).filter((path) => (sizes.get(path) ?? 0) > 1); return folded ? chain.slice(0, chain.indexOf(folded)) : chain; };
   let view = null;
+  let drawing = 0; // which drawing is the newest: an older one gives up
 
   function visible() {
     const nodes = new Map();
     const stands = new Map();
+    const leftOnes = left();
     for (const node of graph.nodes) {
       if (hidden(node)) continue;
       const folded = representative(node.id);
       const id = folded ? `module:${folded}` : node.id;
       stands.set(node.id, id);
       if (!nodes.has(id)) nodes.set(id, folded ? { id, folded, label: `${folded}\n${sizes.get(folded)} ops`, kind: "module" } : { id, label: node.op.replace(/^aten\./, "").replace(/\.default$/, "") === "placeholder" ? node.id : node.op.replace(/^aten\./, "").replace(/\.default$/, ""), kind: node.kind });
-      if (left.has(node.id)) nodes.get(id).left = true;
+      nodes.get(id).within ??= within(node.id, folded);
+      if (leftOnes.has(node.id)) nodes.get(id).left = true;
       if (node.file && faults.has(`${node.file}:${node.line}`)) nodes.get(id).fault = true;
     }
     const edges = new Map();
@@ -222,38 +245,40 @@
     const cut = shown.nodes.length > MOST_SHOWN;
     byId("count").textContent = `${shown.nodes.length} of ${graph.nodes.length} nodes${cut ? `: more than can be laid out, the first ${MOST_SHOWN} are shown; fold submodules` : ""}`;
     const nodes = shown.nodes.slice(0, MOST_SHOWN);
+    const height = (n) => (n.kind === "module" ? 42 : 28);
     const names = new Set(nodes.map((n) => n.id));
     const edges = shown.edges.filter(([a, b]) => names.has(a) && names.has(b));
     const width = (n) => Math.min(260, Math.max(64, 14 + 7.2 * Math.max(...n.label.split("\n").map((l) => l.length))));
     byId("count").textContent += " …"; // until the layout is there
+    const turn = (drawing += 1);
     await new Promise((painted) => setTimeout(painted));
-    const layout = await new ELK().layout({
-      id: "root",
-      layoutOptions: { "elk.algorithm": "layered", "elk.direction": "DOWN", "elk.spacing.nodeNode": "18", "elk.layered.spacing.nodeNodeBetweenLayers": "30" },
-      children: nodes.map((n) => ({ id: n.id, width: width(n), height: n.kind === "module" ? 42 : 28 })),
-      edges: edges.map(([a, b], i) => ({ id: `e${i}`, sources: [a], targets: [b] })),
-    });
-    const at = new Map(layout.children.map((child) => [child.id, child]));
+    const { at, boxes } = await graphLayout(nodes.map((n) => ({ id: n.id, width: width(n), height: height(n), within: n.within })), edges);
+    if (turn !== drawing) return;
+    const many = edges.length > MANY_EDGES;
     const style = getComputedStyle(document.body);
     const colour = (name) => style.getPropertyValue(name).trim();
     if (view) view.destroy();
     view = cytoscape({
       container: byId("graph"),
       elements: [
-        ...nodes.map((n) => ({ data: { ...n, width: width(n) }, position: { x: at.get(n.id).x + width(n) / 2, y: at.get(n.id).y }, classes: [n.kind, n.left ? "left" : "", n.fault ? "fault" : ""].join(" ") })),
+        ...boxes.map((box) => ({ data: { id: `box:${box.path}`, box: box.path, label: box.path, width: box.width, height: box.height }, position: { x: box.x, y: box.y }, classes: "box", selectable: false })),
+        ...nodes.map((n) => ({ data: { ...n, width: width(n) }, position: at.get(n.id), classes: [n.kind, n.left ? "left" : "", n.fault ? "fault" : ""].join(" ") })),
         ...edges.map(([source, target], i) => ({ data: { id: `edge${i}`, source, target } })),
       ],
       layout: { name: "preset" },
       minZoom: 0.05,
       maxZoom: 2.5,
+      autoungrabify: true,
+      hideEdgesOnViewport: many,
       style: [
-        { selector: "node", style: { label: "data(label)", width: "data(width)", height: 26, shape: "round-rectangle", "text-valign": "center", "text-wrap": "wrap", "font-size": 11, color: colour("--text"), "background-color": colour("--soft"), "border-width": 1, "border-color": colour("--line") } },
+        { selector: "node", style: { label: "data(label)", width: "data(width)", height: 26, shape: "round-rectangle", "text-valign": "center", "text-wrap": "wrap", "font-size": 11, "min-zoomed-font-size": 5, color: colour("--text"), "background-color": colour("--soft"), "border-width": 1, "border-color": colour("--line") } },
         { selector: "node.module", style: { height: 40, "border-width": 2, "border-color": colour("--accent") } },
         { selector: "node.placeholder, node.output", style: { "background-color": colour("--back"), "border-style": "dashed" } },
-        { selector: "node.left", style: { "border-color": "#c77700", "border-width": 2 } },
+        { selector: "node.box", style: { height: "data(height)", "z-index": 0, "background-color": colour("--accent"), "background-opacity": 0.05, "border-color": colour("--line"), color: colour("--dim"), "text-valign": "top", "text-halign": "center", "text-margin-y": 18 } },
+        { selector: "node.left", style: { "border-color": colour("--left"), "background-color": colour("--left-soft"), "border-width": 2 } },
         { selector: "node.fault", style: { "border-color": colour("--bad"), "border-width": 3 } },
         { selector: "node:selected", style: { "background-color": colour("--mark"), "border-color": colour("--accent"), "border-width": 3 } },
-        { selector: "edge", style: { width: 1.2, "line-color": colour("--line"), "target-arrow-color": colour("--dim"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": "bezier" } },
+        { selector: "edge", style: { width: 1.2, "line-color": colour("--line"), "target-arrow-color": colour("--dim"), "target-arrow-shape": "triangle", "arrow-scale": 0.8, "curve-style": many ? "straight" : "bezier", "z-index": 1 } },
       ],
     });
     view.on("tap", "node", (event) => tapped(event.target.data()));
@@ -269,12 +294,13 @@
     if (view.zoom() > 1.2) { view.zoom(1.2); view.center(); }
     if (view.zoom() >= READABLE) return;
     view.zoom(READABLE);
-    const top = view.nodes().toArray().reduce((first, node) => (node.position().y < first.position().y ? node : first));
+    const top = view.nodes().not(".box").toArray().reduce((first, node) => (node.position().y < first.position().y ? node : first));
     view.center(top);
     view.panBy({ x: 0, y: 24 - top.renderedBoundingBox().y1 });
   }
 
   function tapped(node) {
+    if (node.box) return foldUp(node.box);
     if (node.folded) {
       open.add(node.folded);
       const inside = graph.nodes.find((n) => chains.get(n.id).includes(node.folded) && n.kind === "call_function");
@@ -284,10 +310,37 @@
     const found = graph.nodes.find((n) => n.id === node.id);
     describe(found);
     if (found.file) showLine(found.file, found.line, false);
+    return undefined;
+  }
+
+  /** Folds a submodule with all that is open in it, and keeps it in view. */
+  function foldUp(path) {
+    for (const each of [...open]) if (each === path || each.startsWith(`${path}.`)) open.delete(each);
+    draw(`module:${path}`);
+  }
+
+  /** What the colours mean; of several targets, one can be chosen. */
+  function legend() {
+    const swatch = (kind, text) => make("span", { class: `swatch ${kind}` }, text);
+    const parts = [swatch("module", "submodule: click to open"), swatch("box", "open submodule: click to fold")];
+    if (faults.size) parts.push(swatch("fault", "a finding's line"));
+    if (leavers.length) {
+      const choice = make("select", { id: "leaver", "aria-label": "Target" }, ...(leavers.length > 1 ? [make("option", { value: "" }, "a target")] : []), ...leavers.map((each) => make("option", { value: each.name }, each.name)));
+      choice.addEventListener("change", () => { coloured = choice.value || null; recolour(); });
+      const left = swatch("left", "left to the CPU by ");
+      left.append(choice);
+      parts.push(left);
+    }
+    byId("legend").replaceChildren(...parts);
+  }
+
+  function recolour() {
+    const shown = new Map(visible().nodes.map((node) => [node.id, node]));
+    view.batch(() => view.nodes().forEach((node) => { node.toggleClass("left", Boolean(shown.get(node.id())?.left)); }));
   }
 
   function describe(node) {
-    byId("detail").replaceChildren(make("span", { class: "mono" }, `${node.id} = ${node.op}  ${node.value}`), node.module ? make("span", { class: "dim" }, `  in ${node.module} `) : "", node.module ? make("a", { onclick: () => { for (const path of [...open]) if (path === node.module || path.startsWith(`${node.module}.`)) open.delete(path); draw(); } }, "fold") : "");
+    byId("detail").replaceChildren(make("span", { class: "mono" }, `${node.id} = ${node.op}  ${node.value}`), node.module ? make("span", { class: "dim" }, `  in ${node.module} `) : "", node.module ? make("a", { onclick: () => foldUp(node.module) }, "fold") : "");
   }
 
   async function selectNodes(ids) {
@@ -317,9 +370,11 @@
     if (!graph) {
       const panel = byId("graph").closest(".panel");
       panel.parentElement.classList.add("single");
+      byId("legend").remove();
       panel.replaceWith(make("div", { class: "dim" }, "No program was exported, so there is no graph."));
       return;
     }
+    legend();
     byId("unfold").addEventListener("click", () => { for (const path of sizes.keys()) open.add(path); draw(); });
     byId("fold").addEventListener("click", () => { open.clear(); draw(); });
     byId("search").addEventListener("change", (event) => {
