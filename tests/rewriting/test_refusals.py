@@ -47,6 +47,16 @@ REFUSED = [
         "dtype",
     ),
     (
+        "an int or a float beside what may be an int",
+        "if x.sum() > 0:\n    s = 2\nelse:\n    s = 0.5\nreturn x * s",
+        "not known to meet float tensors only",
+    ),
+    (
+        "an int or a float by a ternary",
+        "s = 2 if x.sum() > 0 else 0.5\nreturn x * s",
+        "does not certainly meet float tensors only",
+    ),
+    (
         "a loop that is left in two ways",
         "for i in range(3):\n    if x.sum() > i:\n        break\n    if x.mean() > 1:\n        return x\n    x = x + 1\nreturn x * 2",
         "both breaks and returns",

@@ -252,7 +252,7 @@ class BranchRewrite:
         for arm, values in zip((self.then, self.other), self.arm_values, strict=True):
             ends.append(self._end_kinds(arm, values, names))
         outputs = Outputs(self.source, self.torch, self.mark)
-        outputs.unify(names, ends[0], ends[1], self._used_as_number)
+        outputs.unify(names, ends[0], ends[1], self._used_as_number, self._meets_floats)
         self._refuse_later_writes(names, ends)
         self.outputs = names
         functions = []
@@ -390,6 +390,21 @@ class BranchRewrite:
                 if self.kinds.of(other).what != "tensor" and not self._bound_later_to_tensor(other):
                     return True
         return any(isinstance(each, (ast.For, ast.While)) for each in self.source.ancestors(self.node))
+
+    def _meets_floats(self, name: str) -> bool:
+        """Whether each tensor that `name` is an operand beside, after the branch, certainly is of a float dtype."""
+        block, index = self.source.block_of(self.node)
+        rest = block[index + 1 :]
+        now = self.kinds.copy()
+        for statement in rest:
+            for each in ast.walk(statement):
+                parent = self.source.parents[each]
+                if isinstance(each, ast.Name) and each.id == name and isinstance(parent, ast.BinOp):
+                    kind = now.of(parent.right if parent.left is each else parent.left)
+                    if not (kind.dtype or "").startswith(("float", "bfloat")):
+                        return False
+            now.run([statement])
+        return True
 
     def _bound_later_to_tensor(self, node: ast.expr) -> bool:
         probe = self.kinds.copy()

@@ -28,11 +28,18 @@ def ternary_text(
         raise Refused("the condition does not depend on tensor data as far as it can be followed")
     sides = [kinds.of(node.body), kinds.of(node.orelse)]
     texts = [source.of(node.body), source.of(node.orelse)]
-    if all(_is_plain_number(side) for side in sides):
+    mixed = {side.type for side in sides} == {"int", "float"} and {side.what for side in sides} == {"number"}
+    if mixed or all(_is_plain_number(side) for side in sides):
+        if mixed and not _beside_tensor(source, node, kinds, of_floats=True):
+            raise Refused(
+                "the ternary gives an int or a float, and does not certainly meet float tensors only: write both as floats"
+            )
         if not _beside_tensor(source, node, kinds):
             raise Refused("the ternary gives a Python number that tensor data would choose")
         if condition.form in ("tensor", "unknown"):
             return _put(source, node, f"{torch}.where({condition.text}, {texts[0]}, {texts[1]})")
+        if mixed:
+            texts = [f"float({text})" for text in texts]
         texts = [f"{torch}.tensor({text})" for text in texts]
     else:
         same_kind("the result", *sides)
@@ -50,12 +57,11 @@ def _is_plain_number(kind: Kind) -> bool:
     return kind.what == "number" and kind.type in ("float", "bool")
 
 
-def _beside_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
-    """Whether the number is only ever an operand beside a tensor."""
+def _beside_tensor(source: Source, node: ast.expr, kinds: Kinds, of_floats: bool = False) -> bool:
+    """Whether the number is only ever an operand beside a tensor, `of_floats` where that must be certain."""
     parent = source.parents[node]
     if isinstance(parent, ast.BinOp):
-        other = parent.right if parent.left is node else parent.left
-        return kinds.of(other).what == "tensor"
+        return _operand_of_tensor(source, node, kinds, of_floats)
     if (
         isinstance(parent, ast.Assign)
         and len(parent.targets) == 1
@@ -72,12 +78,14 @@ def _beside_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
         after = kinds.copy()
         block, index = source.block_of(parent)
         after.run(block[index + 1 :])
-        return all(_operand_of_tensor(source, use, after) for use in uses)
+        return all(_operand_of_tensor(source, use, after, of_floats) for use in uses)
     return False
 
 
-def _operand_of_tensor(source: Source, use: ast.Name, kinds: Kinds) -> bool:
+def _operand_of_tensor(source: Source, use: ast.expr, kinds: Kinds, of_floats: bool) -> bool:
     parent = source.parents[use]
     if not isinstance(parent, ast.BinOp):
         return False
-    return kinds.of(parent.right if parent.left is use else parent.left).what == "tensor"
+    kind = kinds.of(parent.right if parent.left is use else parent.left)
+    is_float = (kind.dtype or "").startswith(("float", "bfloat"))
+    return kind.what == "tensor" and (is_float or not of_floats)

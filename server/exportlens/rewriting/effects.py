@@ -13,7 +13,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind, merged
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
-from exportlens.rewriting.names import arguments, dotted, walk_own
+from exportlens.rewriting.names import arguments, bound, dotted, walk_own
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
 
@@ -102,6 +102,9 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         if each.arg != "self" and own.names[each.arg].what == "unknown":
             # What a model is called with and says nothing else of is a tensor.
             own.names[each.arg] = Kind("tensor", roots=frozenset({each.arg}))
+    for name in floating(function, goal, own):
+        if own.names[name].what == "tensor" and own.names[name].dtype is None:
+            own.names[name] = replace(own.names[name], dtype="float")
     arrived: list[dict[str, Kind]] = []
 
     def see(node: ast.stmt, now: Kinds) -> None:
@@ -124,8 +127,44 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             names[name] = replace(told, type=kind.type, items=kind.items, keys=kind.keys)
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
-            names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots))
+            dtype = told.dtype or kind.dtype
+            names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots, dtype=dtype))
     return Kinds(names, known.modules)
+
+
+# What torch refuses to do with a tensor of integers (measured on torch 2.13).
+_OF_FLOATS = frozenset({"mean", "std", "var", "norm"})
+
+
+def floating(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stmt, kinds: Kinds) -> Iterator[str]:
+    """The parameters that certainly are of a float dtype where `goal` stands: an operation on the way there takes no other."""
+    names = {each.arg for each in arguments(function.args)}
+    for statement in function.body:
+        inside = any(each is goal for each in ast.walk(statement))
+        parts = own_expressions(statement) if inside or not _is_plain(statement) else ast.walk(statement)
+        for each in parts:
+            if isinstance(each, ast.Call) and not any(key.arg == "dtype" for key in each.keywords):
+                taken = _takes_floats(each, kinds)
+                if isinstance(taken, ast.Name) and taken.id in names:
+                    yield taken.id
+        if inside:
+            return
+        names -= set(bound(statement))
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    return isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr))
+
+
+def _takes_floats(call: ast.Call, kinds: Kinds) -> ast.expr | None:
+    """The tensor that must be of a float dtype, or the call would raise."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in _OF_FLOATS:
+        name = kinds.qualified(func)
+        if name is None:
+            return func.value
+        return call.args[0] if name.removeprefix("torch.") in _OF_FLOATS and call.args else None
+    return None
 
 
 def _plain(args: ast.arguments) -> list[ast.arg]:

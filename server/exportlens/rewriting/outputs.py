@@ -49,17 +49,35 @@ class Outputs:
     def __init__(self, source: Source, torch: str, mark: int) -> None:
         self.source, self.torch, self.mark = source, torch, mark
         self.as_tensor: dict[str, str] = {}
+        self.as_float: set[str] = set()
 
     # --- names at a merge -----------------------------------------------------------------------------------
 
     def unify(
-        self, names: list[str], then: Kinds, other: Kinds, used_as_number: Callable[[str], bool]
+        self,
+        names: list[str],
+        then: Kinds,
+        other: Kinds,
+        used_as_number: Callable[[str], bool],
+        meets_floats: Callable[[str], bool],
     ) -> None:
-        """Raise Refused where a name is not the same kind of thing on both sides."""
+        """Raise Refused where a name is not the same kind of thing on both sides.
+
+        `used_as_number` says whether a name is more than an operand beside tensors afterwards, `meets_floats` whether
+        those tensors certainly are of float dtypes.
+        """
         for name in names:
             a, b = then.names.get(name), other.names.get(name)
             if a is None or b is None:
                 raise Refused(f"it is not known what `{name}` is after the branch")
+            if {a.what, b.what} <= {"number", "size"} and {a.type, b.type} == {"int", "float"}:
+                # Beside a float tensor an int does what the equal float does; beside another it decides the dtype.
+                if used_as_number(name) or not meets_floats(name):
+                    raise Refused(
+                        f"`{name}` is an int on one side of the branch and a float on the other, and not known to meet "
+                        "float tensors only: write both as floats"
+                    )
+                self.as_float.add(name)
             self._unify_name(name, a, b, used_as_number)
 
     def _unify_name(self, name: str, a: Kind, b: Kind, used_as_number: Callable[[str], bool]) -> None:
@@ -77,6 +95,8 @@ class Outputs:
                 raise Refused(
                     f"`{name}` is a Python number that tensor data would choose, and used as one afterwards"
                 )
+            if a.type != b.type and name not in self.as_float:
+                raise Refused(f"`{name}` is a number of another type on the other side of the branch")
             self.as_tensor[name] = "bool" if {a.type, b.type} == {"bool"} else ""
             return
         if "number" in whats and "tensor" in whats:
@@ -103,6 +123,8 @@ class Outputs:
             dtype = self.as_tensor.get(name)
             if dtype is None:
                 return name
+            if name in self.as_float and kind.type == "int":
+                return f"{self.torch}.as_tensor(float({name}))"
             return (
                 f"{self.torch}.as_tensor({name}, dtype={self.torch}.{dtype})"
                 if dtype not in ("", "bool")
