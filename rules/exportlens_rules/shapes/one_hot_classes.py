@@ -1,4 +1,4 @@
-"""`one_hot` without a number of classes."""
+"""`one_hot` without a number of classes that is known."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from exportlens.outcome import FAILS, Outcome
 from exportlens.rule import Example
 
 from exportlens_rules.calls import CallOf
-from exportlens_rules.reading import is_tensor
+from exportlens_rules.reading import is_data, is_tensor
 
 
 class OneHotClasses(CallOf):
     """`one_hot` has to look at the data for its number of classes.
 
     ## What it does
-    Finds `torch.nn.functional.one_hot(x)` without `num_classes`.
+    Finds `torch.nn.functional.one_hot(x)` without `num_classes`, or with one that is computed from tensor data.
 
     ## Why it matters
     Without it the number of classes is the largest value plus one: a size that only the data knows, read as
-    a number of Python.
+    a number of Python. So it is where the model computes that number itself.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.one_hot.html
@@ -48,5 +48,5 @@ def forward(self, x):
     def applies(self, place: Call) -> bool:
         classes = place.argument(1, "num_classes")
         return is_tensor(place.argument(0, "input") or place.argument(0, "tensor")) and (
-            classes is None or (isinstance(classes, Const) and classes.value == -1)
+            classes is None or is_data(classes) or (isinstance(classes, Const) and classes.value == -1)
         )

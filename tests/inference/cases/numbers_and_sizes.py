@@ -495,3 +495,36 @@ class M(nn.Module):
         return picked
 """,
 )
+CASES(
+    "one-hot-as-wide-as-the-data",
+    "(torch.tensor([[0, 1], [2, 1]]),)",
+    """
+class M(nn.Module):
+    def __init__(self, capacity):
+        super().__init__()
+        self.capacity = capacity
+
+    def forward(self, index):
+        highest = index.max() + 1
+        return F.one_hot(index, max(highest + 1, self.capacity))[..., :self.capacity]
+""",
+    "(4,)",
+)
+CASES(
+    "one-hot-by-item",
+    "(torch.tensor([[0, 1], [2, 1]]),)",
+    """
+class M(nn.Module):
+    def forward(self, index):
+        return F.one_hot(index, index.max().item() + 1)
+""",
+)
+CASES(
+    "one-hot-as-wide-as-another-tensor",
+    "(torch.tensor([[0, 1], [2, 1]]), torch.randn(2, 4))",
+    """
+class M(nn.Module):
+    def forward(self, index, logits):
+        return logits - F.one_hot(index, max(logits.size(-1), 4)).sum(1)
+""",
+)
