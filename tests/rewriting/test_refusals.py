@@ -77,6 +77,31 @@ REFUSED = [
         "only `for i in range(n)` becomes a while_loop",
     ),
     (
+        "a loop over indices from data",
+        "for index in torch.nonzero(x > 0):\n    x = x + x[index[0], index[1]]\nreturn x",
+        "how often the loop runs is only known when the model runs",
+    ),
+    (
+        "a comprehension that drops rows",
+        "return torch.stack([row for row in x if row.sum() > 0])",
+        "keeps is only known when the model runs",
+    ),
+    (
+        "rows of several elements that are sorted",
+        "rows = sorted([x[0], x[1]])\nreturn rows[0]",
+        "not known to be tensors without dimensions",
+    ),
+    (
+        "elements of several dtypes that are sorted",
+        "rows = sorted([x.sum(), x.argmax()])\nreturn rows[0]",
+        "of several dtypes",
+    ),
+    (
+        "a list that is sorted in place",
+        "rows = [x[0].sum(), x[1].sum()]\nrows.sort()\nreturn rows[0]",
+        "sorted in place",
+    ),
+    (
         "an item by the counter of a loop",
         "total = x[0]\nfor i in range((x > 0).sum().item()):\n    total = total + x[i]\nreturn total",
         "takes an item by the loop's counter",

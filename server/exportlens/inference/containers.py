@@ -9,7 +9,7 @@ from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.objects import get_item, set_item
 from exportlens.inference.operators import fold
-from exportlens.inference.places import Conversion
+from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.values import Const, Mapping_, Sequence, Static, Unknown, Value, from_data
 
 _MAX_ITEMS = 512
@@ -34,6 +34,13 @@ def call_container_method(
     if isinstance(owner, Static):
         return Static()
     return Unknown(f"the method `{name}` of {owner.describe()}")
+
+
+def _notice_sort(machine: Machine, items: list[Value], frame: Frame, node: ast.AST) -> None:
+    """`list.sort()` compares: with tensors among the items, which tracing must know."""
+    by_key = isinstance(node, ast.Call) and any(each.arg == "key" for each in node.keywords)
+    if len(items) > 1 and not by_key and all(from_data(item) for item in items) and machine.emits(Truth):
+        machine.notice(Truth(machine.site(frame), node, items[0], "sort", node, dict(frame.locals)))
 
 
 def _is_text(owner: Const | Static) -> bool:
@@ -89,6 +96,7 @@ def _sequence_method(
         if name == "reverse" and owner.items is not None:
             machine.journal.write(owner, "items", owner.items[::-1])
         elif owner.items:
+            _notice_sort(machine, owner.items, frame, node)
             _blur(machine, owner, element_of(owner))
         return Const(None)
     if name == "clear":

@@ -25,6 +25,7 @@ from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.preparing import prepared
 from exportlens.rewriting.selections import where_text
+from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _MOST_NESTED = 30
@@ -144,8 +145,11 @@ def convert(
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
     elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _is_any_or_all(node):
         return _logical(source, node, kinds, torch), "Use the tensor's logical operator"
+    elif _is_sort(node):
+        _refuse_later_writes(source, node)
+        return sorted_text(source, node, kinds, torch), "Sort with torch.sort"
     else:
-        raise Refused("this use of a tensor's truth has no rewrite")
+        raise Refused(_why_not(source, node))
     return settled(text, functions, before, torch), message
 
 
@@ -338,18 +342,46 @@ def _logical(
                 )
         return replaced(source.text, [source.swap(node, Predicates(source, kinds, torch).read(node).text)])
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        raise Refused("this use of a tensor's truth has no rewrite")
+        raise Refused(_why_not(source, node))
     predicates = Predicates(source, kinds, torch)
     condition = predicates.read(node)
     if condition.form == "symbol":
         return replaced(source.text, [source.swap(node, f"({condition.text})")])
     if condition.form != "tensor":
-        raise Refused("this use of a tensor's truth has no rewrite")
+        raise Refused(_why_not(source, node))
     bool_text = condition.text if condition.dtype == "bool" else f"{primary(condition.text)}.bool()"
     # `a < t < b` gives the tensor of one of its comparisons.
     stays = isinstance(node, ast.Compare) or _is_operand(source, node)
     text = bool_text if stays else f"{primary(bool_text)}.item()"
     return replaced(source.text, [source.swap(node, text)])
+
+
+def _is_sort(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return name in ("sorted", "sort")
+
+
+def _refuse_later_writes(source: Source, node: ast.expr) -> None:
+    """What torch.sort gives has memory of its own, where `sorted` hands on the very tensors."""
+    function = source.enclosing_function(source.enclosing_statement(node))
+    for each in ast.walk(function) if function is not None else ():
+        if getattr(each, "lineno", 0) >= node.lineno and _writes_in_place(each):
+            raise Refused(
+                "a later line of the function writes in place, perhaps to one of the sorted tensors"
+            )
+
+
+def _why_not(source: Source, node: ast.AST) -> str:
+    """The reason for a decision that no rewrite is known for."""
+    around = next((each for each in source.ancestors(node) if isinstance(each, ast.comprehension)), None)
+    if around is not None and any(each is part for part in around.ifs for each in ast.walk(part)):
+        return (
+            f"how many elements `{source.of(node)}` keeps is only known when the model runs, and a list has a length "
+            "while tracing: compute all of them and select by a mask, or weigh those that are dropped with zero"
+        )
+    return "this use of a tensor's truth has no rewrite"
 
 
 def _is_any_or_all(node: ast.AST) -> TypeGuard[ast.Call]:
