@@ -85,10 +85,11 @@ def install_packages() -> None:
         sys.exit(f"torch is not installed in {sys.prefix}: run `make setup` first")
     constraints = PACKAGES_HOME / "constraints.txt"
     constraints.write_text(f"torch=={torch_version}\n")
+    # Python compiles the few modules that get imported; all of them would take as long as installing them.
     print("installing without dependencies:", *alone, flush=True)
-    pip(python, "install", "-q", "--no-deps", *alone)
+    pip(python, "install", "-q", "--no-compile", "--no-deps", *alone)
     print("installing:", *rest, flush=True)
-    pip(python, "install", "-q", "-c", str(constraints), *rest)
+    pip(python, "install", "-q", "--no-compile", "-c", str(constraints), *rest)
     for item in listed:
         copy_sources(site_packages(PACKAGES_HOME), distribution_name(item))
     stamp.write_text(digest)

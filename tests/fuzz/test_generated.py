@@ -13,7 +13,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.fuzz.programs import modules
-from tests.rewriting.driving import assert_equivalent, assert_program_equals
+from tests.rewriting.driving import assert_program_equals
 from tests.rewriting.fixing_all import mend
 
 BATCH = 60
@@ -36,6 +36,7 @@ def inputs() -> list[tuple[torch.Tensor]]:
 def test_mended_programs_export_and_equal_the_original(batch: int) -> None:
     mended_programs = 0
     programs = 0
+    exported: set[tuple[str, bool]] = set()
 
     @seed(batch)
     @settings(
@@ -54,11 +55,13 @@ def test_mended_programs_export_and_equal_the_original(batch: int) -> None:
         if mended.refusals:
             return
         mended_programs += 1
-        # torch.cond compiles in eager: dear, and so only for some; each program is exported in one mode at least.
-        if programs % 60 == 30:
-            assert_equivalent(text, mended.text, inputs())
-        else:
-            assert_program_equals(text, mended.text, inputs(), strict=programs % 2 == 0)
+        # A text may come more than once: each time in the mode that it has not been exported in yet.
+        strict = programs % 2 == 0
+        if (mended.text, strict) in exported:
+            strict = not strict
+        if (mended.text, strict) not in exported:
+            exported.add((mended.text, strict))
+            assert_program_equals(text, mended.text, inputs(), strict)
 
     run()
     assert mended_programs >= SHARE_MENDED * programs
