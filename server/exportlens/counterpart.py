@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from exportlens.rule import registry
 
 if TYPE_CHECKING:
     from exportlens.export.report import Report
+    from exportlens.rewriting.runtime_causes import RuntimeCause
 
 Place = tuple[str, Path, Range]
 """Which finding: its code, its file, and its range there."""
@@ -75,15 +76,21 @@ def verdicts(findings: Iterable[Finding], report: Report) -> dict[Place, Verdict
     return found
 
 
-def with_fixes(findings: Iterable[Finding], report: Report) -> list[Finding]:
+def with_fixes(
+    findings: Iterable[Finding], report: Report, shown: Callable[[Finding], list[RuntimeCause]]
+) -> list[Finding]:
     """The report's findings; a failure whose cause a rule knows carries the rule's code and its fix, or why it has
-    none. One that no rule found in the text names the rules that know torch's kind of graph break.
+    none. One that no rule found in the text carries what torch's words lead to, or names the rules that know torch's
+    kind of graph break.
 
-    `findings` are those of the rules in the files that the report blames, with their fixes.
+    `findings` are those of the rules in the files that the report blames, with their fixes; `shown` tells what only an
+    export shows of a failure.
     """
     known = [each for each in findings if _reached(each, report.model)]
     return [
-        _with_fix(finding, _causes(finding, known, report)) if finding.severity is Severity.ERROR else finding
+        _with_fix(finding, _causes(finding, known, report), shown)
+        if finding.severity is Severity.ERROR
+        else finding
         for finding in report.findings
     ]
 
@@ -91,30 +98,41 @@ def with_fixes(findings: Iterable[Finding], report: Report) -> list[Finding]:
 def _causes(failure: Finding, known: list[Finding], report: Report) -> list[Finding]:
     """What the rules say of the failure's line, those with a fix first.
 
-    Wrong numbers show where they are first used, which may be after the line that made them so: where none stands
-    there, the only one that the model has is taken.
+    Wrong numbers show where they are first used, which may be after the line that made them so, and some failures of
+    torch have no line at all: where none stands there, the only one that the model has of that kind is taken.
     """
     here = [each for each in known if _same_lines(each, failure)]
-    if not here and failure.code in _WRONG_NUMBERS and report.torch:
+    results = (WRONG, BAKED) if failure.code in _WRONG_NUMBERS else (FAILS, WRONG)
+    if not here and report.torch and (failure.code in _WRONG_NUMBERS or failure.data.get("whole")):
         version = TorchVersion.parse(report.torch)
         outcomes = {rule.code: rule.outcome for rule in registry()}
         modes = [Mode(mode.mode) for mode in report.modes]
-        silent = [
+        alike = [
             each
             for each in known
-            if each.code in outcomes
-            and any(outcomes[each.code].result(version, mode) in (WRONG, BAKED) for mode in modes)
+            if each.entry  # one of an export call is none of the model's
+            and each.code in outcomes
+            and any(outcomes[each.code].result(version, mode) in results for mode in modes)
         ]
-        here = silent if len(silent) == 1 else []
+        here = alike if len(alike) == 1 else []
     return sorted(here, key=lambda each: (each.fix is None, each.severity is not Severity.ERROR))
 
 
 _WRONG_NUMBERS = ("EXP003", "EXP004", "EXP006")
 
 
-def _with_fix(failure: Finding, causes: list[Finding]) -> Finding:
+def _with_fix(
+    failure: Finding, causes: list[Finding], shown: Callable[[Finding], list[RuntimeCause]]
+) -> Finding:
     if failure.fix is not None:
         return failure
+    if not causes or causes[0].fix is None:
+        runtime = next(iter(shown(failure)), None)
+        if runtime is not None:
+            names = {rule.code: rule.name for rule in registry()}
+            note = f"Fix by {runtime.code} ({names.get(runtime.code, runtime.code)}): {runtime.fix.message}"
+            data = {**failure.data, "rule": runtime.code}
+            return replace(failure, fix=runtime.fix, notes=(*failure.notes, note), data=data)
     if not causes:
         return _with_rules(failure)
     rule = causes[0]

@@ -13,7 +13,7 @@ from exportlens.finding import Finding, Refusal
 from exportlens.fixing import apply_edits
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.export_calls import trace_in_mode
-from exportlens.rewriting.runtime_causes import causes_of
+from exportlens.rewriting.runtime_causes import RuntimeCause, causes_of
 from exportlens.source.document import Document
 
 
@@ -54,3 +54,8 @@ class Repairer:
         """The ways out that torch's `words` at `line` (from 0) lead to, best first."""
         for cause in causes_of(words, line, self._context(text)):
             yield KnownCause(cause.code, cause.fix.message, apply_edits(text, cause.fix.edits))
+
+    def causes(self, failure: Finding, text: str) -> list[RuntimeCause]:
+        """The ways out that torch's words in an export's finding lead to, best first, where the file has `text`."""
+        words = failure.data.get("torch", "")
+        return list(causes_of(words, failure.range.start.line, self._context(text))) if words else []

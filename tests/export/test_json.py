@@ -156,6 +156,31 @@ def test_the_form_holds_without_an_interpreter() -> None:
     assert found["failure"]["kind"] == "unavailable"
 
 
+TIED = """import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+if __name__ == "__main__":
+    rows = torch.export.Dim("rows", max=64)
+    others = torch.export.Dim("others", max=64)
+    example = (torch.randn(3, 4), torch.randn(3, 4))
+    torch.export.export(Net(), example, dynamic_shapes={"x": {0: rows}, "y": {0: others}})
+"""
+WRITES = """import torch
+
+class Net(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 1
+        y.data.mul_(2)
+        return y
+
+if __name__ == "__main__":
+    torch.export.export(Net(), (torch.randn(3, 4),))
+"""
+
+
 def test_the_command_prints_it_whole_and_alone() -> None:
     """A model that prints the protocol's own words; the failing line carries the fix of the rule that knows it."""
     words = [f"{MODELS / 'unruly.py'}:PrintsAndBranches", "--inputs", X, "--python", sys.executable]
@@ -166,3 +191,28 @@ def test_the_command_prints_it_whole_and_alone() -> None:
     [finding] = found["findings"]
     assert finding["code"] == "EXP001" and finding["data"]["rule"] == "EXL101"
     assert "torch.cond" in finding["fix"]["edits"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "code", "rule", "place"),
+    [
+        (TIED, "strict", "EXP002", "EXL418", 5),  # no rule finds it: torch's own suggestion becomes the fix
+        (
+            WRITES,
+            "non-strict",
+            "EXP001",
+            "EXL202",
+            4,
+        ),  # torch has no line for it: the model's only cause is taken
+    ],
+)
+def test_a_failure_carries_the_fix_of_whoever_knows_its_cause(
+    tmp_path: Path, text: str, mode: str, code: str, rule: str, place: int
+) -> None:
+    (tmp_path / "net.py").write_text(text)
+    (tmp_path / "pyproject.toml").touch()
+    words = [f"{tmp_path / 'net.py'}:Net", "--python", sys.executable, "--mode", mode]
+    result = CliRunner().invoke(command, [*words, "--output-format", "json"])
+    [finding] = json.loads(result.stdout)["findings"]
+    assert (finding["code"], finding["data"]["rule"], finding["location"]["row"]) == (code, rule, place)
+    assert finding["fix"]["edits"] and f"Fix by {rule}" in "".join(finding["notes"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +15,9 @@ from lsp_editor import Editor
 from lsprotocol import types
 from pytest_lsp import ClientServerConfig, LanguageClient, client_capabilities
 
-PACKS = Path(__file__).resolve().parents[1] / "packs"
+ROOT = Path(__file__).resolve().parents[2]
+PACKS = ROOT / "tests" / "packs"
+EXECUTORCH = ROOT / ".tools" / "targets-executorch" / "bin" / "python"
 SECONDS = 180  # A first run imports torch; a machine that is busy with other tests takes its time.
 
 GATE = """import torch
@@ -72,6 +75,30 @@ class Large(torch.nn.Module):
 
 if __name__ == "__main__":
     torch.export.export(Large(), (torch.randn(2, 3),))
+"""
+
+
+TIED = """import torch
+
+
+class Tied(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x + y
+
+
+if __name__ == "__main__":
+    rows = torch.export.Dim("rows", max=64)
+    others = torch.export.Dim("others", max=64)
+    example = (torch.randn(3, 4), torch.randn(3, 4))
+    torch.export.export(Tied(), example, dynamic_shapes={"x": {0: rows}, "y": {0: others}})
+"""
+# XNNPACK has no kernel for whole numbers.
+COUNTS = """import torch
+
+
+class Counts(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + 1
 """
 
 
@@ -261,3 +288,34 @@ async def test_nothing_is_run_that_is_not_trusted(editor: Editor, tmp_path: Path
             types.ExecuteCommandParams("exportlens/export", [{"uri": uri, "model": "Gate"}])
         )
     assert not trap.exists()
+
+
+@pytest.mark.asyncio
+@on_save
+async def test_what_only_an_export_shows_comes_with_its_fix(editor: Editor) -> None:
+    """No rule finds the tie before torch tells it: the export's own finding has the quick fix."""
+    uri = editor.open("tied.py", TIED)
+    await editor.diagnostics(uri)
+    save(editor, uri)
+    found = await editor.diagnostics(uri, lambda found: messages(found, "EXP002"), SECONDS)
+    [failure] = [diagnostic for diagnostic in found if diagnostic.code == "EXP002"]
+    assert failure.range.start.line == 5
+    actions = await titles_at(editor, uri, failure)
+    [edits] = [str(action.edit) for title, action in actions.items() if title.startswith("Declare `others`")]
+    assert "rows" in edits
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("client", [{"interpreter": str(EXECUTORCH)}], indirect=True)
+async def test_lines_that_a_target_leaves_to_the_cpu_are_hints(editor: Editor) -> None:
+    subprocess.run([sys.executable, str(ROOT / "scripts" / "set_up_targets.py"), "executorch"], check=True)
+    uri = editor.open("counts.py", COUNTS)
+    words = {"inputs": "(torch.randint(0, 9, (3, 4)),)", "targets": ["executorch-xnnpack"]}
+    answer = await editor.client.workspace_execute_command_async(
+        types.ExecuteCommandParams("exportlens/export", [{"uri": uri, "model": "Counts", **words}])
+    )
+    assert answer["ok"], answer
+    found = await editor.diagnostics(uri, lambda found: messages(found, "EXP007"))
+    [hint] = [diagnostic for diagnostic in found if diagnostic.code == "EXP007"]
+    assert hint.severity is types.DiagnosticSeverity.Hint and hint.range.start.line == 5
+    assert "executorch-xnnpack leaves this to the CPU: aten.add.Tensor" in hint.message

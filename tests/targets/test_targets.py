@@ -118,6 +118,9 @@ def test_lowered_may_mean_that_nothing_was_taken(export: Export) -> None:
         ("openvino", "openvino-cpu"),
         ("executorch", "executorch-portable"),
         ("iree", "iree-llvm-cpu"),
+        ("tvm", "tvm-llvm"),
+        ("coreml", "coreml"),
+        ("litert", "litert"),
     ],
 )
 def test_what_a_target_refuses_is_blamed_on_its_line(export: Export, environment: str, target: str) -> None:
@@ -127,6 +130,15 @@ def test_what_a_target_refuses_is_blamed_on_its_line(export: Export, environment
     assert found.status == "failed" and found.failure is not None and found.failure.kind in ("lower", "run")
     findings = [f for f in report.findings if f.code in ("EXP005", "EXP006")]
     assert {LINES[f.range.start.line].strip() for f in findings} == {"return torch.linalg.qr(y)[0]"}
+
+
+def test_a_kernel_that_is_missing_at_run_time_is_blamed_on_its_line(export: Export) -> None:
+    """ExecuTorch lowers everything, and names what it cannot run only when the program is loaded."""
+    report = export("executorch", "traps.py:Sorts", "(torch.randn(3, 4),)", "executorch-xnnpack")
+    [found] = report.targets
+    assert found.failure is not None and found.failure.kind == "run" and "aten::sort" in found.failure.message
+    [finding] = [finding for finding in report.findings if finding.code == "EXP006"]
+    assert LINES[finding.range.start.line].strip() == "return y.argsort(dim=-1)"
 
 
 def test_cross_compilation_says_that_nothing_was_run(export: Export) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from exportlens.export.request import ExportRequest
     from exportlens.export.session import Progress
     from exportlens.finding import Finding
+    from exportlens.rewriting.runtime_causes import RuntimeCause
 
 
 @click.command(
@@ -187,15 +188,25 @@ def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
 
     blamed = {finding.path for finding in report.findings if finding.severity is Severity.ERROR}
     known: list[Finding] = []
+    tools: dict[Path, tuple[Repairer, str]] = {}
     for path in sorted(blamed):
         if "site-packages" in path.parts:
             continue  # nobody mends what a package brought
         try:
-            tools = Repairer(path, load_config(path, {"mode": request.mode}))
-            known += tools.diagnose(path, path.read_text(encoding="utf-8"))
+            own, text = (
+                Repairer(path, load_config(path, {"mode": request.mode})),
+                path.read_text(encoding="utf-8"),
+            )
+            known += own.diagnose(path, text)
+            tools[path] = own, text
         except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
             continue  # a file that cannot be checked has no fixes
-    return with_fixes(known, report)
+
+    def shown(failure: Finding) -> list[RuntimeCause]:
+        own = tools.get(failure.path)
+        return own[0].causes(failure, own[1]) if own is not None else []
+
+    return with_fixes(known, report, shown)
 
 
 def _save_inputs(report: Report, request: ExportRequest) -> None:

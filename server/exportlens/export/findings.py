@@ -70,7 +70,7 @@ def blame_finding(
     data = {}
     if key in _TORCHS_WORDS or key == "eager":
         data["torch"] = str(blame.get("detail") or blame.get("message") or blame.get("type") or "")
-    for field in ("type", "gb", "gb_type", "guard", "operation", "suggested_fixes", "values"):
+    for field in ("type", "gb", "gb_type", "guard", "operation", "suggested_fixes", "values", "whole"):
         if blame.get(field):
             data[field] = str(blame[field])
     if target:
@@ -86,7 +86,7 @@ def blame_finding(
         code=code,
         name=name,
         severity=Severity.INFORMATION if key == "left" else Severity.ERROR,
-        message=_message(key, blame, _quoted(frame, place), target),
+        message=_message(key, blame, "" if blame.get("whole") else _quoted(frame, place), target),
         path=Path(frame["file"]),
         range=place,
         notes=tuple(notes),

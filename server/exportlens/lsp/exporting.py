@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from exportlens.export.verify import VerifyReport
     from exportlens.finding import Finding
     from exportlens.lsp.analysis import Open
+    from exportlens.rewriting.runtime_causes import RuntimeCause
 
 Answer = TypeVar("Answer")
 _UNSAVED = "Save {} first: what runs is the file on disk, and it is not what the editor shows."
@@ -117,11 +118,25 @@ class Exporting:
         typed_in = {path for path, document in before.items() if analysis.open.get(path) is not document}
         if report.failure is None or report.failure.kind not in ("cancelled", "unavailable"):
             static = [f for f in analysis.static_findings() if f.path not in typed_in]
-            report.findings = with_fixes(static, report)
+            report.findings = with_fixes(static, report, lambda failure: self._shown(failure, before))
             findings = [finding for finding in report.findings if finding.path not in typed_in]
             said = verdicts(static, report) if request.file not in typed_in else {}
             self.server.sync.publish(analysis.evidence.take(request.model, findings, said))
         return report
+
+    def _shown(self, failure: Finding, texts: Mapping[Path, Open]) -> list[RuntimeCause]:
+        """What torch's words in a failure lead to, for a file that is open."""
+        from exportlens.repairing import Repairer
+
+        document = texts.get(failure.path)
+        if document is None:
+            return []
+        try:
+            tools = Repairer(document.path, self.server.analysis.config_for(document.path))
+            return tools.causes(failure, document.text)
+        except Exception as error:  # a report is not lost for the sake of an addition to it
+            self.server.log_error(f"no fix for {failure.code}: {type(error).__name__}: {error}")
+            return []
 
     def inputs_used(self, model: str) -> ModelInputs | None:
         """With what `model` (`FILE.py:Name`) exported last in this session."""

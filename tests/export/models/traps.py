@@ -148,6 +148,14 @@ class Factorises(nn.Module):
         return torch.linalg.qr(y)[0]
 
 
+class Sorts(nn.Module):
+    """An operator that is a part of the user's, and that XNNPACK's runtime has no kernel for."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        return y.argsort(dim=-1)
+
+
 class Reads(nn.Module):
     """Words with positions for 24 of them."""
 

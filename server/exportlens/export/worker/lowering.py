@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,15 @@ def _save(target: Target, lowered: Any, artifact: Path, program: Any, stages: St
         raise _blamed(error, program, owner, "save", diagnostics.text) from error
 
 
+def _load_artifact(target: Target, artifact: Path, program: Any, owner: Owner) -> Any:
+    diagnostics = Diagnostics()
+    try:
+        with diagnostics:
+            return target.load(artifact)
+    except BaseException as error:
+        raise _blamed(error, program, owner, "run", diagnostics.text) from error
+
+
 class Diagnostics:
     """What a compiler writes to its stderr while the block runs; it goes to the log all the same."""
 
@@ -187,9 +197,9 @@ def _blamed(error: BaseException, program: Any, owner: Owner, stage: str, diagno
     found = describe(error, owner)
     inner = _links(error)[0]
     said = f"{type(inner).__name__}: {first_sentences(str(inner)) or 'no message'}"
-    compiler = re.search(r"error: (.+)", diagnostics)
+    compiler = re.search(r"error: (.+)|(Missing operator: .+)", diagnostics)
     if compiler:
-        said = f"{said}: {compiler[1][:400]}"
+        said = f"{said}: {(compiler[1] or compiler[2])[:400]}"
         found["detail"] = f"{found['detail']}\n{diagnostics[:8000]}"
     found["message"] = said
     frame = failing_frame(error, program, owner, diagnostics)
@@ -210,11 +220,24 @@ def failing_frame(error: BaseException, program: Any, owner: Owner, diagnostics:
         if isinstance(link, TargetError) and link.node:
             said.append(link.node)
         said.append("\n".join([str(link), *getattr(link, "__notes__", [])]))
-    for words in said:
-        frame = _frame_in(words, program, owner)
-        if frame is not None:
-            return frame
+    for form in (
+        lambda: program,
+        program.run_decompositions,
+    ):  # an operator may be a part of one that the user called
+        known = _quietly(form)
+        for words in said:
+            frame = _frame_in(words, known, owner) if known is not None else None
+            if frame is not None:
+                return frame
     return None
+
+
+def _quietly(make: Callable[[], Any]) -> Any:
+    """What `make` gives, or None: a blame that cannot be refined stays as it is."""
+    try:
+        return make()
+    except Exception:
+        return None
 
 
 def _frame_in(words: str, program: Any, owner: Owner) -> Frame | None:
@@ -268,7 +291,7 @@ def _run(
 ) -> None:
     """Run the artifact on every recorded case; what differs is a failure, what is only unguarded a note."""
     stages.enter("run")
-    runner = target.load(artifact)
+    runner = _load_artifact(target, artifact, program, owner)
     entries = kept["cases"]
     random = kept["random"] and not target.torch_generators
     with forward_only() if kept["forward_only"] else nullcontext():

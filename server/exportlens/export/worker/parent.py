@@ -7,6 +7,7 @@ any time.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import select
@@ -54,6 +55,9 @@ def _prctl(option: int, value: int) -> None:
 
 def _import_torch(channel: Channel) -> bool:
     """Import torch and what an export needs; on failure tell the server why."""
+    # What is imported stays: the collector need not look at it, neither now nor in the children, where a look
+    # alone would make the kernel copy its pages.
+    gc.disable()
     try:
         import torch
     except BaseException as error:
@@ -68,6 +72,8 @@ def _import_torch(channel: Channel) -> bool:
     for name in WARM:
         with suppress(Exception):
             importlib.import_module(name)
+    gc.freeze()
+    gc.enable()
     channel.send(
         "ready",
         torch=torch.__version__,
