@@ -342,7 +342,8 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
     try:
         for item in turns:
             before = machine.journal.mark()
-            ends, changes = _arm(machine, frame, functools.partial(_turn, machine, node, item, frame), unsure)
+            turn = functools.partial(_turn, machine, node, item, frame)
+            ends, changes = _arm(machine, frame, turn, unsure, node.iter)
             states = [*loop.continues, *([changes] if ends == "falls" else [])]
             loop.continues = []
             if not states:

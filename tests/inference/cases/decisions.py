@@ -495,3 +495,45 @@ class M(nn.Module):
 """,
     "(6,)",
 )
+CASES(
+    "value-of-data-under-an-option",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x):
+        if self.mode == 'hard':
+            if x.max() > 3:
+                return x.clamp(max=3)
+        return x * 2
+""",
+    "('hard',)",
+)
+CASES(
+    "value-of-data-under-an-option-of-a-part",
+    X2,
+    """
+class Clip(nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        self.mode = mode
+
+    def forward(self, x):
+        if self.mode == 'hard' and x.max() > 3:
+            return x.clamp(max=3)
+        return x * 2
+
+
+class M(nn.Module):
+    def __init__(self, mode):
+        super().__init__()
+        self.clip = Clip(mode)
+
+    def forward(self, x):
+        return self.clip(x)
+""",
+    "('hard',)",
+)
