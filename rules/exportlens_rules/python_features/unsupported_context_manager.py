@@ -14,7 +14,6 @@ from exportlens_rules.reading import class_name, words
 # Measured on torch 2.13: strict tracing fails, non-strict tracing enters them while tracing.
 REFUSED = frozenset(
     {
-        "contextlib.ExitStack",
         "contextlib.redirect_stderr",
         "contextlib.redirect_stdout",
         "threading.Condition",
@@ -25,15 +24,16 @@ REFUSED = frozenset(
         "multiprocessing.Lock",
         "tempfile.TemporaryDirectory",
         "tempfile.NamedTemporaryFile",
+        "torch.device",
     }
 )
 
 
 class UnsupportedContextManager(Rule):
-    """A lock, an ExitStack or a redirection is entered while tracing.
+    """A lock, a redirection or a default device is entered while tracing.
 
     ## What it does
-    Finds `with` on locks of the threading module, on `contextlib.ExitStack`, `redirect_stdout` and the like.
+    Finds `with` on locks of the threading module, `redirect_stdout`, `torch.device(...)` and the like.
 
     ## Why it matters
     Strict tracing fails; in non-strict mode they are entered while tracing, and never by the program.
@@ -75,6 +75,8 @@ class M(nn.Module):
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, With)
         name = place.name or class_name(place.manager) or _bound_to(place)
+        if name.startswith("device:"):
+            name = "torch.device"
         if name in REFUSED:
             yield self.report(
                 place,

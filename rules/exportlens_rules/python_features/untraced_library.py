@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from exportlens.inference.places import Call
+from exportlens.inference.values import Mapping_, Sequence, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example
 
 from exportlens_rules.calls import CallOf
+from exportlens_rules.reading import tensors_in
 
 # Measured on torch 2.13, each in a forward of its own: strict tracing fails, non-strict tracing runs them.
 _UNTRACED = {
@@ -13,14 +16,19 @@ _UNTRACED = {
     "base64": ("b64decode", "b64encode"),
     "binascii": ("hexlify", "unhexlify"),
     "bisect": ("bisect", "bisect_left", "bisect_right", "insort", "insort_left", "insort_right"),
+    "builtins": ("pow",),
     "cmath": ("exp", "sqrt"),
+    "copy": ("copy",),
     "decimal": ("Decimal",),
+    "functools": ("cmp_to_key",),
+    "gc": ("collect",),
     "getpass": ("getuser",),
     "glob": ("glob",),
     "hashlib": ("md5", "sha1", "sha256", "sha512"),
     "heapq": ("heapify", "heappop", "heappush", "heappushpop", "heapreplace", "nlargest", "nsmallest"),
     "importlib": ("import_module",),
     "inspect": ("getsource",),
+    "logging": ("getLogger",),
     "os": ("cpu_count", "getcwd", "getpid", "path.abspath"),
     "pprint": ("pformat",),
     "queue": ("Queue",),
@@ -39,7 +47,8 @@ class UntracedLibrary(CallOf):
 
     ## What it does
     Finds calls into `heapq`, `bisect`, `hashlib`, `decimal`, `importlib` and other modules in traced code: those
-    functions of the standard library whose calls fail in strict mode.
+    functions of the standard library whose calls fail in strict mode. So do `copy.copy` of a list or dict, and
+    `pow(t, 2)` of a tensor (`t**2` is fine).
 
     ## Why it matters
     Strict tracing follows Python's bytecode, and these have none, or are left out on purpose. What they compute does
@@ -111,3 +120,13 @@ class M(nn.Module):
 """,
         ),
     )
+
+    def applies(self, place: Call) -> bool:
+        first = place.args[0] if place.args else None
+        if place.name == "builtins.pow":
+            return any(True for value in place.args for _ in tensors_in(value) if isinstance(value, Tensor))
+        if place.name == "copy.copy":
+            return isinstance(first, (Mapping_, Sequence)) and getattr(first, "kind", "dict") != "tuple"
+        if place.name == "logging.getLogger":
+            return first is not None
+        return True

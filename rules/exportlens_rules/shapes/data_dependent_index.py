@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.places import Conversion, Place
-from exportlens.inference.values import Shape, options
+from exportlens.inference.values import Shape, Tensor, options
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rule import Example, Report, Rule
 
@@ -31,6 +31,10 @@ class DataDependentIndex(Rule):
     name = "data-dependent-index"
     outcome = Outcome(FAILS, FAILS)
     places = (Conversion,)
+    no_fix = (
+        "what the items are, and whether they can be stacked into one tensor, is not provable here: stack "
+        "them in `__init__` and take `torch.index_select`, or use an embedding"
+    )
     examples = (
         Example(
             bad="""
@@ -63,6 +67,9 @@ def forward(self, x):
         if place.to not in ("index", "key") or not is_data(place.value) or _is_slice(place.node):
             return
         if place.to == "index" and all(isinstance(option, Shape) for option in options(place.value)):
+            return
+        if place.to == "key" and any(isinstance(option, Tensor) for option in options(place.value)):
+            # A tensor is a key by its identity, which tracing knows.
             return
         kind = "dict" if place.to == "key" else "list"
         yield self.report(

@@ -13,10 +13,10 @@ from exportlens_rules.reading import words
 
 
 class FloatListOfTensor(Rule):
-    """A float tensor becomes a Python list.
+    """A tensor of floats or of truth values becomes a Python list.
 
     ## What it does
-    Finds `tolist()` on floating-point tensors. On integer tensors it is fine.
+    Finds `tolist()` on floating-point and bool tensors. On integer tensors it is fine.
 
     ## Why it matters
     Strict tracing supports `tolist()` for integers only.
@@ -47,12 +47,12 @@ def forward(self, x: torch.Tensor):
         if place.to == "list" and all(
             isinstance(option, Tensor)
             and option.origin != "constant"
-            and (option.dtype or "").startswith(("float", "bfloat"))
+            and (option.dtype or "").startswith(("float", "bfloat", "bool"))
             for option in options(place.value)
         ):
             yield self.report(
                 place,
-                f"`{words(place.node)}` lists a float tensor: strict tracing supports integers only. "
+                f"`{words(place.node)}` lists a tensor that is not of integers: strict tracing supports those only. "
                 "Compute on the "
                 "tensor.",
             )

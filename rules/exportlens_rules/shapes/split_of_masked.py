@@ -10,12 +10,14 @@ from exportlens.rule import Example
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import is_unbacked
 
+_NAMES = ("chunk", "split", "tensor_split", "unbind", "diff", "roll", "logsumexp")
+
 
 class SplitOfMasked(CallOf):
     """An operator has to know a size that depends on tensor data.
 
     ## What it does
-    Finds `chunk`, `tensor_split`, `cdist`, `diff` and `roll` on the result of a mask, of `nonzero` or of
+    Finds `chunk`, `split`, `tensor_split`, `unbind`, `cdist`, `diff`, `roll` and `logsumexp` on the result of a mask, of `nonzero` or of
     `unique`. Most operators take such tensors; these do not.
 
     ## Why it matters
@@ -30,8 +32,7 @@ class SplitOfMasked(CallOf):
     outcome = Outcome(FAILS, FAILS)
     callees = (
         "torch.cdist",
-        *(f"torch.{name}" for name in ("chunk", "tensor_split", "diff", "roll")),
-        *(f"torch.Tensor.{name}" for name in ("chunk", "tensor_split", "diff", "roll")),
+        *(f"{home}.{name}" for home in ("torch", "torch.Tensor") for name in _NAMES),
     )
     wrong = "decides by a size that depends on tensor data."
     advice = "Pad to a size that is known, or compute with a mask."
@@ -66,9 +67,10 @@ def forward(self, x: torch.Tensor):
         )
         if given is None or not is_unbacked(given):
             return False
-        if place.name.endswith("cdist"):
+        if place.name.endswith(("cdist", "logsumexp")):
             return True
-        dim = place.argument(1 if method else 2, "dim" if not place.name.endswith("roll") else "dims")
+        index = (0 if method else 1) + (not place.name.endswith("unbind"))
+        dim = place.argument(index, "dim" if not place.name.endswith("roll") else "dims")
         first = dim is None or (isinstance(dim, Const) and dim.value == 0)
         flat = all(isinstance(option, Tensor) and option.rank == 1 for option in options(given))
         return flat or (first and not place.name.endswith("diff"))

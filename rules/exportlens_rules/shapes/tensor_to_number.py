@@ -6,12 +6,20 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
+from exportlens.inference.values import Tensor, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.python_numbers import item_for_number
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words
+
+# Strict tracing takes `int()` of a tensor into the program, but for a truth value it asks which it is.
+_OF_TRUTH = Outcome(FAILS, FAILS)
+
+
+def _is_truth(value: Value) -> bool:
+    return all(isinstance(option, Tensor) and option.dtype == "bool" for option in options(value))
 
 
 class TensorToNumber(Rule):
@@ -67,6 +75,17 @@ def forward(self, x):
     return x.sum() / count
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x * int((x > 0).any())
+""",
+            good="""
+def forward(self, x):
+    return x * (x > 0).any()
+""",
+            outcome=_OF_TRUTH,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -77,6 +96,7 @@ def forward(self, x):
                 f"`{words(place.node)}` demands a number of Python from tensor data: torch.export cannot "
                 "know it. Keep "
                 f"the tensor, or use `.item()` without `{place.to}()`.",
+                outcome=_OF_TRUTH if place.to == "int" and _is_truth(place.value) else None,
             )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

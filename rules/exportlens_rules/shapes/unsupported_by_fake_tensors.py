@@ -14,8 +14,8 @@ class UnsupportedByFakeTensors(CallOf):
     """An operator cannot run without data.
 
     ## What it does
-    Finds `torch.linalg.lstsq`, `torch.nn.functional.ctc_loss`, `random_` and nested tensors on traced
-    tensors.
+    Finds `torch.linalg.lstsq`, `torch.nn.functional.ctc_loss` and `nn.CTCLoss`, `torch.combinations`, `random_` and
+    nested tensors on traced tensors.
 
     ## Why it matters
     torch has no rule that says which shape their result has without looking at the data: both modes fail.
@@ -27,10 +27,17 @@ class UnsupportedByFakeTensors(CallOf):
     code = "EXL409"
     name = "operator-without-shape-rule"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "torch has no other operator that gives this result: compute it before the model is called, and hand "
+        "it in"
+    )
     callees = (
         "torch.linalg.lstsq",
         "torch.nn.functional.ctc_loss",
         "torch.ctc_loss",
+        "torch.nn.CTCLoss",
+        "torch.nn.modules.loss.CTCLoss",
+        "torch.combinations",
         "torch.nested.nested_tensor",
         "torch.nested.as_nested_tensor",
         "torch.Tensor.random_",
@@ -62,10 +69,4 @@ def forward(self, x: torch.Tensor):
 
     def applies(self, place: Call) -> bool:
         values = [place.receiver, *place.args, *place.kwargs.values()]
-        found = any(True for value in values if value is not None for _ in tensors_in(value))
-        if place.name.endswith("ctc_loss"):
-            return all(any(True for _ in tensors_in(place.argument(index, name))) for index, name in _LENGTHS)
-        return found
-
-
-_LENGTHS = ((2, "input_lengths"), (3, "target_lengths"))
+        return any(True for value in values if value is not None for _ in tensors_in(value))

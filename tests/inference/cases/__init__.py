@@ -19,6 +19,7 @@ from tests.inference.cases import (
     python_features,
     recurrent,
     state,
+    untraced,
     vision,
 )
 from tests.inference.cases.case import Case
@@ -37,6 +38,7 @@ CASES: list[Case] = [
         outputs,
         numbers_and_sizes,
         numpy_numbers,
+        untraced,
         parameters,
         python_features,
         lookalikes,
