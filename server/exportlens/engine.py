@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exportlens.config import Config
-from exportlens.finding import Finding, Severity
+from exportlens.finding import Finding, Refusal, Severity
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -388,6 +388,9 @@ class Engine:
             key = (finding.code, finding.path, finding.range)
             report = next((reports[key] for reports in self._reports.values() if key in reports), None)
             document = self.document(finding.path)
+            if report is not None and not report.rule.has_fix() and report.rule.no_fix:
+                done.append(finding.with_fix(Refusal(report.rule.no_fix)))
+                continue
             if (
                 report is None
                 or document is None

@@ -67,7 +67,8 @@ class Rule:
 
     `places` are the Place classes that `check` is called for; for `Call`, `callees` narrows to qualified names, each exact or ending in ".*"
     (empty: every call). A rule has a fix when it overrides `fix`. With `of_declared_sizes` it also sees the places of a
-    run in which inputs have the sizes that an export call's `dynamic_shapes` declares.
+    run in which inputs have the sizes that an export call's `dynamic_shapes` declares. A rule without `fix` says in
+    `no_fix` why there is none, which its findings tell.
 
     `targets` names the hardware targets whose hazard this is, each exact or ending in "*": the rule looks at code only
     where one of them is configured, and its `outcome` is what such a target does with what torch exports.
@@ -80,6 +81,7 @@ class Rule:
     callees: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[Example, ...]] = ()
     of_declared_sizes: ClassVar[bool] = False
+    no_fix: ClassVar[str] = ""
     targets: ClassVar[tuple[str, ...]] = ()
 
     def check(self, place: Place) -> Iterator[Report]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Iteration, Place
 from exportlens.inference.values import Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words
@@ -33,6 +31,11 @@ class DataDependentIteration(Rule):
     name = "data-dependent-iteration"
     outcome = Outcome(FAILS, FAILS)
     places = (Conversion, Iteration)
+    no_fix = (
+        "how often the loop runs is only known when the model runs, and no operator of torch's takes a body with a "
+        "number of rows from data: work on all rows at once, as `x[mask].sum()` does, or on every element with a mask "
+        "as weight"
+    )
     examples = (
         Example(
             bad="""
@@ -64,13 +67,6 @@ def forward(self, x):
                 "cannot unroll it. "
                 "Compute on the whole tensor at once.",
             )
-
-    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
-        return Refusal(
-            "how often the loop runs is only known when the model runs, and no operator of torch's takes a body with a "
-            "number of rows from data: work on all rows at once, as `x[mask].sum()` does, or on every element with a "
-            "mask as weight"
-        )
 
 
 def _rows_unknown(value: Value) -> bool:

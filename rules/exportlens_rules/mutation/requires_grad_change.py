@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite, Call, Place
 from exportlens.inference.values import Const, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import not_while_compiling
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -79,3 +82,6 @@ def forward(self, x):
                 f"`{what}` changes `requires_grad` while tracing: strict tracing fails. Do it before the "
                 "export.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        return not_while_compiling(report.place, context)

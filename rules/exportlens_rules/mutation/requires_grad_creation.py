@@ -30,6 +30,10 @@ class RequiresGradCreation(Rule):
     code = "EXL210"
     name = "requires-grad-creation"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "whether training needs the gradient of this tensor is not provable: drop `requires_grad=True` where "
+        "it does not"
+    )
     places = (Call,)
     callees = ("torch.*",)
     examples = (

@@ -25,6 +25,10 @@ class ScriptHelpers(CallOf):
     code = "EXL319"
     name = "torchscript-helpers"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what the helper does here for a scripted model may be needed elsewhere: use isinstance, or call the "
+        "function directly, where nothing is scripted"
+    )
     callees = (
         "torch.jit.isinstance",
         "torch.jit.fork",

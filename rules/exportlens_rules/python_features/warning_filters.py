@@ -25,6 +25,7 @@ class WarningFilters(CallOf):
     code = "EXL314"
     name = "warning-filters"
     outcome = Outcome(FAILS, OK)
+    no_fix = "the filter may be meant for what runs later: set it once, outside of the model"
     callees = (
         "warnings.simplefilter",
         "warnings.filterwarnings",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, ItemRead, Place
 from exportlens.inference.values import Sequence, Tensor, Value
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import as_boolean_mask
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
@@ -75,6 +78,9 @@ def forward(self, x):
                 f"`{words(place.node)}` takes a mask of uint8: tracing wants booleans. Make it by a comparison, "
                 "or call `.bool()` on it.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        return as_boolean_mask(report.place, context)
 
 
 def _is_bytes(value: Value) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.sizes import range_for_dimensions
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_scalar, words
@@ -52,3 +55,7 @@ def forward(self, x):
                 f"`{words(place.node)}`: tensor data says which dimension it works on, which torch.export "
                 "must know. Make the list by `range`.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Conversion)
+        return range_for_dimensions(report.place, context)

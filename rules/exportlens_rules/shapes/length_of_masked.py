@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.sizes import shape_for_length
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, is_tested, words
@@ -64,3 +67,7 @@ def forward(self, x: torch.Tensor):
                 "Use "
                 "`.shape[0]`, which stays symbolic.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Conversion)
+        return shape_for_length(report.place, context)

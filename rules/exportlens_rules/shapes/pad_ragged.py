@@ -28,6 +28,10 @@ class PadRagged(CallOf):
     code = "EXL417"
     name = "pad-ragged"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "how long the longest piece is, is only known when the model runs: pad to a fixed length, or pad "
+        "before the model is called"
+    )
     callees = ("torch.nn.utils.rnn.pad_sequence",)
     wrong = "compares lengths that hang on tensor data, which strict tracing cannot."
     advice = "Keep the rows at full length and mask them."

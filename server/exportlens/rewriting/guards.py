@@ -1,0 +1,67 @@
+"""Statements that only matter to training, kept out of the traced program; and masks that tracing takes."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import Place
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Replacement
+
+_READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")
+
+
+def not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """`t.requires_grad = True` under `if not torch.compiler.is_compiling():`: eager does as before, the program, which
+    records no gradients of its own, leaves it out."""
+    try:
+        draft = Draft.of(place, context)
+        source = draft.source
+        node = source.find(place.node)
+        statement = source.enclosing_statement(node)
+        alone = isinstance(statement, (ast.Assign, ast.Expr)) and source.begins_line(statement)
+        if not alone or source.text[source.end(statement) :].split("\n", 1)[0].lstrip().startswith(";"):
+            raise Refused("the change of `requires_grad` is a part of a longer statement")
+        if isinstance(statement, ast.Expr) and statement.value is not node:
+            raise Refused("the change of `requires_grad` is a part of a longer statement")
+        if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
+            raise Refused("the statement sets several things")
+        function = source.enclosing_function(statement)
+        for each in ast.walk(function) if function is not None else ():
+            if (
+                isinstance(each, ast.Attribute)
+                and each.attr in _READS_GRADIENTS
+                and isinstance(each.ctx, ast.Load)
+            ):
+                raise Refused(f"`{source.of(each)}` reads gradients in the same function")
+        indent = source.indent_of(statement)
+        text = source.of(statement)
+        if "\n" in text:
+            raise Refused("the statement has several lines")
+        guarded = f"if not {draft.torch}.compiler.is_compiling():{source.newline}{indent}{source.indent_unit()}{text}"
+        return draft.replace("Keep this out of the traced program", [source.swap(statement, guarded)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def as_boolean_mask(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """`x[mask]` and `torch.where(mask, ...)` of a mask of uint8 -> the same with `mask.bool()`."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        mask: ast.expr | None = None
+        if isinstance(node, ast.Subscript):
+            mask = node.slice
+        elif isinstance(node, ast.Call):
+            named = [key.value for key in node.keywords if key.arg in ("condition", "mask")]
+            mask = named[0] if named else node.args[0] if node.args else None
+        if mask is None or isinstance(mask, (ast.Tuple, ast.Slice, ast.Starred)):
+            raise Refused("which part of the index is the mask is not certain: call `.bool()` on it")
+        text = f"{primary(draft.source.of(mask))}.bool()"
+        change = Replacement(draft.source.start(mask), draft.source.end(mask), text)
+        return draft.replace("Make the mask of booleans", [change], Applicability.SAFE, False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))

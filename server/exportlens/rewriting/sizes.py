@@ -1,0 +1,83 @@
+"""Sizes and dimensions that Python would have to know: `len(t)` and `torch.arange(n).tolist()`."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import Conversion
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.predicates import primary
+
+_LONGEST = 40
+
+
+def shape_for_length(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`len(t)` -> `t.shape[0]`, the same number, which tracing keeps symbolic."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not (isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func) == "len"):
+            raise Refused("the size is not asked for by a plain `len(...)`")
+        text = f"{primary(draft.source.of(node.args[0]))}.shape[0]"
+        short = text if len(text) < _LONGEST else ".shape[0]"
+        return draft.replace(f"Use `{short}`", [draft.source.swap(node, text)], Applicability.SAFE, False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def range_for_dimensions(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`torch.arange(a, b).tolist()`, which gives the dimensions at `place`, -> `list(range(a, b))`."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        given = _made_by(draft, node)
+        made = (
+            given.func.value
+            if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)
+            else None
+        )
+        modules = draft.kinds({})
+        if not (
+            isinstance(given, ast.Call)
+            and isinstance(given.func, ast.Attribute)
+            and given.func.attr == "tolist"
+            and isinstance(made, ast.Call)
+            and modules.qualified(made.func) == "torch.arange"
+            and made.args
+            and not made.keywords
+        ):
+            raise Refused("the dimensions do not come from `torch.arange(...).tolist()` in this function")
+        if any(isinstance(each, ast.Constant) and type(each.value) is not int for each in made.args):
+            raise Refused("`torch.arange` counts in floats here")
+        arguments = ", ".join(draft.source.of(each) for each in made.args)
+        swap = draft.source.swap(given, f"list(range({arguments}))")
+        return draft.replace("Count by `range`", [swap], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _made_by(draft: Draft, node: ast.AST) -> ast.AST:
+    """The expression that gives the dimensions: of the call's own argument, or of the name that is bound once."""
+    if isinstance(node, ast.Call) and not ast.unparse(node).endswith(".tolist()"):
+        keywords = [key.value for key in node.keywords if key.arg in ("dim", "dims", "axis", "axes")]
+        candidates = keywords or node.args[-1:]
+        node = candidates[0] if len(candidates) == 1 else node
+    if isinstance(node, ast.Name):
+        function = draft.source.enclosing_function(draft.source.enclosing_statement(node))
+        found: list[ast.expr] = []
+        count = 0
+        for each in ast.walk(function or draft.source.tree):
+            if isinstance(each, ast.Name) and each.id == node.id and isinstance(each.ctx, ast.Store):
+                count += 1
+                parent = draft.source.parents[each]
+                if isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is not None:
+                    found.append(parent.value)
+        if count > 1 and len(found) == count:
+            arange = [each for each in found if "arange" in ast.unparse(each)]
+            found = arange if len(arange) == 1 else found
+        if len(found) != 1:
+            raise Refused(f"`{node.id}` is bound in several ways")
+        return found[0]
+    return node

@@ -1,0 +1,71 @@
+"""Lengths, dimensions, masks and switches of gradients: mended, exported in both modes, and equal."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+
+from tests.rewriting.driving import assert_equivalent
+from tests.rewriting.fixing_all import mend
+
+HEAD = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+"""
+MENDED = {
+    "length": (
+        "kept = x[x.sum(1) > -100]\nrows = {'n': len(kept)}\nreturn kept.sum() / rows['n'] + len(torch.unique(x))",
+        "kept = x[x.sum(1) > -100]\nrows = {'n': kept.shape[0]}\nreturn kept.sum() / rows['n'] + torch.unique(x).shape[0]",
+    ),
+    "dimensions": (
+        "dims = torch.arange(1, x.dim()).tolist()\nreturn x - x.mean(dim=dims, keepdim=True)",
+        "dims = list(range(1, x.dim()))\nreturn x - x.mean(dim=dims, keepdim=True)",
+    ),
+    "mask of bytes": (
+        "mask = (x > 0).byte()\nreturn torch.where(mask[0].unsqueeze(0), x, -x) + x[mask].sum()",
+        "mask = (x > 0).byte()\nreturn torch.where(mask[0].unsqueeze(0).bool(), x, -x) + x[mask.bool()].sum()",
+    ),
+    "switch of gradients": (
+        "state = x * 2\nstate.requires_grad = True  # for training\nreturn state + 1",
+        "state = x * 2\nif not torch.compiler.is_compiling():\n    state.requires_grad = True  # for training\nreturn state + 1",
+    ),
+}
+REFUSED = {
+    "gradients that are read": (
+        "state = x * 2\nstate.requires_grad = True\ny = (state * 3).sum()\ng = torch.autograd.grad(y, state)[0]\nreturn g",
+        "reads gradients in the same function",
+    ),
+    "dimensions from data": (
+        "return x.sum(dim=x[0].argsort()[:1].tolist())",
+        "do not come from `torch.arange(...).tolist()`",
+    ),
+    "an item of a list": (
+        "scales = [1.0, 2.0, 3.0, 4.0]\nreturn x * scales[x.sum(0).argmax()]",
+        "stacked into one tensor, is not provable",
+    ),
+}
+
+
+def text_of(body: str) -> str:
+    return HEAD + textwrap.indent(body, " " * 8) + "\n"
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_mended_and_equal(name: str) -> None:
+    before, after = map(text_of, MENDED[name])
+    assert mend(before).text == after
+    x = torch.tensor([[1.0, -2.0], [0.5, 3.0]])
+    assert_equivalent(before, after, [(x,), (-x,)])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_with_its_reason(name: str) -> None:
+    body, reason = REFUSED[name]
+    mended = mend(text_of(body))
+    assert mended.text == text_of(body)
+    assert any(reason in each for each in mended.refusals), mended.refusals
