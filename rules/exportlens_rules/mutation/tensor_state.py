@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite, Place
-from exportlens.inference.values import Instance, Tensor, options
+from exportlens.inference.values import Instance, Sequence, Tensor, Value, options
 from exportlens.outcome import OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.registrations import copy_into_state
@@ -22,9 +22,9 @@ class TensorState(Rule):
     """State that is carried from one call to the next in an attribute is lost.
 
     ## What it does
-    Finds `self.state = f(self.state)`: a new tensor is bound to an attribute, computed from the old one. For
-    a plain attribute the update is lost in both modes, for a buffer in strict mode. Attributes that are
-    only set, to be read later in the same call, are fine.
+    Finds `self.state = f(self.state)` and `out, self.state = self.rnn(x, self.state)`: a new tensor is bound to
+    an attribute, computed from the old one. For a plain attribute the update is lost in both modes, for a
+    buffer in strict mode. Attributes that are only set, to be read later in the same call, are fine.
 
     ## Why it matters
     The program is traced once. Binding a new tensor to a Python attribute is no operation of the program, so
@@ -107,11 +107,9 @@ class M(nn.Module):
         assert isinstance(place, AttributeWrite)
         if place.augmented or not isinstance(place.owner, Instance) or place.old is None:
             return
-        if not all(
-            isinstance(option, Tensor) and option.origin != "constant" for option in options(place.value)
-        ):
+        if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
             return
-        origins = {option.origin if isinstance(option, Tensor) else "" for option in options(place.old)}
+        origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
         if not origins <= {"attribute", "constant", "buffer"} or not _computed_from_itself(place):
             return
         yield self.report(
@@ -127,12 +125,28 @@ class M(nn.Module):
         return copy_into_state(report.place, context)
 
 
+def _parts(value: Value) -> Iterator[Value]:
+    """What `value` may be; of a tuple, as the state of an LSTM is one, its items."""
+    for option in options(value):
+        if isinstance(option, Sequence) and option.kind == "tuple" and option.items:
+            yield from option.items
+        else:
+            yield option
+
+
 def _computed_from_itself(place: AttributeWrite) -> bool:
     """Whether the assigned expression reads the very attribute."""
     for outer in [place.node, *ancestors(place)]:
         if isinstance(outer, ast.Assign):
+            parts = [
+                part
+                for target in outer.targets
+                for part in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
+            ]
             targets = [
-                ast.dump(_loaded(target)) for target in outer.targets if isinstance(target, ast.Attribute)
+                ast.dump(_loaded(part))
+                for part in parts
+                if isinstance(part, ast.Attribute) and part.attr == place.attr
             ]
             return not _converts(outer.value, targets) and any(
                 isinstance(inner, ast.Attribute) and ast.dump(inner) in targets

@@ -298,3 +298,57 @@ class M(nn.Module):
 """,
     "(6, 3)",
 )
+CASES(
+    "lstm-state-kept-on-self",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.rnn = nn.LSTM(dim, dim, batch_first=True)
+        self.hidden = (torch.zeros(1, 2, dim), torch.zeros(1, 2, dim))
+
+    def forward(self, x):
+        out, self.hidden = self.rnn(x, self.hidden)
+        return out
+""",
+    "(4,)",
+)
+CASES(
+    "lstm-state-begun-anew",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.dim = dim
+        self.rnn = nn.LSTM(dim, dim, batch_first=True)
+        self.hidden = self.init_hidden(2)
+
+    def init_hidden(self, batch):
+        return (torch.zeros(1, batch, self.dim), torch.zeros(1, batch, self.dim))
+
+    def forward(self, x):
+        self.hidden = self.init_hidden(x.size(0))
+        out, self.hidden = self.rnn(x, self.hidden)
+        return out
+""",
+    "(4,)",
+)
+CASES(
+    "gru-state-only-looked-at",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.rnn = nn.GRU(dim, dim, batch_first=True)
+        self.start = torch.zeros(1, 2, dim)
+        self.last = torch.zeros(1, 2, dim)
+
+    def forward(self, x):
+        out, self.last = self.rnn(x, self.start)
+        return out + self.last[0][:, None]
+""",
+    "(4,)",
+)
