@@ -255,7 +255,14 @@ def _frame_in(words: str, program: Any, owner: Owner) -> Frame | None:
     for node in calls:
         name = operator_name(node)
         bare = name.split(".")[1] if "." in name else name
-        spelled = {name, name.rpartition(".")[0], f"aten_{bare}", f"aten.{bare}", f"torch.aten.{bare}"}
+        spelled = {
+            name,
+            name.partition(".")[2],
+            name.rpartition(".")[0],
+            f"aten_{bare}",
+            f"aten.{bare}",
+            f"torch.aten.{bare}",
+        }
         if spelled & tokens or f"aten::{bare}" in words:
             return node_frame(node, owner)
     return None
