@@ -22,6 +22,11 @@ MENDED = {
         "kept = x[x.sum(1) > -100]\nrows = {'n': len(kept)}\nreturn kept.sum() / rows['n'] + len(torch.unique(x))",
         "kept = x[x.sum(1) > -100]\nrows = {'n': kept.shape[0]}\nreturn kept.sum() / rows['n'] + torch.unique(x).shape[0]",
     ),
+    "rows that may be none": (
+        "kept = x[x.sum(1) > -100]\ny = nn.functional.batch_norm(kept, torch.zeros(2), torch.ones(2))\nreturn y.sum()",
+        "kept = x[x.sum(1) > -100]\ntorch._check(kept.shape[0] != 0)\n"
+        "y = nn.functional.batch_norm(kept, torch.zeros(2), torch.ones(2))\nreturn y.sum()",
+    ),
     "dimensions": (
         "dims = torch.arange(1, x.dim()).tolist()\nreturn x - x.mean(dim=dims, keepdim=True)",
         "dims = list(range(1, x.dim()))\nreturn x - x.mean(dim=dims, keepdim=True)",
@@ -43,6 +48,10 @@ REFUSED = {
     "dimensions from data": (
         "return x.sum(dim=x[0].argsort()[:1].tolist())",
         "do not come from `torch.arange(...).tolist()`",
+    ),
+    "rows without a name": (
+        "return nn.functional.batch_norm(x[x.sum(1) > 0], torch.zeros(2), torch.ones(2)).sum()",
+        "the rows have no name",
     ),
     "an item of a list": (
         "scales = [1.0, 2.0, 3.0, 4.0]\nreturn x * scales[x.sum(0).argmax()]",

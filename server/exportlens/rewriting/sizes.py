@@ -1,14 +1,15 @@
-"""Sizes and dimensions that Python would have to know: `len(t)` and `torch.arange(n).tolist()`."""
+"""Sizes and dimensions that Python or torch would have to know: `len(t)`, `torch.arange(n).tolist()`, rows that may be none."""
 
 from __future__ import annotations
 
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import Conversion
+from exportlens.inference.places import Call, Conversion
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Replacement, Source
 
 _LONGEST = 40
 
@@ -56,6 +57,39 @@ def range_for_dimensions(place: Conversion, context: RewriteContext) -> Fix | Re
         return draft.replace("Count by `range`", [swap], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def check_rows(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`torch._check(rows.shape[0] != 0)` before the statement that gives `rows`, a name, to the call."""
+    try:
+        draft = Draft.of(place, context)
+        source = draft.source
+        node = source.find(place.node)
+        given = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        statement = source.enclosing_statement(node)
+        if not isinstance(given, ast.Name):
+            raise Refused("the rows have no name: bind them to one, and check its `.shape[0]`")
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AnnAssign)):
+            raise Refused("the call is a part of a compound statement")
+        if not source.begins_line(statement) or _is_inner(source, node, statement):
+            raise Refused("the call does not run whenever its statement does")
+        line = f"{draft.torch}._check({given.id}.shape[0] != 0){source.newline}{source.indent_of(statement)}"
+        start = source.start(statement)
+        return draft.replace(f"Promise that `{given.id}` has rows", [Replacement(start, start, line)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _is_inner(source: Source, node: ast.AST, statement: ast.stmt) -> bool:
+    """Whether `node` stands in what its statement may not run, or may run with other names."""
+    for each in source.ancestors(node):
+        if each is statement:
+            return False
+        if isinstance(
+            each, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp)
+        ):
+            return True
+    return True
 
 
 def _made_by(draft: Draft, node: ast.AST) -> ast.AST:
