@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from exportlens.export.interpreters import find_interpreter
-from exportlens.export.models import proposals_for
-from exportlens.export.report import Report
-from exportlens.export.request import ExportRequest
-from exportlens.export.session import run_export
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from .conftest import EXAMPLES, Workshop
 
 # What each mode ends in: strict, non-strict. The words are those of a failure's kind; None is a sound export.
 CLAIMS: dict[str, tuple[str | None, str | None]] = {
@@ -31,12 +25,6 @@ CLAIMS: dict[str, tuple[str | None, str | None]] = {
 }
 
 
-def export(model: str, mode: str, output: Path) -> Report:
-    request = ExportRequest(model=str(EXAMPLES / model), mode=mode, targets=("torch",), output=output)
-    request = replace(request, proposals=proposals_for(request))
-    return run_export(find_interpreter(None, EXAMPLES), request)
-
-
 def test_every_example_is_claimed() -> None:
     files = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("*/*.py")}
     claimed = {model.partition(":")[0] for model in CLAIMS}
@@ -45,15 +33,15 @@ def test_every_example_is_claimed() -> None:
 
 
 @pytest.mark.parametrize("model", CLAIMS)
-def test_an_example_ends_as_it_says(model: str, tmp_path: Path) -> None:
-    report = export(model, "both", tmp_path)
+def test_an_example_ends_as_it_says(workshop: Workshop, model: str, tmp_path: Path) -> None:
+    report = workshop.export(model, "both", tmp_path)
     seen = {mode.mode: mode.failure.kind if mode.failure else None for mode in report.modes}
     strict, non_strict = CLAIMS[model]
     assert seen == {"strict": strict, "non-strict": non_strict}
 
 
-def test_a_constraint_violation_brings_torchs_suggestion(tmp_path: Path) -> None:
-    report = export("hazards/dimension_constraint.py:PairScorer", "non-strict", tmp_path)
+def test_a_constraint_violation_brings_torchs_suggestion(workshop: Workshop, tmp_path: Path) -> None:
+    report = workshop.export("hazards/dimension_constraint.py:PairScorer", "non-strict", tmp_path)
     assert report.failure is not None
     said = report.failure.message + "".join(str(finding.data) for finding in report.findings)
     assert "key_length = query_length" in said

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 from exportlens.config import load_config
-from exportlens.export.models import proposals_for
-from exportlens.export.repair import Repair, repair_model
-from exportlens.export.request import ExportRequest
-from exportlens.export.session import Session
 from exportlens.repairing import Repairer
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+from .conftest import EXAMPLES, Workshop
 
 # The rules whose fixes a repair applies, in order; none where torch 2.13 exports the example as it is. The video
 # classifier's (EXL420) takes minutes, and its finding is asserted below.
@@ -33,32 +23,6 @@ REPAIRS = {
     "tutorial/promptable_segmentation.py:ImagePredictor.predict": ["EXL613"],
     "tutorial/speech_recognition.py:Transcriber": ["EXL602"],
 }
-
-
-class Workshop:
-    """One session for all repairs of this file."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.session = Session(Path(sys.executable))
-
-    def repair(self, model: str) -> Repair:
-        request = ExportRequest(str(EXAMPLES / model), mode="both")
-        request = replace(request, proposals=proposals_for(request))
-        assert request.file is not None
-        tools = Repairer(request.file, load_config(request.file, {"mode": "both"}))
-        return self.loop.run_until_complete(repair_model(self.session, request, tools))
-
-    def close(self) -> None:
-        self.loop.run_until_complete(self.session.close())
-        self.loop.close()
-
-
-@pytest.fixture(scope="module")
-def workshop() -> Iterator[Workshop]:
-    made = Workshop()
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("model", REPAIRS)
