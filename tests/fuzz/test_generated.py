@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 
@@ -18,7 +19,9 @@ from tests.rewriting.fixing_all import mend
 
 BATCH = 60
 MORE = int(os.environ.get("EXPORTLENS_FUZZ", "0"))
-SEEDS = [random.randrange(2**31) for _ in range(MORE // BATCH)] if MORE else list(range(17))
+# New seeds in each run, the same ones in all of its processes: pytest-xdist names the run.
+RUN = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID"))
+SEEDS = [RUN.randrange(2**31) for _ in range(MORE // BATCH)] if MORE else list(range(17))
 # How many of a batch's programs must be mended to the end: the others are refused, for aliases mostly.
 SHARE_MENDED = 0.7
 
@@ -37,6 +40,7 @@ def test_mended_programs_export_and_equal_the_original(batch: int) -> None:
     mended_programs = 0
     programs = 0
     exported: set[tuple[str, bool]] = set()
+    mend_once = functools.cache(mend)  # a text may come more than once
 
     @seed(batch)
     @settings(
@@ -50,12 +54,12 @@ def test_mended_programs_export_and_equal_the_original(batch: int) -> None:
     def run(text: str) -> None:
         nonlocal mended_programs, programs
         programs += 1
-        mended = mend(text)
+        mended = mend_once(text)
         compile(mended.text, "mended", "exec")
         if mended.refusals:
             return
         mended_programs += 1
-        # A text may come more than once: each time in the mode that it has not been exported in yet.
+        # One that comes again is exported in the mode that is left.
         strict = programs % 2 == 0
         if (mended.text, strict) in exported:
             strict = not strict
