@@ -91,14 +91,15 @@ def assert_equivalent(
     inputs: list[tuple[Any, ...]],
     export_too: bool = True,
     dynamic_shapes: Any = None,
+    compiled: int = 1,
 ) -> None:
     """`after` equals `before` in eager and, exported in both modes, over consecutive calls on `inputs`.
 
-    Where one raises so must the other. `dynamic_shapes` is what export is told.
+    Where one raises so must the other. `dynamic_shapes` is what export is told, `compiled` as in `eager_outcomes`.
     """
     with quietly():
         expected = outcomes(model(before), inputs)
-        fixed = eager_outcomes(model(after), inputs, compiled=1)
+        fixed = eager_outcomes(model(after), inputs, compiled)
     _assert_same_results(after, expected, fixed)
     for one, two in zip(expected, fixed, strict=True):
         left = one[0] != "ok" or same(one[2], two[2])

@@ -162,7 +162,8 @@ def test_mended_and_equal_for_any_number_of_rows(name: str) -> None:
         tuple(torch.randn(size, 4) for _ in range(count)) for size in (3, 2, 5, 1)
     ]
     shapes = tuple({0: torch.export.Dim("size")} for _ in range(count))
-    assert_equivalent(text, mended.text, inputs, dynamic_shapes=shapes)
+    # Without its compiler, scan hands its function another structure than it was given.
+    assert_equivalent(text, mended.text, inputs, dynamic_shapes=shapes, compiled=len(inputs))
 
 
 @pytest.mark.parametrize("name", REFUSED)
