@@ -72,9 +72,7 @@ def _findings(base: Path, files: Iterable[Path]) -> dict[Path, list[Finding]]:
     return {file: list(findings.values()) for file, findings in by_file.items()}
 
 
-def _answered(
-    base: Path, file: str, line: int, findings: list[Finding], sources: Sources
-) -> Answered | None:
+def _answered(base: Path, file: str, line: int, findings: list[Finding], sources: Sources) -> Answered | None:
     text = sources.text(base, file)
     first, last = text.statement(line) if text else (line, line)
     here = [
