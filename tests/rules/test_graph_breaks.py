@@ -65,6 +65,6 @@ def test_a_failure_that_no_rule_found_names_the_rules_of_its_kind(tmp_path: Path
         Range(Position(0, 0), Position(0, 5)), data={"gb": "GB0109"},
     )  # fmt: skip
     report = Report(model=f"{file}:M", findings=[failure])
-    [named] = with_fixes([], report)
+    [named] = with_fixes([], report, lambda failure: [])
     assert rules_of("GB0109") == ("EXL407",)
     assert "EXL407" in named.notes[-1] and named.data["rule"] == "EXL407"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from exportlens.inference.places import Call
-from exportlens.inference.values import Const, Tensor, options
+from exportlens.inference.values import Const, Shape, Tensor, options
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rule import Example
 
@@ -69,6 +69,11 @@ def forward(self, x: torch.Tensor):
             return False
         if place.name.endswith(("cdist", "logsumexp")):
             return True
+        if place.name.endswith(".split"):
+            # A list of sizes needs no division: each part is as long as it says.
+            sizes = place.argument(0 if method else 1, "split_size")
+            if not isinstance(sizes, (Const, Shape)) or (isinstance(sizes, Shape) and sizes.unbacked):
+                return False
         index = (0 if method else 1) + (not place.name.endswith("unbind"))
         dim = place.argument(index, "dim" if not place.name.endswith("roll") else "dims")
         first = dim is None or (isinstance(dim, Const) and dim.value == 0)

@@ -302,20 +302,37 @@ def _slice(machine: Machine, node: ast.Slice, frame: Frame) -> Value:
     )
 
 
-def _sequence(machine: Machine, node: ast.List | ast.Tuple | ast.Set, frame: Frame) -> Value:
+def unpacked(machine: Machine, node: ast.expr, number: int, frame: Frame) -> Value:
+    """The value of `node` where an assignment unpacks it to `number` names: `b, n, device = *x.shape, x.device`.
+
+    How many items the names leave to the one that is starred says how many it has.
+    """
+    if (
+        isinstance(node, (ast.Tuple, ast.List))
+        and sum(isinstance(each, ast.Starred) for each in node.elts) == 1
+    ):
+        return _sequence(machine, node, frame, number - len(node.elts) + 1)
+    return evaluate(machine, node, frame)
+
+
+def _sequence(
+    machine: Machine, node: ast.List | ast.Tuple | ast.Set, frame: Frame, expected: int | None = None
+) -> Value:
+    """`expected` is the number of items that a starred element gives, where the context says it."""
     kind = type(node).__name__.lower()
     items: list[Value] = []
     for element in node.elts:
         if isinstance(element, ast.Starred):
-            inner, cover = elements_of(machine, evaluate(machine, element.value, frame), frame, element)
+            value = evaluate(machine, element.value, frame)
+            inner, cover = elements_of(machine, value, frame, element, expected=expected)
             if inner is None:
                 rest = [
                     evaluate(machine, other, frame)
                     for other in node.elts
                     if not isinstance(other, ast.Starred)
                 ]
-                for value in [*items, *rest]:
-                    cover = join(cover, value)
+                for item in [*items, *rest]:
+                    cover = join(cover, item)
                 return Sequence(kind, None, cover)
             items.extend(inner)
         else:

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from exportlens.inference.expressions import evaluate, narrow, test_value
+from exportlens.inference.expressions import evaluate, narrow, test_value, unpacked
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Loop, Machine, Raised
 from exportlens.inference.objects import define_class, define_function, import_names, set_attribute, set_item
@@ -110,7 +110,11 @@ def _run_expr(machine: Machine, node: ast.Expr, frame: Frame) -> bool:
 
 
 def _run_assign(machine: Machine, node: ast.Assign, frame: Frame) -> bool:
-    value = evaluate(machine, node.value, frame)
+    first = node.targets[0]
+    if isinstance(first, (ast.Tuple, ast.List)) and not any(isinstance(t, ast.Starred) for t in first.elts):
+        value = unpacked(machine, node.value, len(first.elts), frame)
+    else:
+        value = evaluate(machine, node.value, frame)
     for target in node.targets:
         assign(machine, target, value, frame)
     return True

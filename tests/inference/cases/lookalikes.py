@@ -498,3 +498,33 @@ class M(nn.Module):
 """,
     "(6,)",
 )
+CASES(
+    "sizes-and-options-unpacked",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, sparse=False, scale=2.0):
+        super().__init__()
+        self.sparse = sparse
+        self.scale = scale
+
+    def forward(self, x):
+        b, n, d, device, sparse, scale = *x.shape, x.device, self.sparse, self.scale
+        if sparse:
+            n = int(x.max().item())
+        positions = torch.arange(n, device=device)
+        return x * scale + positions[None, :, None] if scale > 1 else x
+""",
+)
+CASES(
+    "sizes-and-a-mask-unpacked",
+    X3,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        b, n, d, device, mask = *x.shape, x.device, x > 0
+        if mask.any():
+            x = x + torch.arange(n, device=device)[None, :, None]
+        return x
+""",
+)
