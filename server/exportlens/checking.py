@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 import multiprocessing
 import os
 import traceback
@@ -28,6 +29,7 @@ _SUFFIXES = (".py", ".pyi", ".ipynb")
 _ROUNDS = 100
 # Below this many files a second process costs more than it saves.
 _FILES_PER_PROCESS = 20
+_FILES_PER_PART = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +128,11 @@ def check_files(
     by_config: dict[str, tuple[Config, list[Path]]] = {}
     for config, members in groups.values():
         by_config.setdefault(config.fingerprint(), (config, []))[1].extend(members)
-    wanted = processes or min(os.cpu_count() or 1, 8)
-    parts = list(_parts(by_config.values(), max(1, min(wanted, len(files) // _FILES_PER_PROCESS))))
-    if len(parts) > len(by_config) and not given and hasattr(os, "fork"):
+    wanted = min(processes or min(os.cpu_count() or 1, 8), len(files) // _FILES_PER_PROCESS)
+    if wanted > 1 and not given and hasattr(os, "fork"):
+        parts = list(_parts(by_config.values()))
         with concurrent.futures.ProcessPoolExecutor(
-            min(wanted, len(parts)), multiprocessing.get_context("fork")
+            wanted, multiprocessing.get_context("fork"), initializer=gc.disable
         ) as pool:
             answers = list(pool.map(_check_part, *zip(*parts, strict=True)))
     else:
@@ -143,21 +145,35 @@ def check_files(
     return result
 
 
-def _parts(groups: Iterable[tuple[Config, list[Path]]], count: int) -> Iterator[tuple[Config, list[Path]]]:
+def _parts(groups: Iterable[tuple[Config, list[Path]]]) -> Iterator[tuple[Config, list[Path]]]:
+    """Pieces of work that processes take one after the other, so that none is left with the long files: neighbours
+    stay together, as they import the same files.
+    """
     for config, members in groups:
-        size = -(-len(members) // count)
-        for start in range(0, len(members), size):
-            yield config, members[start : start + size]
+        for start in range(0, len(members), _FILES_PER_PART):
+            yield config, members[start : start + _FILES_PER_PART]
+
+
+_engines: dict[str, tuple[Engine, Sources]] = {}
 
 
 def _check_part(config: Config, members: list[Path]) -> tuple[list[Finding], list[Problem]]:
-    return _check_group(config, members, Sources())
+    """What a process of the pool does with one piece; what it has read of imported files serves the next."""
+    key = config.fingerprint()
+    if key not in _engines:
+        sources = Sources()
+        _engines[key] = make_engine(config, sources), sources
+    engine, sources = _engines[key]
+    return _check_all(engine, members, sources)
 
 
 def _check_group(
     config: Config, members: list[Path], sources: Sources
 ) -> tuple[list[Finding], list[Problem]]:
-    engine = make_engine(config, sources)
+    return _check_all(make_engine(config, sources), members, sources)
+
+
+def _check_all(engine: Engine, members: list[Path], sources: Sources) -> tuple[list[Finding], list[Problem]]:
     findings: list[Finding] = []
     problems: list[Problem] = []
     with collector_paused():

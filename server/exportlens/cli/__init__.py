@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import importlib.util
 import os
@@ -64,6 +66,8 @@ def group() -> None:
 
 def main() -> None:
     """The console script."""
+    # The interpreter's last collection would visit every tree that was read, only to free what the system frees at once.
+    atexit.register(gc.freeze)
     try:
         group.main(prog_name="exportlens", standalone_mode=True)
     except BrokenPipeError:

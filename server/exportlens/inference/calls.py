@@ -398,17 +398,20 @@ def _yields(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a function is a generator; kept on the node, as the tree never changes."""
     known: bool | None = getattr(node, "yields", None)
     if known is None:
-        known = any(_own_yields(statement) for statement in node.body)
+        known = _own_yields(node.body)
         node.yields = known  # type: ignore[union-attr]
     return known
 
 
-def _own_yields(node: ast.AST) -> bool:
-    if isinstance(node, (ast.Yield, ast.YieldFrom)):
-        return True
-    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-        return False
-    return any(_own_yields(child) for child in ast.iter_child_nodes(node))
+def _own_yields(body: list[ast.stmt]) -> bool:
+    """Whether a body yields by itself, not in a function within it."""
+    todo: list[ast.AST] = list(body)
+    for node in todo:
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            todo.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def _bind(
