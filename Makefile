@@ -25,8 +25,9 @@ code:  ## open examples/ in VS Code (in the browser) with the extension installe
 	@$(NODE24) npm run --silent package
 	@$(BIN)/python scripts/open_editor.py
 
-test: lint  ## lint, all Python tests, the extension's tests, a real VS Code in a real browser
+test:  ## lint, all Python tests, the extension's tests, a real VS Code in a real browser
 	@$(SET_UP) python compiler examples extension node code-server chromium
+	@$(MAKE) --no-print-directory lint
 	@$(BIN)/pytest -n 2 --dist worksteal --durations=25
 	@npm run --silent test:unit
 	@$(NODE24) npm run --silent package

@@ -1,12 +1,14 @@
 """Brings in what a step of the Makefile needs: `python3 scripts/set_up.py python examples node ...`.
 
 Only the standard library, so that it runs on a machine where nothing is installed yet. Each provision has a
-stamp file that holds a hash of its inputs; when the stamp fits and the outputs are there, nothing runs.
+stamp file that holds a hash of its inputs; when the stamp fits and the outputs are there, nothing runs. What does
+not need one another is installed at the same time: most of it is waiting for downloads and disks.
 """
 
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import fcntl
 import hashlib
@@ -17,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,10 +59,21 @@ class Provision:
     needs: tuple[str, ...] = ()
 
 
+_speaking = threading.Lock()
+
+
+def say(line: str, end: str = "\n") -> None:
+    """Print what is to stay, or, with another `end`, what the next line overwrites."""
+    clear = "\r\033[K" if sys.stdout.isatty() else ""
+    with _speaking:
+        print(f"{clear}{line}", end=end, flush=True)
+
+
 class Log:
     """Runs commands with their output in a file, and shows that something is going on."""
 
     def __init__(self, name: str) -> None:
+        self.name = name
         folder = TOOLS / "logs"
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}.log"
@@ -102,17 +116,17 @@ class Log:
                 break
             except subprocess.TimeoutExpired:
                 elapsed = time.monotonic() - start
+                told = f"    {elapsed:4.0f} s  {self.name}: {self._last_line()}"
                 if self.on_terminal:
-                    width = shutil.get_terminal_size().columns - 12
-                    print(f"\r\033[K    {elapsed:4.0f} s  {self._last_line()[:width]}", end="", flush=True)
+                    say(told[: shutil.get_terminal_size().columns - 2], end="")
                 elif elapsed >= next_report:
-                    print(f"    {elapsed:4.0f} s  {self._last_line()[:100]}", flush=True)
+                    say(told[:120])
                     next_report += 15.0
             except KeyboardInterrupt:
                 process.terminate()
                 raise
         if self.on_terminal:
-            print("\r\033[K", end="", flush=True)
+            say("", end="")
 
     def _lines(self) -> list[str]:
         return self.path.read_text(errors="replace").splitlines()
@@ -146,7 +160,7 @@ def install_torch(log: Log) -> None:
         pip(log, VENV, f"torch=={TORCH_VERSION}+cpu")
     except SetUpError:
         if sys.platform == "linux":
-            print(
+            say(
                 f"    no CPU build torch=={TORCH_VERSION}+cpu on the configured package indexes: taking the\n"
                 "    default build, which brings CUDA. PIP_EXTRA_INDEX_URL can name an index that has it."
             )
@@ -191,6 +205,8 @@ def pip(log: Log, venv: Path, *arguments: str) -> None:
         "install",
         "--no-input",
         "--disable-pip-version-check",
+        # Python compiles the few modules that get imported; all of them would take half the installation.
+        "--no-compile",
         *arguments,
         advice="Is the package index reachable? (`pip config list` shows which one is used.)",
     )
@@ -279,6 +295,9 @@ def require_npm() -> None:
         raise SetUpError(f"Node {version} is too old: the extension needs Node {OLDEST_NODE} or newer.")
 
 
+_installing_packages = threading.Lock()  # apt takes one at a time, and fails rather than wait
+
+
 def apt_install(log: Log, package: str, purpose: str) -> None:
     """Install a Debian package, or say how: only root on a Debian can."""
     command = f"apt-get install {package}"
@@ -287,8 +306,9 @@ def apt_install(log: Log, package: str, purpose: str) -> None:
     if os.geteuid() != 0:
         raise SetUpError(f"{purpose} is missing, and only root can install it: sudo {command}")
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    log.run("apt-get", "update", env=quiet)
-    log.run("apt-get", "install", "--yes", "--no-install-recommends", package, env=quiet)
+    with _installing_packages:
+        log.run("apt-get", "update", env=quiet)
+        log.run("apt-get", "install", "--yes", "--no-install-recommends", package, env=quiet)
 
 
 # ---------------------------------------------------------------- what there is
@@ -391,7 +411,7 @@ def provide(name: str) -> None:
     wanted = fingerprint(provision)
     if is_current(stamp, provision, wanted):
         return
-    print(f"==> {provision.title}", flush=True)
+    say(f"==> {provision.title}")
     start = time.monotonic()
     provision.install(Log(name))
     missing = [str(output) for output in provision.outputs if not output.exists()]
@@ -399,7 +419,31 @@ def provide(name: str) -> None:
         raise SetUpError(f"installed without an error, but {', '.join(missing)} is not there")
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.write_text(json.dumps({"inputs": wanted}))
-    print(f"    done in {time.monotonic() - start:.0f} s", flush=True)
+    say(f"    {name}: done in {time.monotonic() - start:.0f} s")
+
+
+def provide_all(names: Sequence[str]) -> list[str]:
+    """Bring in `names`, in the order of `with_needs`, each as soon as what it needs is there; what went wrong."""
+    problems: list[str] = []
+    running: dict[str, concurrent.futures.Future[bool]] = {}
+
+    def work(name: str) -> bool:
+        if not all(running[need].result() for need in PROVISIONS[name].needs):
+            return False
+        try:
+            provide(name)
+        except SetUpError as error:
+            problems.append(f"set-up of {name}: {error}")
+            return False
+        return True
+
+    # A thread for each, as one that waits for what it needs holds its own.
+    with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
+        for name in names:
+            running[name] = pool.submit(work, name)
+    for future in running.values():
+        future.result()
+    return problems
 
 
 @contextlib.contextmanager
@@ -424,12 +468,11 @@ def main() -> int:
     names = parser.parse_args().names
     try:
         with only_one():
-            for name in with_needs(names):
-                try:
-                    provide(name)
-                except SetUpError as error:
-                    print(f"set-up of {name}: {error}", file=sys.stderr)
-                    return 2
+            problems = provide_all(with_needs(names))
+        for problem in problems:
+            print(problem, file=sys.stderr)
+        if problems:
+            return 2
     except KeyboardInterrupt:
         print(
             "\nset-up stopped; what is installed stays, and the next run goes on from there", file=sys.stderr
