@@ -122,6 +122,26 @@ REFUSED = [
         "share memory",
     ),
     (
+        "a view that is written later",
+        "if x.sum() > 0:\n    y = x\nelse:\n    y = x * 2\nz = y[0]\nz.add_(1)\nreturn y",
+        "share memory",
+    ),
+    (
+        "an input that a loop may leave as it is, and that is written later",
+        "while x.sum() < 5:\n    x = x + 1\ny = x.view(-1)\ny[0] = 3.0\nreturn x",
+        "clone it before the loop",
+    ),
+    (
+        "an input that a loop writes and binds anew",
+        "while x.sum() < 5:\n    x[0] += 5.0\n    x = x + 1\nreturn x",
+        "both writes it in place and binds it anew",
+    ),
+    (
+        "a list that holds what is written later",
+        "held = [x]\nif x.sum() > 0:\n    y = x\nelse:\n    y = x + 1\nheld.append(y)\nheld[1].mul_(2)\nreturn held[0]",
+        "share memory",
+    ),
+    (
         "a float in a loop",
         "s = 1.0\nwhile x.sum() < 5:\n    x = x + s\n    s = s * 2\nreturn x",
         "`s` is carried through the loop",
@@ -142,3 +162,20 @@ def test_refused_with_its_reason(body: str, reason: str) -> None:
     mended = mend(text)
     assert mended.text == text
     assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+CALLERS = [
+    "def pick(x: torch.Tensor) -> torch.Tensor:\n    if x.sum() > 0:\n        return x\n    return x * 2\n\n\n"
+    "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n        y = pick(x)\n        y[0] = 1.0\n"
+    "        return y\n",
+    "class Block(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return x if x.sum() > 0 else x + 1\n\n\n"
+    "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.blocks = nn.ModuleList([Block(), Block()])\n\n    def forward(self, x: torch.Tensor):\n"
+    "        for block in self.blocks:\n            x = block(x)\n        x += 1\n        return x\n",
+]
+
+
+@pytest.mark.parametrize("text", CALLERS)
+def test_what_a_caller_writes_in_place_is_not_given_memory_of_its_own(text: str) -> None:
+    mended = mend("import torch\nfrom torch import nn\n\n\n" + text)
+    assert any("a caller writes it in place" in each for each in mended.refusals), mended.refusals

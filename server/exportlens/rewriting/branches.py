@@ -12,10 +12,11 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from exportlens.inference.values import Tensor, Value
+from exportlens.rewriting.afterwards import afterwards, callers_write
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import refuse_effects, visit, writes_of
-from exportlens.rewriting.kind import LOCAL, Kind, of_value
+from exportlens.rewriting.effects import refuse_effects, visit
+from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import bound, dotted, every_name, fresh
@@ -131,7 +132,9 @@ class BranchRewrite:
     def _refuse_later_writes(self, names: list[str], ends: list[Kinds]) -> None:
         """An output is memory of its own: where it shared memory before, no one may write to that memory
         later."""
-        later = self._written_later()
+        after = self.kinds.copy()
+        after.names |= {name: merged([end.names[name] for end in ends]) for name in names}
+        written = afterwards(self.source, self.region_end, self.function, after).written
         for name in names:
             for end in ends:
                 for root in end.names[name].roots or () if end.names[name].what != "number" else ():
@@ -144,28 +147,10 @@ class BranchRewrite:
                             each for each, kind in self.kinds.names.items() if root in (kind.roots or ())
                         }
                         others = (others - {name}) | (set() if root.startswith(LOCAL) else {root})
-                    if others and later & ({name} | others):
+                    if others and root in written:
                         raise Refused(
                             f"`{name}` may share memory with `{min(others)}`, and one is written later"
                         )
-
-    def _written_later(self) -> set[str]:
-        """The names whose memory is written in place after the branch (anywhere in a loop around it)."""
-        last = self.source.end(self.region_end)
-        loops = [each for each in self.source.ancestors(self.node) if isinstance(each, (ast.For, ast.While))]
-        found: set[str] = set()
-        for statement in ast.walk(self.function):
-            if not isinstance(statement, ast.stmt) or isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-                continue
-            inside = any(each is statement for loop in loops for each in ast.walk(loop))
-            if self.source.start(statement) < last and not inside:
-                continue
-            for write in writes_of(statement, self.kinds):
-                names = [each.id for each in ast.walk(write.base) if isinstance(each, ast.Name)]
-                found |= set(names[-1:]) | ({dotted(write.base)} if dotted(write.base) else set())  # type: ignore[arg-type]
-            if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-                found.add(statement.target.id)
-        return found
 
     # --- names ----------------------------------------------------------------------------------------------
 
@@ -422,6 +407,8 @@ class BranchRewrite:
                     results.append((arm, node, now.copy()))
 
             visit(arm.statements, self._entry_kinds(arm), see)
+        for _, node, now in results:
+            self._refuse_written_by_callers(node, now)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
         for arm, node, now in results:
             text = outputs.returned(node, now, shape, self.writes.memory(now))
@@ -448,6 +435,15 @@ class BranchRewrite:
             copied = f"{indent}{self.writes.destination(each)}.copy_({new})"
             lines.append(f"{indent}{each.path} = {new}" if binds else copied)
         return self._assembled(functions, [*lines, *shape.lines_from(result, indent, self.taken)])
+
+    def _refuse_written_by_callers(self, node: ast.Return, kinds: Kinds) -> None:
+        roots = None if node.value is None else kinds.of(node.value).roots
+        if any(not root.startswith(LOCAL) for root in roots or ()) and callers_write(
+            self.source, self.function, self.kinds
+        ):
+            raise Refused(
+                f"`{self.source.of(node)}` hands on a tensor that came from outside, and a caller writes it in place"
+            )
 
     def _own(self, arm: Arm, kind: type[ast.AST]) -> list[ast.stmt]:
         """The statements of `kind` in the arm that act on the code around it."""
@@ -511,7 +507,9 @@ class BranchRewrite:
         nl, indent = self.source.newline, self._indent()
         statements = [*self.then.statements, *self.other.statements]
         in_place = (
-            self._written_later() | {each.path for each in self.writes.written} | set(self.writes.rebound)
+            set(afterwards(self.source, self.region_end, self.function, self.kinds).written)
+            | {each.path for each in self.writes.written}
+            | set(self.writes.rebound)
         )
         entering = frozenset(self.outputs).union(
             *(live_before(arm.statements, frozenset(), self.function) for arm in (self.then, self.other)),

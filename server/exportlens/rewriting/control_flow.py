@@ -11,6 +11,7 @@ from typing import TypeGuard
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Value
+from exportlens.rewriting.afterwards import afterwards, callers_write
 from exportlens.rewriting.assertions import assert_text, raise_text, raises
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import ternary_text
@@ -197,10 +198,16 @@ def _refuse_lost_alias(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
     function = source.enclosing_function(statement)
     if not shared or function is None:
         return
-    for child in ast.walk(function):
-        if getattr(child, "lineno", 0) >= statement.lineno and _writes_in_place(child):
+    after = kinds.copy()
+    after.run([statement])
+    written = afterwards(source, statement, function, after).written
+    for arm in shared:
+        roots = kinds.of(arm).roots
+        if isinstance(statement, ast.Return) and callers_write(source, function, kinds):
+            raise Refused(f"`{ast.unparse(arm)}` is handed on, and a caller writes it in place")
+        if (roots is None and written) or (roots and roots & written):
             raise Refused(
-                f"`{ast.unparse(shared[0])}` shares memory with another tensor, and a later line of the function writes in place"
+                f"`{ast.unparse(arm)}` shares memory with another tensor, and a later line of the function writes in place"
             )
 
 

@@ -43,7 +43,14 @@ class Draft:
         return cls(context, chunk, Source(chunk.text), modules, torch or "torch", torch is None)
 
     def kinds(self, variables: Mapping[str, Value]) -> Kinds:
-        return Kinds.from_values(variables, {**self.modules, self.torch: "torch"})
+        kinds = Kinds.from_values(variables, {**self.modules, self.torch: "torch"})
+        kinds.around = [
+            each
+            for placed in self.context.document.placed
+            if placed.chunk is not self.chunk
+            for each in placed.chunk.body
+        ]
+        return kinds
 
     def taken(self, node: ast.AST) -> set[str]:
         """The names that a new local name near `node` must not have."""

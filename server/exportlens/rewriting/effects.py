@@ -123,13 +123,25 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         if told is None or told.what == "unknown":
             if kind.what != "unknown":
                 names[name] = kind
-        elif told.what == kind.what == "container" and told.items is None and (kind.type or kind.items):
-            names[name] = replace(told, type=kind.type, items=kind.items, keys=kind.keys)
+        elif told.what == kind.what == "container" and kind.roots is not None:
+            # Whose memory the parts are is followed here, and so are the parts that the interpreter does not know.
+            items = told.items if told.items is not None and not kind.items else kind.items
+            if told.items is not None and kind.items is not None and len(told.items) == len(kind.items):
+                items = tuple(
+                    replace(one, roots=other.roots) for one, other in zip(told.items, kind.items, strict=True)
+                )
+            elif told.items is not None:
+                items = tuple(replace(one, roots=kind.roots) for one in told.items)
+            names[name] = replace(
+                told, type=kind.type, items=items, keys=kind.keys or told.keys, roots=kind.roots
+            )
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
             names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots, dtype=dtype))
-    return Kinds(names, known.modules)
+    found = known.copy()
+    found.names = names
+    return found
 
 
 # What torch refuses to do with a tensor of integers (measured on torch 2.13).

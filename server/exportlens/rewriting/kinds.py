@@ -7,7 +7,7 @@ branch or loop: is it a tensor, whose memory may it share, of what dtype and ran
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
@@ -49,6 +49,10 @@ class Kinds:
         self.modules = modules
         # What the interpreter knows at the place of the rewrite, for targets of loops around it.
         self.told: Mapping[str, Kind] = {}
+        # What functions of the file give, by the last name of what is called.
+        self.results: Mapping[str, Kind] = {}
+        # The other statements of the file, for what calls the function at hand.
+        self.around: Iterable[ast.stmt] = ()
 
     @classmethod
     def from_values(cls, variables: Mapping[str, Value], modules: Mapping[str, str]) -> Kinds:
@@ -56,7 +60,7 @@ class Kinds:
 
     def copy(self) -> Kinds:
         copied = Kinds(self.names, self.modules)
-        copied.told = self.told
+        copied.told, copied.results, copied.around = self.told, self.results, self.around
         return copied
 
     def qualified(self, node: ast.expr) -> str | None:
@@ -115,6 +119,8 @@ class Kinds:
             if before.what == "tensor":
                 after = before
             self.names[node.target.id] = after
+        elif isinstance(node, ast.Expr):
+            self._put_in(node.value)
         elif isinstance(node, ast.If):
             self._run_arms([node.body, node.orelse])
         elif isinstance(node, (ast.For, ast.While)):
@@ -135,6 +141,17 @@ class Kinds:
             self.run(node.finalbody)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self.names[node.name] = Kind("object")
+
+    def _put_in(self, node: ast.expr) -> None:
+        """`values.append(t)`: the container holds memory of `t` from now on."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            return
+        owner = node.func.value
+        if isinstance(owner, ast.Name) and node.func.attr in ("append", "extend", "insert", "add", "update"):
+            known = self.names.get(owner.id)
+            if known is not None and known.what == "container":
+                parts = [self.of(each) for each in node.args]
+                self.names[owner.id] = replace(known, items=None, keys=(), roots=union([known, *parts]))
 
     def bind_walruses(self, node: ast.stmt) -> None:
         """Take in the names that the expressions of `node` itself bind with `:=`."""
@@ -422,6 +439,10 @@ class Kinds:
         return merged([self.of(node.body), self.of(node.orelse)])
 
     def _of_Call(self, node: ast.Call) -> Kind:
+        if self.results:
+            known = self.results.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
+            if known is not None:
+                return known
         name = self.qualified(node.func)
         if name is not None:
             if name in _CONTROL_FLOW:
@@ -470,7 +491,7 @@ class Kinds:
         kinds = op.bind(given, keywords)
         roots: frozenset[str] | None = frozenset()
         value = Tensor(unbacked=True) if op.dynamic_shape else None
-        if op.aliases and kinds is not None:
+        if op.aliases and kinds is not None and not _out_of_place(op, kinds):
             parts = [kinds.get(op.params[index].name) for index in op.aliases if index < len(op.params)]
             flat = [
                 part
@@ -482,7 +503,7 @@ class Kinds:
             roots = union(flat)
             if roots == frozenset():
                 roots = frozenset({f"{LOCAL}{next(numbers)}"})
-        elif op.aliases:
+        elif op.aliases and kinds is None:
             roots = None
         dtype = rank = None
         if bound is not None:
@@ -496,7 +517,8 @@ class Kinds:
         given = [self.of(each) for each in node.args]
         roots: frozenset[str] | None = frozenset()
         module = knowledge.lookup_module(instance.cls.name)
-        if instance.cls.name.endswith(_MAY_PASS_THROUGH) or (module is not None and module.forward.aliases):
+        passes = instance.cls.name.endswith(_MAY_PASS_THROUGH) or (module and module.forward.aliases)
+        if passes or instance.arguments.get("inplace") == Const(True):
             roots = union(given)
         if module is None:
             if not instance.cls.name.startswith("torch.nn.") or instance.cls.name.endswith(_SEVERAL_OUTPUTS):
@@ -572,6 +594,19 @@ _CONTROL_FLOW = {
     "functorch.experimental.control_flow.cond",
     "torch._higher_order_ops.while_loop",
 }
+
+
+def _out_of_place(op: Op, kinds: Mapping[str, object]) -> bool:
+    """Whether an operation that writes its input where it is told to is not told so: it gives memory of its own.
+
+    Dropout does not, it hands on its input outside of training.
+    """
+    if not op.mutates_when or any(each.name == "training" for each in op.params):
+        return False
+    told = kinds.get(op.mutates_when)
+    return told is None or (
+        isinstance(told, Kind) and isinstance(told.value, Const) and told.value.value is False
+    )
 
 
 def _asks_length(node: ast.Call) -> bool:

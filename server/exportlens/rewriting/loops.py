@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from exportlens.inference.values import Value
+from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit, writes_of
-from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
-from exportlens.rewriting.outside_writes import augmented_names
+from exportlens.rewriting.outside_writes import augmented_names, bound_anew
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -41,6 +43,7 @@ class LoopRewrite:
         self.replacements: list[Replacement] = []
         self.read_back: list[str] = []
         self.counted: list[str] = []
+        self.cloned: list[str] = []
         self.kinds_inside = kinds
 
     def text(self) -> tuple[str, list[str]]:
@@ -91,6 +94,7 @@ class LoopRewrite:
             for name in self.counted:
                 now.names[name] = Kind("tensor", "int64", 0, frozenset({f"{LOCAL}{now.mark()}"}))
         names = ([counter] if counter else []) + carried
+        self._see_later_writes([name for name in carried if name not in written], [now for _, now in ends])
         last = ""
         for where, now in ends:
             for name in carried:
@@ -195,8 +199,13 @@ class LoopRewrite:
                     raise Refused(f"the loop sets `{self.source.of(target)}`")
 
         visit(self.node.body, before, see)
+        anew = bound_anew(self.node.body)
         for name in found:
             roots = self.kinds.names[name].roots or frozenset()
+            if name in anew and not all(root.startswith(LOCAL) for root in roots):
+                raise Refused(
+                    f"`{name}` comes from outside, and the loop both writes it in place and binds it anew"
+                )
             shared: list[str] = [
                 other
                 for other, kind in self.kinds.names.items()
@@ -260,6 +269,33 @@ class LoopRewrite:
             and isinstance(each.target, ast.Name)
             and each.target.id in self.counted
         ]
+
+    def _see_later_writes(self, carried: list[str], ends: list[Kinds]) -> None:
+        """Raise Refused where what the loop gives is written later and may be, after no round or after the last one,
+        memory that another name has too: while_loop gives memory of its own."""
+        after = self.kinds.copy()
+        own: dict[str, str] = {}
+        for name in carried:
+            ways = [now.names.get(name, UNKNOWN_KIND) for now in (self.kinds, *ends)]
+            own[name] = f"{LOCAL}{after.mark()}"
+            if any(each.what == "tensor" for each in ways):
+                after.names[name] = replace(merged(ways), roots=(union(ways) or frozenset()) | {own[name]})
+        written = afterwards(self.source, self.node, self.function, after).written
+        for name in carried:
+            for now in (self.kinds, *ends):
+                for root in (now.names.get(name, UNKNOWN_KIND).roots or frozenset()) & written:
+                    others = {
+                        each
+                        for each in {*self.kinds.names, *carried} - {name}
+                        if root in (now.names.get(each, UNKNOWN_KIND).roots or ())
+                    }
+                    if others or not root.startswith(LOCAL):
+                        raise Refused(
+                            f"`{name}` may still share memory with `{min(others | {root.split('.')[0]})}` after the "
+                            "loop, and one is written later: clone it before the loop"
+                        )
+            if own[name] in written:
+                self.cloned.append(name)
 
     def _written_later(self) -> set[str]:
         """The names that are written in place somewhere else in the function."""
@@ -333,7 +369,7 @@ class LoopRewrite:
         targets = [fresh("steps", self.taken) if name == counter else name for name in names]
         after = [f"{indent}{name} = {name}.item()" for name in self.read_back]
         # What while_loop gives back may not be written in place where gradients are recorded.
-        after += [f"{indent}{name} = {name}.clone()" for name in targets if name in self._written_later()]
+        after += [f"{indent}{name} = {name}.clone()" for name in targets if name in self.cloned]
         for name in written:
             roots = self.kinds.names[name].roots or frozenset()
             if not all(root.startswith(LOCAL) for root in roots):

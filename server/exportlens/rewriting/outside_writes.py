@@ -88,7 +88,7 @@ class OutsideWrites:
                     known.in_place |= not rebinds
         for written in paths.values():
             unshared = self.is_unshared(written)
-            rebound = written.path in self._bound_anew()
+            rebound = written.path in bound_anew([*self.then.statements, *self.other.statements])
             if rebound and not unshared:
                 raise Refused(f"`{written.path}` is both written in place and bound anew in the branch")
             if written.in_place and written.rebinds:
@@ -100,22 +100,6 @@ class OutsideWrites:
         # What no one else can hold is bound anew; the rest is written back in place.
         self.rebound = [path for path, written in paths.items() if self.is_unshared(written)]
         self.written = [written for written in paths.values() if written.path not in self.rebound]
-
-    def _bound_anew(self) -> set[str]:
-        """The names that the arms bind otherwise than by an augmented assignment of a tensor."""
-        names = set()
-        for statement in [*self.then.statements, *self.other.statements]:
-            augmented = {
-                each.target
-                for each in ast.walk(statement)
-                if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
-            }
-            names |= {
-                each.id
-                for each in walk_own(statement)
-                if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in augmented
-            }
-        return names
 
     def _of(self, arm: Arm) -> list[tuple[str, bool]]:
         found: list[tuple[str, bool]] = []
@@ -317,3 +301,20 @@ def augmented_names(statements: Sequence[ast.stmt]) -> set[str]:
         for each in ast.walk(statement)
         if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
     }
+
+
+def bound_anew(statements: Sequence[ast.stmt]) -> set[str]:
+    """The names that `statements` bind otherwise than by an augmented assignment of a tensor."""
+    names = set()
+    for statement in statements:
+        augmented = {
+            each.target
+            for each in ast.walk(statement)
+            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+        }
+        names |= {
+            each.id
+            for each in walk_own(statement)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in augmented
+        }
+    return names
