@@ -82,6 +82,15 @@ def base_names(value: Value) -> Iterator[str]:
             yield from base_names(base)
 
 
+def library_base_names(cls: ClassValue) -> Iterator[str]:
+    """Names of those bases of a workspace class, and of its bases, that the workspace does not define."""
+    for base in cls.bases:
+        if isinstance(base, Named):
+            yield base.name
+        elif isinstance(base, ClassValue):
+            yield from library_base_names(base)
+
+
 def tensors_in(value: Value | None) -> Iterator[Tensor]:
     """The traced tensors among `value` and the elements of a list or tuple."""
     if isinstance(value, Tensor):

@@ -25,12 +25,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "real" / "data"
+PACKAGES_HOME = ROOT / ".tools" / "real"
+RESEARCH_HOME = ROOT / ".tools" / "real2"
 # Of wall-clock time, generous: a busy machine must not look like a module that hangs.
 SECONDS_PER_FILE = 800
 SECONDS_TO_BUILD = 25
@@ -60,6 +62,7 @@ class Collection:
     home: Path
     listed: Path
     kept: Path
+    environment: Path
 
     @property
     def sources(self) -> Path:
@@ -67,16 +70,24 @@ class Collection:
 
     @property
     def python(self) -> Path:
-        return self.home / "venv" / "bin" / "python"
+        return self.environment / "bin" / "python"
 
     @property
     def rows(self) -> Path:
         return self.home / "outcomes.jsonl"
 
+    def elsewhere(self, home: Path) -> Collection:
+        """Packages that are unpacked below another folder's `src`, measured in the same environment."""
+        return replace(self, home=home.absolute())
+
 
 COLLECTIONS = {
-    "research": Collection(ROOT / ".tools" / "real2", DATA / "research.txt", DATA / "collected.jsonl"),
-    "packages": Collection(ROOT / ".tools" / "real", DATA / "packages.txt", DATA / "constructed.jsonl"),
+    "research": Collection(
+        RESEARCH_HOME, DATA / "research.txt", DATA / "collected.jsonl", RESEARCH_HOME / "venv"
+    ),
+    "packages": Collection(
+        PACKAGES_HOME, DATA / "packages.txt", DATA / "constructed.jsonl", PACKAGES_HOME / "venv"
+    ),
 }
 
 
@@ -290,11 +301,16 @@ def main() -> int:
     parser.add_argument("--retry", action="store_true", help="try again what could not be imported or built")
     parser.add_argument("--publish", action="store_true", help="write the rows that the repository keeps")
     parser.add_argument("--set", choices=COLLECTIONS, default="research", help="which packages")
+    parser.add_argument("--home", type=Path, help="packages unpacked in this folder's src/, with its rows")
     parser.add_argument("--rows", type=Path, help="append the rows to this file instead")
     parser.add_argument("--only", help="these FILE:CLASS, comma-separated")
     options = parser.parse_args()
     collection = COLLECTIONS[options.set]
+    if options.home:
+        collection = collection.elsewhere(options.home)
     rows = (options.rows or collection.rows).absolute()
+    if options.publish and options.home:
+        parser.error("--publish is for the listed packages: --home has no list of versions")
     if options.publish:
         publish(rows, collection)
         return 0

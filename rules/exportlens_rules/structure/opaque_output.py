@@ -23,7 +23,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.registrations import register_output_class
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import base_names
+from exportlens_rules.reading import library_base_names
 from exportlens_rules.structure.cache_output import CACHES
 
 # Registered as pytrees by torch itself, or by transformers when it is imported.
@@ -218,7 +218,8 @@ def _bases_known(cls: ClassValue) -> bool:
 
 def _is_registered(cls: ClassValue) -> bool:
     """Whether the class, or something in its file, registers it as a pytree."""
-    names = set(base_names(cls))
+    # A class of the workspace may be called like a library's: what it is called does not register it.
+    names = set(library_base_names(cls))
     if names & _REGISTERED_BASES or any(
         name.endswith(("NamedTuple", "ModelOutput", "namedtuple")) for name in names
     ):
@@ -226,6 +227,8 @@ def _is_registered(cls: ClassValue) -> bool:
     for decorator in cls.node.decorator_list:
         if any(word in ast.unparse(decorator) for word in _REGISTRATIONS):
             return True
+    if any(f"{word}(" in cls.chunk.text for word in _REGISTRATIONS):  # by its `__init_subclass__`, say
+        return True
     document = getattr(cls.scope, "document", None)
     text = getattr(document, "text", "")
     return any(f"{word}(" in text and cls.name in text.partition(f"{word}(")[2] for word in _REGISTRATIONS)

@@ -423,3 +423,32 @@ class M(nn.Module):
 """,
     "(4, 6)",
 )
+CASES(
+    "ordered-dict-named-like-a-library-class",
+    X2,
+    """
+from collections import OrderedDict
+
+
+class ModelOutput(OrderedDict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value)
+        super().__setattr__(key, value)
+
+
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(width, width) for _ in range(2)])
+
+    def forward(self, x, levels=None):
+        output = ModelOutput()
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if levels is not None and i in levels:
+                output[f"layer_{i}"] = x
+        output["embedding"] = x
+        return output
+""",
+    "(6,)",
+)
