@@ -11,8 +11,9 @@ from exportlens.export.findings import runtime_codes
 from exportlens.finding import Applicability, Edit, Finding, Fix, Position, Range
 from exportlens.fixing import applicable, compatible
 from exportlens.lsp.analysis import Open
-from exportlens.lsp.convert import from_range, own_edits, to_diagnostic, to_path, to_text_edits
+from exportlens.lsp.convert import own_edits, to_diagnostic
 from exportlens.lsp.server import Server
+from exportlens.lsp.views import CellView, View, view_of
 from exportlens.source.lexing import logical_lines
 from exportlens.trying import can_be_tried
 
@@ -26,20 +27,21 @@ def register(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        document = server.analysis.open.get(to_path(params.text_document.uri))
-        if document is None:
+        view = view_of(server, params.text_document.uri)
+        if view is None:
             return []
+        document = view.document
         # The fixes may still be on their way.
         await server.analysis.add_fixes(document)
         if not server.analysis.is_current(document):
             return []
         findings = server.analysis.findings_in(document.path)
-        place = from_range(params.range, document.lines, server.encoding)
+        place = view.range(params.range)
         actions: list[types.CodeAction] = []
         if _asked(params.context, types.CodeActionKind.QuickFix):
-            actions += _quick_fixes(server, document, findings, place)
+            actions += _quick_fixes(server, view, findings, place)
         if _asked(params.context, FIX_ALL):
-            actions += _fix_all(server, document, findings)
+            actions += _fix_all(server, view, findings)
         return actions
 
 
@@ -51,8 +53,9 @@ def _asked(context: types.CodeActionContext, kind: str) -> bool:
 
 
 def _quick_fixes(
-    server: Server, document: Open, findings: list[Finding], place: Range
+    server: Server, view: View, findings: list[Finding], place: Range
 ) -> Iterator[types.CodeAction]:
+    document = view.document
     here = [finding for finding in findings if _touches(finding.range, place)]
     offered: set[Fix] = set()  # an export's finding carries the fix of the rule that knows its cause
     for finding in sorted(here, key=lambda each: each.code in runtime_codes()):
@@ -63,9 +66,9 @@ def _quick_fixes(
             continue
         offered.add(finding.fix)
         same = [each for each in here if each.fix == finding.fix]
-        yield _action(
+        yield from _action(
             server,
-            document,
+            view,
             finding.fix.message,
             edits,
             same,
@@ -74,8 +77,8 @@ def _quick_fixes(
         for other in finding.fix.alternatives:
             others = own_edits(other, document.path)
             if others is not None:
-                yield _action(server, document, other.message, others, same)
-        if server.permissions.trusted and _to_verify(finding, document):
+                yield from _action(server, view, other.message, others, same)
+        if server.permissions.trusted and not isinstance(view, CellView) and _to_verify(finding, document):
             yield _verify(server, document, finding, finding.fix.message)
     for code in dict.fromkeys(finding.code for finding in here):
         same = [
@@ -85,21 +88,21 @@ def _quick_fixes(
         if len(chosen) > 1:
             edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
             title = f"Fix all {code} ({chosen[0].name}) in this file"
-            yield _action(server, document, title, edits, [f for f in here if f.code == code])
+            yield from _action(server, view, title, edits, [f for f in here if f.code == code])
     # What a real export ended in is no opinion that a comment could turn off.
     silenced = [finding for finding in here if finding.code not in runtime_codes()]
     for finding in _one_for_each_code(silenced):
         edit = silence(document, finding)
         title = f"Disable {finding.code} ({finding.name}) for this line"
-        yield _action(server, document, title, [edit], [finding])
+        yield from _action(server, view, title, [edit], [finding])
 
 
-def _fix_all(server: Server, document: Open, findings: list[Finding]) -> Iterator[types.CodeAction]:
+def _fix_all(server: Server, view: View, findings: list[Finding]) -> Iterator[types.CodeAction]:
     safe = [finding for finding in findings if applicable(finding.fix, unsafe=False)]
-    chosen = compatible(document.path, safe)
+    chosen = compatible(view.document.path, safe)
     if chosen:
         edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
-        yield _action(server, document, "Fix all safe ExportLens findings", edits, chosen, kind=FIX_ALL)
+        yield from _action(server, view, "Fix all safe ExportLens findings", edits, chosen, kind=FIX_ALL)
 
 
 def _verified(finding: Finding) -> bool:
@@ -131,26 +134,33 @@ def _verify(server: Server, document: Open, finding: Finding, fix: str) -> types
 
 def _action(
     server: Server,
-    document: Open,
+    view: View,
     title: str,
     edits: list[Edit],
     findings: list[Finding],
     *,
     kind: types.CodeActionKind | str = types.CodeActionKind.QuickFix,
     preferred: bool = False,
-) -> types.CodeAction:
-    text_edits = to_text_edits(edits, document.lines, server.encoding)
+) -> Iterator[types.CodeAction]:
+    """The action that makes `edits`; none where the texts that the editor knows cannot be edited so."""
+    changed = view.changes(edits)
+    if changed is None:
+        return
     capabilities = server.client_capabilities.workspace
     edit_capabilities = capabilities.workspace_edit if capabilities else None
     if edit_capabilities and edit_capabilities.document_changes:
-        identifier = types.OptionalVersionedTextDocumentIdentifier(document.uri, document.version)
-        change = types.WorkspaceEdit(document_changes=[types.TextDocumentEdit(identifier, [*text_edits])])
+        change = types.WorkspaceEdit(
+            document_changes=[
+                types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version), [*made])
+                for uri, (version, made) in changed.items()
+            ]
+        )
     else:
-        change = types.WorkspaceEdit(changes={document.uri: text_edits})
-    return types.CodeAction(
+        change = types.WorkspaceEdit(changes={uri: made for uri, (_, made) in changed.items()})
+    yield types.CodeAction(
         title=title,
         kind=kind,
-        diagnostics=[to_diagnostic(finding, document.lines, server.encoding) for finding in findings],
+        diagnostics=[view.diagnostic(finding) for finding in findings],
         is_preferred=preferred or None,
         edit=change,
     )

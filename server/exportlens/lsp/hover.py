@@ -5,8 +5,8 @@ from __future__ import annotations
 from lsprotocol import types
 
 from exportlens.finding import Finding
-from exportlens.lsp.convert import from_position, to_path, to_range
 from exportlens.lsp.server import Server
+from exportlens.lsp.views import view_of
 from exportlens.rule import registry
 
 _MOST_BELIEFS = 12
@@ -17,10 +17,10 @@ def register(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     async def hover(params: types.HoverParams) -> types.Hover | None:
-        document = server.analysis.open.get(to_path(params.text_document.uri))
-        if document is None:
+        view = view_of(server, params.text_document.uri)
+        if view is None:
             return None
-        at = from_position(params.position, document.lines, server.encoding)
+        document, at = view.document, view.position(params.position)
         here = [
             finding
             for finding in server.analysis.findings_in(document.path)
@@ -35,7 +35,7 @@ def register(server: Server) -> None:
             listed = "\n".join(f"- {belief}" for belief in beliefs[:_MOST_BELIEFS])
             parts.append(f"What ExportLens believes of the values on this line:\n\n{listed}")
         content = types.MarkupContent(types.MarkupKind.Markdown, "\n\n---\n\n".join(parts))
-        return types.Hover(content, to_range(here[0].range, document.lines, server.encoding))
+        return types.Hover(content, view.shown(here[0].range))
 
 
 def _words(finding: Finding, *, repeat: bool) -> str:

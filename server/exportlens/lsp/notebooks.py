@@ -10,6 +10,7 @@ from lsprotocol import types
 
 from exportlens.lsp.analysis import Open
 from exportlens.lsp.convert import to_diagnostic, to_path
+from exportlens.lsp.views import CellView
 from exportlens.source.notebooks import Notebook
 from exportlens.source.positions import Lines
 
@@ -62,6 +63,22 @@ class Notebooks:
             self.server.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(uris[index], diagnostics)
             )
+
+    def view(self, uri: str) -> CellView | None:
+        """The view from the cell at `uri`; None where no open notebook has such a code cell."""
+        for path, uris in self._cells.items():
+            document = self.server.analysis.open.get(path)
+            if uri in uris and document is not None:
+                versions = [self.server.workspace.get_text_document(each).version for each in uris]
+                return CellView(
+                    document,
+                    self.server.encoding,
+                    self._joined[path],
+                    tuple(uris),
+                    tuple(versions),
+                    uris.index(uri),
+                )
+        return None
 
     def register(self, sync: _Schedule) -> None:
         """Register the notebook notifications."""
