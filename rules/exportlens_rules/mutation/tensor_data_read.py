@@ -12,9 +12,11 @@ from exportlens.rewriting.data_attribute import detach_data
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.tensor_data import is_write, makes_new, reads_data
-from exportlens_rules.reading import words
+from exportlens_rules.reading import is_tested, words
 
 _NEW = Outcome(WRONG, OK)
+# What an `assert` looks at does not leave the program: strict tracing only loses the check.
+_ASSERTED = Outcome(OK, FAILS)
 
 
 class TensorDataRead(Rule):
@@ -98,7 +100,7 @@ def forward(self, x):
             f"`{words(place.node)}` reads a tensor behind the tracer's back: the exported program gets a "
             "fake "
             f"tensor. Use `{words(place.node).removesuffix('.data')}.detach()`.",
-            outcome=_NEW if makes_new(place) else None,
+            outcome=_NEW if makes_new(place) else _ASSERTED if is_tested(place, anywhere=True) else None,
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

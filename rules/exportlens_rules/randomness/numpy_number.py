@@ -17,7 +17,7 @@ class NumpyNumber(Rule):
 
     ## What it does
     Finds `if`, `while`, ternaries, `and`, `or`, `not`, `bool()`, `any()` and `all()` on a number of NumPy's, and where
-    it is looked up in a list or dict, given to `range` or `round`, or given to `str`: `if np.log2(n) > 3`,
+    it is looked up in a list or dict, given to `range`, `np.arange` or `round`, or given to `str`: `if np.log2(n) > 3`,
     `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`. `assert` is fine, and so are sizes that torch is given.
 
     ## Why it matters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import (
     Array,
@@ -43,11 +44,22 @@ def call_numpy(
     if any(isinstance(value, TensorScalar) for value in flat):
         return TensorScalar("float", "a NumPy function")
     short = name.removeprefix("numpy.")
+    for number in _lengths(short, args, kwargs):
+        notice_numpy(machine, number, "range", frame, node)
     if short in _DTYPES or short in _ARRAYS or short.removeprefix("random.") in _RANDOM:
         return Array(False, _dtype(short, args, kwargs))
     if any(isinstance(value, Unknown) for value in flat):
         return Unknown(f"calls `{name}`")
     return Static()
+
+
+def _lengths(short: str, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:
+    """The arguments that say how many items the function makes, one after the other."""
+    if short == "arange":
+        return [*args, *(kwargs[key] for key in ("start", "stop", "step") if key in kwargs)]
+    if short in ("linspace", "logspace", "geomspace"):
+        return [*args[2:3], *([kwargs["num"]] if "num" in kwargs else [])]
+    return []
 
 
 def _dtype(short: str, args: list[Value], kwargs: dict[str, Value]) -> str | None:

@@ -343,11 +343,14 @@ class _Uses(ast.NodeVisitor):
     def visit_For(self, node: ast.For) -> None:
         if self.is_it(node.iter):
             self.iterated += 1
+        self.container += self._is_item(node.iter)
         self.generic_visit(node)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
         if self.is_it(node.iter):
             self.iterated += 1
+        # `for child in tree[node]`: what an index chooses is gone through, as in a list of lists.
+        self.container += self._is_item(node.iter)
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
@@ -369,13 +372,23 @@ class _Uses(ast.NodeVisitor):
                 # Python asks for one truth: a tensor with more than one element would raise.
                 self.number += isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
 
+    def _is_item(self, node: ast.expr) -> bool:
+        """`rows[i]`, whatever `i` is."""
+        return (
+            isinstance(node, ast.Subscript)
+            and self.is_it(node.value)
+            and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        )
+
     def visit_Slice(self, node: ast.Slice) -> None:
         self.number += any(bound is not None and self.is_it(bound) for bound in (node.lower, node.upper))
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:
         for index, argument in enumerate(node.args):
-            if isinstance(argument, ast.Starred) and self.is_it(argument.value):
+            spread = isinstance(argument, ast.Starred) and self.is_it(argument.value)
+            counted = isinstance(node.func, ast.Name) and node.func.id == "len" and self._is_item(argument)
+            if spread or counted:
                 self.container += 1
             elif self.is_it(argument):
                 self._passed(node, index)

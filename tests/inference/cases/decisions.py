@@ -364,6 +364,42 @@ class M(nn.Module):
     "(4,)",
 )
 CASES(
+    "layerdrop-drawn-where-asked-for",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, dim, n=2, layerdrop=0.1):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(dim, dim) for _ in range(n)])
+        self.layerdrop = layerdrop
+
+    def forward(self, x):
+        for layer in self.layers:
+            dropout_probability = np.random.random() if self.layerdrop > 0 else 1
+            if not self.training or (dropout_probability > self.layerdrop):
+                x = layer(x)
+        return x
+""",
+    "(4,)",
+)
+CASES(
+    "shift-drawn-for-training",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+
+    def forward(self, x):
+        shift = int(random.random() * self.width) - 1
+        if self.training:
+            x = torch.roll(x, shift, dims=1)
+        return x * 2
+""",
+    "(4,)",
+)
+CASES(
     "layerdrop-eval",
     X2,
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.inference.cases.case import X2, Cases
+from tests.inference.cases.case import X2, X4, Cases
 
 CASES = Cases()
 
@@ -223,5 +223,26 @@ class M(nn.Module):
         if self.eps < np.finfo(np.float32).max and np.issubdtype(np.float32, np.floating):
             return x + self.eps
         return x
+""",
+)
+CASES(
+    "shifted-anchors",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        shape = (np.array(x.shape[2:]) + 1) // 2
+        shift = (np.arange(0, shape[1]) + 0.5) * 2
+        return torch.from_numpy(shift.astype(np.float32)).to(x.device)
+""",
+)
+CASES(
+    "linspace-of-numpy-count",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        steps = np.prod(x.shape[2:])
+        return torch.from_numpy(np.linspace(0, 1, num=steps)).float()
 """,
 )

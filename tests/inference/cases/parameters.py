@@ -166,3 +166,23 @@ class M(nn.Module):
         return self.scaled(mode, x)
 """,
 )
+CASES(
+    "children-of-each-node",
+    "(torch.randn(4, 6), [[], [], [0, 1], [2]])",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, inputs, tree):
+        states = []
+        for idx in range(len(tree)):
+            if len(tree[idx]) == 0:
+                below = inputs.new_zeros(1, 6)
+            else:
+                below = torch.cat([states[k] for k in tree[idx]], dim=0)
+            states.append(torch.tanh(self.fc(inputs[idx].unsqueeze(0))) + below.sum(0, keepdim=True))
+        return states[-1]
+""",
+)

@@ -352,3 +352,13 @@ class M(nn.Module):
 """,
     "(4,)",
 )
+CASES(
+    "data-in-an-assert",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        assert torch.max(x.data) <= 100
+        return x * 2
+""",
+)
