@@ -974,11 +974,20 @@ def _held_draws(machine: Machine, frame: Frame) -> dict[int, str]:
                 part = parts.pop()
                 if isinstance(part, ast.Call):
                     known[id(part)] = statement.targets[0].id
+                    if isinstance(part.func, ast.Name) and part.func.id in _NUMBER_OF_NUMBERS:
+                        parts += part.args
                 elif isinstance(part, ast.Compare):
                     parts += [part.left, *part.comparators]
                 elif isinstance(part, ast.UnaryOp):
                     parts.append(part.operand)
+                elif isinstance(part, ast.BinOp):
+                    parts += [part.left, part.right]
+                elif isinstance(part, ast.IfExp):
+                    parts += [part.body, part.orelse]
     return known
+
+
+_NUMBER_OF_NUMBERS = frozenset({"abs", "float", "int", "max", "min", "round"})
 
 
 _EXPORT_PARAMETERS = ("mod", "args", "kwargs")
