@@ -33,6 +33,8 @@ FORMS: list[tuple[str, Any]] = [
     ("f(a, 2)", lambda f, a, b: f(a, 2)),
     ("f([a, b])", lambda f, a, b: f([a, b])),
     ("f(a, axis=1)", lambda f, a, b: f(a, axis=1)),
+    ("f(a, axis=1, keepdims=True)", lambda f, a, b: f(a, axis=1, keepdims=True)),
+    ("f(a, keepdims=True)", lambda f, a, b: f(a, keepdims=True)),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.draft import Refused
@@ -29,6 +30,8 @@ def ternary_text(
     sides = [kinds.of(node.body), kinds.of(node.orelse)]
     texts = [source.of(node.body), source.of(node.orelse)]
     mixed = {side.type for side in sides} == {"int", "float"} and {side.what for side in sides} == {"number"}
+    if _has_nested(node):
+        return _put(source, node, _numbers_text(source, node, kinds, torch))
     if mixed or all(_is_plain_number(side) for side in sides):
         if mixed and not _beside_tensor(source, node, kinds, of_floats=True):
             raise Refused(
@@ -47,6 +50,39 @@ def ternary_text(
         outputs = Outputs(source, torch, mark)
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
     return _put(source, node, f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())")
+
+
+def _has_nested(node: ast.IfExp) -> bool:
+    return any(isinstance(each, ast.IfExp) for each in (node.body, node.orelse))
+
+
+def _numbers_text(source: Source, node: ast.expr, kinds: Kinds, torch: str) -> str:
+    """torch.where in torch.where for ternaries in a ternary that choose among floats. Raises Refused."""
+    floats = [
+        each for each in _leaves(node) if kinds.of(each).what == "number" and kinds.of(each).type == "float"
+    ]
+    if len(floats) != len(list(_leaves(node))):
+        raise Refused("a ternary in the ternary chooses what is no float")
+    if not _beside_tensor(source, node, kinds):
+        raise Refused("the ternary gives a Python number that tensor data would choose")
+
+    def text(each: ast.expr) -> str:
+        if not isinstance(each, ast.IfExp):
+            return source.of(each)
+        condition = Predicates(source, kinds, torch).read(each.test)
+        if condition.form not in ("tensor", "unknown"):
+            raise Refused("a ternary in the ternary does not hang on a tensor")
+        return f"{torch}.where({condition.text}, {text(each.body)}, {text(each.orelse)})"
+
+    return text(node)
+
+
+def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.IfExp):
+        yield from _leaves(node.body)
+        yield from _leaves(node.orelse)
+    else:
+        yield node
 
 
 def _put(source: Source, node: ast.IfExp, text: str) -> str:

@@ -295,7 +295,12 @@ def _whole(source: Source, node: ast.AST, statement: ast.AST) -> ast.AST:
     ):
         top = source.parents[top]
     parent = source.parents.get(top)
-    if isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is top:
+    if isinstance(parent, ast.IfExp) and parent.test is top:
+        # Ternaries in a ternary are rewritten together.
+        while isinstance(outer := source.parents.get(parent), ast.IfExp) and outer.test is not parent:
+            parent = outer
+        return parent
+    if isinstance(parent, (ast.If, ast.While, ast.Assert)) and parent.test is top:
         return parent
     if isinstance(statement, (ast.If, ast.While, ast.IfExp, ast.Assert)) and any(
         each is node for each in ast.walk(statement.test)

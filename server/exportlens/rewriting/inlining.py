@@ -31,17 +31,20 @@ def inlined(source: Source, statement: ast.Expr, taken: set[str]) -> str | None:
     given = _given(source, call, method)
     if given is None:
         return None
-    renamed = {name: fresh(name, taken) for name in bound(body) if name not in given}
-    if set(bound(body)) & set(given):
-        return None
+    # What is computed for a parameter, or bound anew in the method, gets a name of its own first.
+    first = [name for name, (text, plain) in given.items() if not plain or name in bound(body)]
+    renamed = {name: fresh(name, taken) for name in [*bound(body), *first]}
+    before = [f"{renamed[name]} = {given[name][0]}" for name in first]
     swaps = []
     for one in body:
         for each in ast.walk(one):
             if isinstance(each, ast.Name) and (each.id in given or each.id in renamed):
-                swaps.append(source.swap(each, given.get(each.id) or renamed[each.id]))
+                swaps.append(source.swap(each, renamed.get(each.id) or given[each.id][0]))
     indent = source.indent_of(statement)
     text = _block(source, method, body, indent, swaps)
-    return None if text is None else text.lstrip(" \t")
+    if text is None:
+        return None
+    return source.newline.join([*(indent + each for each in before), text]).lstrip(" \t")
 
 
 _UNSUITED = (
@@ -98,21 +101,22 @@ def _is_overridden(source: Source, owner: ast.ClassDef, name: str) -> bool:
     )
 
 
-def _given(source: Source, call: ast.Call, method: ast.FunctionDef) -> dict[str, str] | None:
-    """The text for each parameter of the method; None where one is not a plain name, attribute or constant."""
+def _given(source: Source, call: ast.Call, method: ast.FunctionDef) -> dict[str, tuple[str, bool]] | None:
+    """The text for each parameter of the method, and whether it is a plain name, attribute or constant, in the order of
+    the call; None where the call is unusual."""
     args = method.args
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or not args.args:
         return None
     names = [each.arg for each in arguments(args)][1:]
-    texts: dict[str, str] = {}
+    texts: dict[str, tuple[str, bool]] = {}
     defaults = dict(zip(names[::-1], reversed(args.defaults), strict=False))
     for name, value in [
         *zip(names, call.args, strict=False),
         *((key.arg or "", key.value) for key in call.keywords),
     ]:
-        if name not in names or not (isinstance(value, ast.Constant) or dotted(value)):
+        if name not in names or isinstance(value, ast.Starred) or "\n" in source.of(value):
             return None
-        texts[name] = source.of(value)
+        texts[name] = (source.of(value), isinstance(value, ast.Constant) or dotted(value) is not None)
     if len(call.args) > len(names):
         return None
     for name in names:
@@ -120,8 +124,8 @@ def _given(source: Source, call: ast.Call, method: ast.FunctionDef) -> dict[str,
             default = defaults.get(name)
             if not isinstance(default, ast.Constant):
                 return None
-            texts[name] = source.of(default)
-    return texts | ({args.args[0].arg: "self"} if args.args[0].arg != "self" else {})
+            texts[name] = (source.of(default), True)
+    return texts | ({args.args[0].arg: ("self", True)} if args.args[0].arg != "self" else {})
 
 
 def _is_text(node: ast.stmt) -> bool:

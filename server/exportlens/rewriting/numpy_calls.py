@@ -17,6 +17,7 @@ from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.array_methods import ENDS, translated
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.imports import imported
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement
 
@@ -35,6 +36,9 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
+        function = draft.source.enclosing_function(draft.source.enclosing_statement(node))
+        if function is not None:
+            draft.modules = imported(function.body) | draft.modules
         if isinstance(place, Conversion) and isinstance(node, ast.Call) and _is_numpy(draft, node):
             if not isinstance(place.value, Tensor):
                 raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
@@ -72,8 +76,10 @@ _THREE = ("where", "clip")
 def _form(node: ast.Call) -> str:
     if any(isinstance(each, ast.Starred) for each in node.args):
         return "?"
-    if len(node.args) == 1 and [key.arg for key in node.keywords] == ["axis"]:
-        return "f(a, axis=1)"
+    keywords = sorted(key.arg or "?" for key in node.keywords)
+    if len(node.args) == 1 and keywords and set(keywords) <= {"axis", "keepdims"}:
+        given = {"axis": "axis=1", "keepdims": "keepdims=True"}
+        return f"f({', '.join(['a', *(given[each] for each in keywords)])})"
     if node.keywords or not 1 <= len(node.args) <= 2:
         return "?"
     if len(node.args) == 1:

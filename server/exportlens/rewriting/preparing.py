@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from exportlens.rewriting.effects import is_log, own_expressions
 from exportlens.rewriting.inlining import inlined
+from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
@@ -322,7 +322,7 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
     read = reads(node.body) | reads(node.orelse)
     for name in sorted(read):
         kind = kinds.names.get(name)
-        if kind is None or kind.what != "scalar" or kind.type in ("int", "bool"):
+        if kind is None or kind.what != "scalar":
             continue
         stores = [
             each
@@ -332,15 +332,16 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
         statement = source.parents.get(stores[0]) if len(stores) == 1 else None
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             continue
-        tensor = _behind(statement.value, kinds)
+        made = _numbers_behind(statement.value, kinds)
         uses = [
             each
             for each in ast.walk(function)
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
         ]
-        if tensor is not None and all(meets_tensor(source, each, kinds) for each in uses):
-            swaps.append(source.swap(statement.value, _scalar(source, tensor, kinds)))
-            kinds.assign(ast.Name(name, ast.Store()), replace(kinds.of(tensor), rank=0))
+        if made and all(meets_tensor(source, each, kinds) for each in uses):
+            swaps += [source.swap(each, _scalar(source, tensor, kinds)) for each, tensor in made]
+            dtype = kinds.of(made[0][1]).dtype if len(made) == 1 and made[0][0] is statement.value else None
+            kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
             tensor = _behind(each, kinds)
@@ -353,13 +354,35 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
     return _again(replaced(source.text, swaps), begin + moved)
 
 
-def _behind(node: ast.expr, kinds: Kinds) -> ast.expr | None:
-    """The tensor of one float behind `t.item()` or `float(t)`."""
+# What Python's operators do to a number read out of a tensor, and torch's to the tensor alike.
+_ALIKE = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv)
+
+
+def _numbers_behind(node: ast.expr, kinds: Kinds) -> list[tuple[ast.expr, ast.expr]]:
+    """The reads of numbers that `node` is made of with constants, each with its tensor; empty where it is more."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ALIKE):
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(other, ast.Constant) and isinstance(other.value, (int, float)):
+                return _numbers_behind(one, kinds)
+        return []
+    tensor = _behind(node, kinds, whole=True)
+    return [] if tensor is None else [(node, tensor)]
+
+
+def _behind(node: ast.expr, kinds: Kinds, whole: bool = False) -> ast.expr | None:
+    """The tensor of one number behind `t.item()`, `float(t)` or `int(t)`: of a float, or of an int where `whole`."""
     if not isinstance(node, ast.Call):
         return None
     inner: ast.expr | None = None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
         inner = node.func.value
+    elif isinstance(node.func, ast.Name) and node.func.id in ("int", "bool") and len(node.args) == 1:
+        inner = node.args[0] if whole else None
+        known = UNKNOWN_KIND if inner is None else kinds.of(inner)
+        if known.dtype is None or not known.dtype.startswith(
+            ("int", "uint", "bool")[node.func.id == "bool" :]
+        ):
+            return None
     elif isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1:
         inner = node.args[0]
         if (
@@ -371,8 +394,8 @@ def _behind(node: ast.expr, kinds: Kinds) -> ast.expr | None:
     if inner is None:
         return None
     kind = kinds.of(inner)
-    whole = kind.dtype is not None and not kind.dtype.startswith("float")
-    return inner if kind.what == "tensor" and not whole else None
+    is_float = kind.dtype is None or kind.dtype.startswith("float")
+    return inner if kind.what == "tensor" and (is_float or whole) else None
 
 
 def _scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
@@ -394,7 +417,11 @@ def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
             if other.what not in ("number", "size", "scalar"):
                 return False
             node = parent
-        elif isinstance(parent, ast.Compare):
+        elif isinstance(parent, (ast.If, ast.IfExp)):
+            return parent.test is node
+        elif isinstance(parent, (ast.Compare, ast.BoolOp)) or (
+            isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+        ):
             outer = source.parents[parent]
             while isinstance(outer, (ast.BoolOp, ast.UnaryOp)):
                 parent, outer = outer, source.parents[outer]
