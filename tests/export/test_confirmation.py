@@ -9,6 +9,7 @@ import pytest
 from exportlens.export.models import proposals_for, with_dynamic_shapes
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
+from exportlens.export.text import render_report
 
 from .conftest import MODELS, Runner
 
@@ -65,6 +66,7 @@ def test_a_dropped_update_of_a_buffer_is_caught(worker: Runner) -> None:
     strict, non_strict = report.modes
     assert non_strict.ok and strict.failure is not None and strict.failure.kind == "mismatch"
     assert "buffer seen" in strict.failure.message
+    assert all("same_as" not in (mode.comparison or {}) for mode in report.modes)
 
 
 def test_a_buffer_is_compared_over_two_calls(worker: Runner) -> None:
@@ -72,6 +74,12 @@ def test_a_buffer_is_compared_over_two_calls(worker: Runner) -> None:
     assert report.ok, report.failure
     cases = {case["case"]: case["status"] for case in (report.comparison or {})["cases"]}
     assert cases["second call"] == "equal"
+    strict, non_strict = report.modes
+    assert non_strict.comparison == {
+        **(strict.comparison or {}),
+        "same_as": "strict",
+    }  # one program: compared once
+    assert "the same program as in strict mode: compared once" in render_report(report)
 
 
 def test_data_dependent_control_flow_in_both_modes(worker: Runner) -> None:

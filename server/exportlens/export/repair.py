@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -131,9 +132,10 @@ async def repair_model(
     if file is None:
         raise ValueError(f"only a model named by file can be repaired, not {request.model}")
     original = read_source(file).text
-    work = _Work(session, request, tools, tell, Repair(request.model, file, original, original))
-    await work.run()
-    return work.result
+    with tempfile.TemporaryDirectory(prefix="exportlens-repair-") as memory:
+        result = Repair(request.model, file, original, original)
+        await _Work(session, request, tools, tell, result, Path(memory)).run()
+    return result
 
 
 def repair(
@@ -164,12 +166,14 @@ class _Work:
         tools: Tools,
         tell: Callable[[Step], None],
         result: Repair,
+        memory: Path,
     ) -> None:
         self._session = session
         self._request = request
         self._tools = tools
         self._tell = tell
         self._seen = {result.original}
+        self._memory = memory
         self.result = result
 
     async def run(self) -> None:
@@ -220,7 +224,7 @@ class _Work:
             mode = BOTH_MODES if strict is None else "strict" if strict else "non-strict"
             request = replace(request, mode=mode)
         # As it stands: that torch.export does not take a bare function is one of the things to be repaired.
-        return await verify_fix(self._session, request, text, wrap=False)
+        return await verify_fix(self._session, request, text, wrap=False, memory=self._memory)
 
     def _candidates(self, report: VerifyReport) -> Iterator[KnownCause]:
         """What to try next, best first: the fix for the blamed line, those for the export call, what torch's own

@@ -307,6 +307,7 @@ class _Confirmation:
         folder = self._folder(mode)
         folder.mkdir()
         words = {**self._words, "op": "export", "mode": mode, "folder": str(folder)}
+        words["confirmed"] = [str(self._folder(before.mode)) for before in self._report.modes]
         started = time.perf_counter()
         ended = await self._session.send(words, mode, self._progress)
         parts = ended.parts

@@ -52,16 +52,21 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
 
 
 def _mode_line(mode: ModeReport) -> str:
+    comparison: dict[str, Any] = mode.comparison or {}
+    same_as = comparison.get("same_as")
     if mode.failure is not None:
         word = click.style("fails", fg="red")
-        return f"  {mode.mode:<12} {word} at {mode.failure.stage} ({mode.failure.kind}), {mode.seconds:.1f} s"
-    comparison: dict[str, Any] = mode.comparison or {}
+        same = f", the same program as in {same_as} mode" if same_as else ""
+        return f"  {mode.mode:<12} {word} at {mode.failure.stage} ({mode.failure.kind}){same}, {mode.seconds:.1f} s"
     cases = comparison.get("cases", [])
     tried = sum(case["status"] == "equal" for case in cases)
     skipped = sum(case["status"] == "skipped" for case in cases)
-    words = f"{tried} cases equal, max error {_number(comparison.get('max_abs_error'))}"
+    words = f"{tried} cases equal, max error {_error(comparison.get('max_abs_error'))}"
     words += f", {skipped} refused by eager too" if skipped else ""
-    lines = [f"  {mode.mode:<12} {click.style('exports', fg='green')}, {words}, {mode.seconds:.1f} s"]
+    exports = f"  {mode.mode:<12} {click.style('exports', fg='green')}"
+    if same_as:
+        return f"{exports}, the same program as in {same_as} mode: compared once, {mode.seconds:.1f} s"
+    lines = [f"{exports}, {words}, {mode.seconds:.1f} s"]
     dims = [f"{' = '.join(d['places'])}: {d['low']} to {d['high'] or 'any'}" for d in mode.dynamic_dims]
     latency = comparison.get("latency") or {}
     calls = " -> ".join(_number(latency.get(key)) for key in ("eager_ms", "exported_ms"))
@@ -91,8 +96,13 @@ def _size(count: int | None) -> str:
     return f"{count / 2**20:.1f} MiB" if count >= 1 << 20 else f"{count / 2**10:.1f} KiB"
 
 
-def _number(value: float | None) -> str:
+def _error(value: float | None) -> str:
     return "-" if value is None else f"{value:.2g}"
+
+
+def _number(value: float | None) -> str:
+    """A quantity with two significant digits, written out as people read it."""
+    return "-" if value is None else f"{float(f'{value:.2g}'):,.10g}"
 
 
 def _target_table(targets: list[TargetReport]) -> list[str]:
@@ -114,7 +124,7 @@ def _target_table(targets: list[TargetReport]) -> list[str]:
                 target.status,
                 target.stage or "-",
                 "-" if target.seconds is None else f"{target.seconds:.1f}",
-                _number(comparison.get("max_abs_error")),
+                _error(comparison.get("max_abs_error")),
                 times,
                 _size(target.bytes),
                 _size(target.peak_memory),

@@ -101,13 +101,15 @@ async def verify_fix(
     fixed_text: str,
     *,
     wrap: bool = True,
+    memory: Path | None = None,
     progress: Listen = silent,
 ) -> VerifyReport:
     """Compare the model of `request` (a `FILE.py:name`) with the same model in `fixed_text`, and export the
     latter; where the text is that of the file, export that.
 
     A model that the file's own export call gives is taken from there in the fixed text, too, with what the call says
-    now. `wrap` makes a Module of a callable, which torch.export itself would not take. Weights and seeds are the same
+    now. `wrap` makes a Module of a callable, which torch.export itself would not take. What a slow original gives is kept
+    in the folder `memory`, for the next fix of the same model. Weights and seeds are the same
     on both sides. The fixed text is written beside no user file: it lives in a folder of its own, whose sibling modules
     are found in the original's folder. Raises ValueError for a model that is named by package, UnreadableSource for
     its file, WorkerUnusable as `Session.run` does.
@@ -129,6 +131,7 @@ async def verify_fix(
             counterparts={} if same else counterparts(file, original, fixed_text),
             modes=list(request.modes(default_mode(facts["torch"]))),
             wrap=wrap,
+            memory=None if memory is None else str(memory),
         )
         ended = await session.exclusively(words, "verify", progress)
     parts = ended.parts

@@ -70,7 +70,7 @@
     byId("targets").append(
       table(
         ["program", "status", "max abs error", "max rel error", "eager", "exported", "peak memory", "dynamic dims"],
-        shown.map((m) => [make("b", {}, m.mode), make("span", { class: m.ok ? "ok" : "bad" }, m.failure ? m.failure.kind : "ok"), error(m.comparison.max_abs_error), error(m.comparison.max_rel_error), milliseconds(m.comparison.latency.eager_ms), milliseconds(m.comparison.latency.exported_ms), bytes(m.peak_memory), m.dynamic_dims.map((d) => `${d.places.join(" = ")}: ${d.low} to ${d.high ?? "∞"}`).join(", ") || "none"]),
+        shown.map((m) => [make("b", {}, m.mode), make("span", { class: m.ok ? "ok" : "bad" }, m.failure ? m.failure.kind : m.comparison.same_as ? `ok, the same program as ${m.comparison.same_as}` : "ok"), error(m.comparison.max_abs_error), error(m.comparison.max_rel_error), milliseconds(m.comparison.latency.eager_ms), milliseconds(m.comparison.latency.exported_ms), bytes(m.peak_memory), m.dynamic_dims.map((d) => `${d.places.join(" = ")}: ${d.low} to ${d.high ?? "∞"}`).join(", ") || "none"]),
       ),
     );
   }

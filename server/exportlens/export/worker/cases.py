@@ -43,6 +43,10 @@ class Case:
         """The inputs, cloned: neither side may change what the other one gets."""
         return pytree.tree_map(clone, (self.args, self.kwargs))  # type: ignore[no-any-return]
 
+    def asks_as(self, other: Case) -> bool:
+        """Whether both are one call: the very same inputs, with the same seed."""
+        return self.args is other.args and self.kwargs is other.kwargs and self.seed == other.seed
+
 
 def clone(value: Any) -> Any:
     """A tensor's clone that requires grad as the original does; anything else as it is."""

@@ -31,9 +31,17 @@ from exportlens.export.worker.blame import (
 from exportlens.export.worker.cases import EXAMPLE, OTHER_SEED, SECOND_CALL
 from exportlens.export.worker.channel import Channel
 from exportlens.export.worker.comparing import CaseResult, forward_only
-from exportlens.export.worker.confirming import AFTER_ALL, EagerRun, all_cases, confirm_program, run_eager
+from exportlens.export.worker.confirming import (
+    AFTER_ALL,
+    Begun,
+    EagerRun,
+    all_cases,
+    begin,
+    confirm_program,
+    run_eager,
+)
 from exportlens.export.worker.divergence import first_difference
-from exportlens.export.worker.graph import describe_graph, histogram
+from exportlens.export.worker.graph import describe_graph, fingerprint, histogram
 from exportlens.export.worker.loading import (
     HOW_TO_GIVE_INPUTS,
     Inputs,
@@ -47,6 +55,8 @@ from exportlens.export.worker.loading import (
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.witness import values_at
 
+CONFIRMED = "confirmed.json"
+"""In the folder of a mode: its program's fingerprint, and what the comparison with eager gave."""
 MEMORY_WORDS = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
 
 
@@ -140,6 +150,8 @@ class Prepared:
     """What eager took for the example inputs."""
     without_backward: bool
     """The call needed no backward pass of its own."""
+    begun: Begun | None = None
+    """That call, where it took so long that it is not made once more."""
 
     @property
     def slow(self) -> bool:
@@ -151,9 +163,22 @@ class Prepared:
         return forward_only() if self.slow and self.without_backward else nullcontext()
 
 
-def prepare(request: dict[str, Any], stages: Stages) -> Prepared:
+@dataclass
+class Ready:
+    """A model before its first call: with the inputs for it, and with what that call takes, where it is known."""
+
+    inputs: Inputs
+    seconds: float | None = None
+    without_backward: bool = False
+
+
+def prepare(
+    request: dict[str, Any],
+    stages: Stages,
+    before_call: Callable[[Subject, Inputs], Ready] = lambda subject, inputs: Ready(inputs),
+) -> Prepared:
     """Import, construct, make inputs and run eager once. Of several proposals, the first that works is
-    taken.
+    taken. What `before_call` knows of the call is not found out by making it.
     """
     stages.enter("import")
     module, name = import_user_module(request["model"], request.get("roots") or [])
@@ -167,7 +192,7 @@ def prepare(request: dict[str, Any], stages: Stages) -> Prepared:
     refused: list[StageError] = []
     for attempt in attempts:
         try:
-            prepared = _attempt(module, name, attempt, request, stages)
+            prepared = _attempt(module, name, attempt, request, stages, before_call)
         except StageError as error:
             refused.append(error)
             continue
@@ -189,7 +214,12 @@ def _filled(given: dict[str, Any], proposal: dict[str, Any]) -> dict[str, Any]:
 
 
 def _attempt(
-    module: Any, name: str, words: dict[str, Any], request: dict[str, Any], stages: Stages
+    module: Any,
+    name: str,
+    words: dict[str, Any],
+    request: dict[str, Any],
+    stages: Stages,
+    before_call: Callable[[Subject, Inputs], Ready],
 ) -> Prepared:
     stages.enter("construct")
     seed_all(0)
@@ -197,12 +227,15 @@ def _attempt(
     if request.get("wrap") and not subject.is_module:
         subject = wrapped(subject)
     stages.enter("inputs")
-    inputs = read_inputs(subject, words)
+    ready = before_call(subject, read_inputs(subject, words))
+    inputs = ready.inputs
+    if ready.seconds is not None:
+        return Prepared(subject, inputs, words, ready.seconds, ready.without_backward)
     stages.enter("eager")
     if "source" in words:
         refuse_by_shape(subject, inputs)
     try:
-        seconds, without_backward = _first_call(subject, inputs)
+        return _first_call(subject, inputs, words)
     except BaseException as error:
         message = f"eager fails on the example inputs: {type(error).__name__}: {error}"
         found = describe(error, Owner(request.get("homes") or [os.getcwd()]))
@@ -210,32 +243,28 @@ def _attempt(
         found["advice"] = "Call the model by itself with these inputs first: no export has begun"
         found["values"] = values_at(subject, inputs, found["frame"], 0)
         raise StageError("eager", message, error, [found]) from error
-    return Prepared(subject, inputs, words, seconds, without_backward)
 
 
-def _first_call(subject: Subject, inputs: Inputs) -> tuple[float, bool]:
-    """What one call of eager takes, and whether it needs no backward pass of its own."""
+def _first_call(subject: Subject, inputs: Inputs, words: dict[str, Any]) -> Prepared:
+    """The model with what one call of eager takes, and whether that needs no backward pass of its own."""
     case = inputs_of.Case(EXAMPLE, inputs.args, inputs.kwargs, 0)
 
-    def seconds() -> float:
+    def prepared(without_backward: bool) -> Prepared:
         model = subject.copy()
-        args, kwargs = case.inputs()
-        seed_all(0)
-        return _seconds(lambda: model(*args, **kwargs))
+        started, worked = time.perf_counter(), time.process_time()
+        begun = begin(model, case)
+        waited, worked = time.perf_counter() - started, time.process_time() - worked
+        # the processor's time where that is less, as a busy machine makes no model slow; but one that sleeps is slow
+        seconds = min(waited, worked) if worked > 0.1 * waited else waited
+        found = Prepared(subject, inputs, words, seconds, without_backward)
+        found.begun = begun if found.slow else None
+        return found
 
     try:
         with forward_only():
-            return seconds(), True
+            return prepared(True)
     except Exception:
-        return seconds(), False
-
-
-def _seconds(run: Callable[[], Any]) -> float:
-    """What a call takes, or the processor's time for it where that is less: a busy machine makes no model slow."""
-    started, worked = time.perf_counter(), time.process_time()
-    run()
-    waited, worked = time.perf_counter() - started, time.process_time() - worked
-    return min(waited, worked) if worked > 0.1 * waited else waited  # one that sleeps is slow, too
+        return prepared(False)
 
 
 def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
@@ -327,9 +356,15 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     _keep_graph(program, owner, folder)
     saved = _keep_program(program, folder, stages)
     stages.enter("compare")
+    same = fingerprint(program)
+    known = _confirmed_before(same, request)
+    if known is not None:
+        for key, value in known.items():
+            stages.put(key, value)
+        return
     with prepared.compared():
         cases = all_cases(program, prepared.inputs, prepared.seconds)
-        eager = run_eager(prepared.subject, cases, slow=prepared.slow)
+        eager = run_eager(prepared.subject, cases, slow=prepared.slow, begun=prepared.begun)
         if saved:
             _keep_cases(eager, prepared, folder, stages)
         confirmation = confirm_program(program, eager, slow=prepared.slow)
@@ -339,20 +374,32 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
         confirmation.warnings.append(
             f"dim {dim} of {name} was asked to be dynamic, and the program fixes it to {size}{why}"
         )
-    stages.put("comparison", confirmation.plain(eager))
+    comparison, failure = confirmation.plain(eager), None
     if not confirmation.ok:
-        _tell_mismatch(prepared, program, eager, confirmation, stages, owner)
+        failure = _mismatch(prepared, program, eager, confirmation, owner)
     elif any(size <= 1 for _, _, size in frozen):
-        frame = definition_frame(prepared.subject)
         message = confirmation.warnings[0]
-        blame = {
-            "type": "Mismatch",
-            "message": message,
-            "detail": message,
-            "frame": frame,
-            "whole": "definition",
-        }
-        stages.put("failure", {"stage": "compare", "kind": "mismatch", "message": message, "blame": [blame]})
+        whole = {"frame": definition_frame(prepared.subject), "whole": "definition"}
+        blame = {"type": "Mismatch", "message": message, "detail": message, **whole}
+        failure = {"stage": "compare", "kind": "mismatch", "message": message, "blame": [blame]}
+    found = {"comparison": comparison, **({"failure": failure} if failure else {})}
+    for key, value in found.items():
+        stages.put(key, value)
+    kept = {"mode": request["mode"], "fingerprint": same, "parts": found}
+    (folder / CONFIRMED).write_text(json.dumps(kept))
+
+
+def _confirmed_before(same: str | None, request: dict[str, Any]) -> dict[str, Any] | None:
+    """What the comparison of the same program in another mode gave, where there was one; it is not made again."""
+    for folder in request.get("confirmed") or []:
+        path = Path(folder) / CONFIRMED
+        if same is not None and path.exists():
+            kept = json.loads(path.read_text())
+            if kept["fingerprint"] == same:
+                parts: dict[str, Any] = kept["parts"]
+                parts["comparison"]["same_as"] = kept["mode"]
+                return parts
+    return None
 
 
 def _both(prepared: Prepared) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -396,9 +443,9 @@ def _keep_cases(eager: EagerRun, prepared: Prepared, folder: Path, stages: Stage
         stages.put("save_error", f"{type(error).__name__}: {error}")
 
 
-def _tell_mismatch(
-    prepared: Prepared, program: Any, eager: EagerRun, confirmation: Any, stages: Stages, owner: Owner
-) -> None:
+def _mismatch(
+    prepared: Prepared, program: Any, eager: EagerRun, confirmation: Any, owner: Owner
+) -> dict[str, Any]:
     """The failure of a program that is not eager: on the first operation that differs, where it can be
     found.
     """
@@ -427,7 +474,7 @@ def _tell_mismatch(
     if blame["frame"] is None:
         blame["frame"] = definition_frame(prepared.subject)
         blame["whole"] = "definition"
-    stages.put("failure", {"stage": "compare", "kind": kind, "message": message, "blame": [blame]})
+    return {"stage": "compare", "kind": kind, "message": message, "blame": [blame]}
 
 
 def advice_on(bad: CaseResult, eager: EagerRun) -> str:

@@ -53,29 +53,56 @@ class EagerRun:
     """Why two runs with one seed differ (a clock, id(), a hash), or nothing."""
 
 
+@dataclass
+class Begun:
+    """A first call that has been made: its case, the copy of the model that it was made on, what came of it."""
+
+    case: Case
+    model: Any
+    result: Any
+    outputs: list[Any]
+    inputs_after: list[Any]
+    latency: float
+    random: bool
+
+
+def begin(model: Any, case: Case) -> Begun:
+    """Make the first call of a run on `model`, which is for this run alone. Raises whatever the model raises."""
+    returned: list[Any] = []
+    started = time.perf_counter()
+    outputs, inputs = call(model, case, returned.append)
+    latency = round((time.perf_counter() - started) * 1e3, 4)
+    return Begun(case, model, returned[0], outputs, inputs, latency, generators_moved(case.seed))
+
+
 def run_eager(
     subject: Subject,
     cases: list[Case],
     *,
     slow: bool,
     see: Callable[[int, Any], None] = lambda index, result: None,
+    begun: Begun | None = None,
 ) -> EagerRun:
     """Run all cases, in order, on one copy of the model; a quick model runs once more, to tell chance from
-    seeds. `see` is shown each case's result as it was returned.
+    seeds. `see` is shown each case's result as it was returned. Where the first call has been made already, the run goes on
+    from there.
     """
     found = EagerRun(cases)
-    model = subject.copy()
+    begun = begun if begun is not None and begun.case.asks_as(cases[0]) else None
+    model = begun.model if begun is not None else subject.copy()
     for index, case in enumerate(cases):
-        started = time.perf_counter()
         try:
-            outputs, inputs = call(model, case, functools.partial(see, index))
+            if index == 0:
+                first = begun or begin(model, case)
+                see(0, first.result)
+                found.latency, found.random = first.latency, first.random
+                outputs, inputs = first.outputs, first.inputs_after
+            else:
+                outputs, inputs = call(model, case, functools.partial(see, index))
             found.errors.append(None)
         except Exception as error:
             outputs, inputs = [], []
             found.errors.append(error)
-        if index == 0:
-            found.latency = round((time.perf_counter() - started) * 1e3, 4)
-            found.random = generators_moved(case.seed)
         found.outputs.append(outputs)
         found.inputs_after.append(inputs)
     found.state = _buffers(model)

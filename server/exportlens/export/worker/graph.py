@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import hashlib
+import re
 from collections import Counter
 from typing import Any
 
 import torch
 
 from exportlens.export.worker.blame import Owner, node_frame
+
+_SYMBOL = re.compile(r"\b[suz]\d+\b")
+"""A dynamic size, or one that comes from data, as torch's ShapeEnv names it."""
 
 
 def operator_name(node: Any) -> str:
@@ -49,29 +55,77 @@ def histogram(program: Any) -> dict[str, int]:
     return dict(counts.most_common())
 
 
-def same_program(one: Any, other: Any) -> bool:
-    """Whether two programs run the same operators on the same tensors, within the same ranges."""
-    return _written_out(one) == _written_out(other) and all(
-        _same_tensors(getattr(one, name), getattr(other, name)) for name in ("state_dict", "constants")
-    )
+def fingerprint(program: Any) -> str | None:
+    """A hash of all that a program does: its operators, the tensors that they use, its inputs' and outputs' shapes, its
+    ranges. Programs with one fingerprint give the same results. None where a part of it cannot be told by value.
+
+    What tracing in the other mode changes alone is left out: names (of sizes, too), and the order of lifted parameters.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    modules = [(n, m) for n, m in program.graph_module.named_modules() if isinstance(m, torch.fx.GraphModule)]
+    signature = program.graph_signature
+    lifted = {
+        spec.arg.name: f"{spec.kind.name} {spec.target}" for spec in signature.input_specs if spec.target
+    }
+    parts = [f"{name}: {_written_out(module, {} if name else lifted)}" for name, module in modules]
+    outputs = [(spec.kind.name, spec.target) for spec in signature.output_specs]
+    parts.append(repr((outputs, program.call_spec.in_spec, program.call_spec.out_spec)))
+    numbers: dict[str, str] = {}
+
+    def numbered(text: str) -> str:
+        return _SYMBOL.sub(lambda found: numbers.setdefault(found[0], f"size{len(numbers)}"), text)
+
+    digest.update("\n".join(map(numbered, parts)).encode())
+    ranges = sorted(numbered(f"{symbol} {bounds}") for symbol, bounds in program.range_constraints.items())
+    digest.update(repr(ranges).encode())
+    tensors = {
+        f"{kind} {n}": t for kind in ("state_dict", "constants") for n, t in getattr(program, kind).items()
+    }
+    return digest.hexdigest() if add_tensors(digest, tensors) else None
 
 
-def _written_out(program: Any) -> tuple[Any, ...]:
-    """All that a program does, as text: its code and that of its branches, its inputs' shapes, its signature."""
-    modules = program.graph_module.named_modules()
-    code = {name: module.code for name, module in modules if isinstance(module, torch.fx.GraphModule)}
-    inputs = [value_text(n.meta.get("val")) for n in program.graph.nodes if n.op == "placeholder"]
-    return code, inputs, str(program.graph_signature), str(program.range_constraints)
+def _written_out(module: Any, lifted: dict[str, str]) -> str:
+    """A graph as text in which nodes are numbered; what is lifted goes by its own name, wherever it stands."""
+    names: dict[str, _Name] = {}
+    first: list[str] = []
+    lines: list[str] = []
+    rename: Any = torch.fx.node.map_arg
+    for node in module.graph.nodes:
+        value = value_text(node.meta.get("val"))
+        if node.name in lifted:
+            names[node.name] = _Name(lifted[node.name])
+            first.append(f"{lifted[node.name]} {value}")
+            continue
+        names[node.name] = _Name(f"%{len(lines)}")
+        called = node.target if node.op in ("get_attr", "call_method") else operator_name(node)
+        words = rename((node.args, node.kwargs), lambda used: names[used.name])
+        home = getattr(node.target, "__module__", "")
+        lines.append(f"{node.op} {home} {called} {words!r} {value}")
+    return "\n".join(sorted(first) + lines)
 
 
-def _same_tensors(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Tensors by name that are equal bit for bit; anything but tensors is held for different."""
-    return one.keys() == other.keys() and all(
-        isinstance(value, torch.Tensor)
-        and isinstance(other[name], torch.Tensor)
-        and (value is other[name] or (value.dtype == other[name].dtype and torch.equal(value, other[name])))
-        for name, value in one.items()
-    )
+class _Name:
+    """A node's name among the arguments of another, as it is to be read there."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def add_tensors(digest: Any, tensors: dict[str, Any]) -> bool:
+    """Add tensors by name, bit for bit; False where one of them is none, or has no bytes of its own to read."""
+    for name, tensor in sorted(tensors.items()):
+        if not isinstance(tensor, torch.Tensor) or tensor.layout is not torch.strided or tensor.is_quantized:
+            return False
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) or tensor.is_meta:
+            return False
+        flat = tensor.detach().cpu().contiguous()
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)} {tensor.requires_grad}".encode())
+        if flat.numel():
+            digest.update((ctypes.c_char * flat.nbytes).from_address(flat.data_ptr()))
+    return True
 
 
 def describe_graph(program: Any, owner: Owner) -> dict[str, Any]:

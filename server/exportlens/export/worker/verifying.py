@@ -22,11 +22,12 @@ from exportlens.export.worker.cases import (
     size_cases,
     static_by_accident,
 )
-from exportlens.export.worker.child import Prepared, prepare, trace
+from exportlens.export.worker.child import Prepared, Ready, prepare, trace
 from exportlens.export.worker.comparing import CaseResult, compare_leaves, judge, snapshot
-from exportlens.export.worker.confirming import EagerRun, confirm_program, generator_states, run_eager
-from exportlens.export.worker.graph import same_program
-from exportlens.export.worker.loading import Subject, seed_all
+from exportlens.export.worker.confirming import Begun, EagerRun, confirm_program, generator_states, run_eager
+from exportlens.export.worker.graph import fingerprint
+from exportlens.export.worker.loading import Inputs, Subject, seed_all
+from exportlens.export.worker.remembering import Expected, Memory, Opened, tensors_of
 from exportlens.export.worker.stages import StageError, Stages
 
 KINDS = ("random", "zeros", "positive", "negative", "large")
@@ -34,21 +35,20 @@ MOST_DEEP = 12
 SLOW_KINDS = ("positive", "negative", "random", "zeros")
 SECONDS_FOR_GENERATED = 20.0
 """What all generated inputs together may cost on one side, where one call takes more than SLOW_SECONDS."""
-Opened = dict[int, dict[str, tuple[Any, str]]]
-"""Case by case, what a model returned: each leaf by its path, with the path of the object around it."""
 ROUNDS = 3
 """How often each kind of generated input is drawn, each time from another seed."""
 
 
 def verification_cases(prepared: Prepared) -> list[Case]:
     """Examples twice, then inputs that drive branches both ways: all zero, all positive, all negative,
-    large, random. A slow model gets as many as it has time for.
+    large, random. A slow model gets as many as it has time for, and at least one: its second call is the one on those.
     """
     args, kwargs = prepared.inputs.args, prepared.inputs.kwargs
-    cases = [Case(EXAMPLE, args, kwargs, 0), Case(SECOND_CALL, args, kwargs, 0)]
+    cases = [Case(EXAMPLE, args, kwargs, 0)]
     if prepared.slow:
-        affordable = int(SECONDS_FOR_GENERATED / prepared.seconds)
+        affordable = max(1, int(SECONDS_FOR_GENERATED / prepared.seconds))
         return [*cases, *generated_cases(args, kwargs, SLOW_KINDS[:affordable], 10)]
+    cases.append(Case(SECOND_CALL, args, kwargs, 0))
     for round_ in range(ROUNDS):
         cases += generated_cases(args, kwargs, KINDS, 10 + round_ * len(KINDS))
     return cases
@@ -60,7 +60,7 @@ def share_weights(original: Subject, fixed: Subject) -> list[str]:
 
     A rewrite may turn a plain tensor attribute into a buffer: it is found by name on either side.
     """
-    source, target = _tensors(original.original), _tensors(fixed.original)
+    source, target = tensors_of(original.original), tensors_of(fixed.original)
     with torch.no_grad():
         for name, tensor in target.items():
             given = source.get(name)
@@ -69,36 +69,14 @@ def share_weights(original: Subject, fixed: Subject) -> list[str]:
     return [name for name in source if name not in target]
 
 
-def _tensors(owner: Any) -> dict[str, torch.Tensor]:
-    """Every tensor of a Module (or of a bound method's owner), by dotted name."""
-    owner = getattr(owner, "__self__", owner)
-    found: dict[str, torch.Tensor] = {}
-    modules: list[tuple[str, Any]] = (
-        list(owner.named_modules()) if isinstance(owner, torch.nn.Module) else [("", owner)]
-    )
-    for path, module in modules:
-        prefix = f"{path}." if path else ""
-        places = {**getattr(module, "__dict__", {})}
-        for key in ("_parameters", "_buffers"):
-            places.update(places.pop(key, {}))
-        for name, value in places.items():
-            if isinstance(value, torch.Tensor):
-                found[prefix + name] = value
-            elif isinstance(value, torch.nn.Module) and not isinstance(owner, torch.nn.Module):
-                found.update({f"{name}.{inner}": tensor for inner, tensor in _tensors(value).items()})
-    return found
-
-
-def compare_eager(original: Subject, eager: EagerRun, opened: Opened) -> tuple[list[CaseResult], list[str]]:
-    """All cases in order on a copy of the original, against what the fixed model gave (`run_opened`), and the outputs
+def compare_eager(original: Expected, eager: EagerRun, opened: Opened) -> tuple[list[CaseResult], list[str]]:
+    """All cases in order: what the original gives against what the fixed model gave (`run_opened`), and the outputs
     that only the original has. Where the original raises, the fixed one must raise as well.
     """
     results: list[CaseResult] = []
     missing: list[str] = []
-    wanted: Opened = {}
-    expected_run = run_eager(original, eager.cases, slow=True, see=_opener(wanted))
     for index, case in enumerate(eager.cases):
-        error, refused = expected_run.errors[index], eager.errors[index]
+        error, refused = original.errors[index], eager.errors[index]
         if error is not None:
             results.append(_both_raise(case, error, refused))
             continue
@@ -106,7 +84,7 @@ def compare_eager(original: Subject, eager: EagerRun, opened: Opened) -> tuple[l
             message = f"the fixed model raises {type(refused).__name__}: {refused!s:.300}"
             results.append(CaseResult(case.name, "failed", [], message, error=refused))
             continue
-        expected, got = wanted[index], opened[index]
+        expected, got = original.opened[index], opened[index]
         left_out = {path: whole for path, (_, whole) in expected.items() if path not in got and whole}
         missing += [whole for whole in dict.fromkeys(left_out.values()) if whole not in missing]
         kept = {path: leaf for path, (leaf, _) in expected.items() if path not in left_out}
@@ -115,16 +93,22 @@ def compare_eager(original: Subject, eager: EagerRun, opened: Opened) -> tuple[l
             results.append(CaseResult(case.name, "different", [], why))
             continue
         differences = compare_leaves(list(kept.values()), [leaf for leaf, _ in got.values()])
-        after = compare_leaves(expected_run.inputs_after[index], eager.inputs_after[index], prefix="input")
+        after = compare_leaves(original.inputs_after[index], eager.inputs_after[index], prefix="input")
         differences += [d for d in after if not d.equal]
         results.append(judge(case, differences))
     return results, missing
 
 
-def run_opened(subject: Subject, cases: list[Case], *, slow: bool) -> tuple[EagerRun, Opened]:
+def run_opened(
+    subject: Subject, cases: list[Case], *, slow: bool, begun: Begun | None = None
+) -> tuple[EagerRun, Opened]:
     """All cases in order on a copy of a model, and what each returned, taken apart as far as Python can."""
     opened: Opened = {}
-    return run_eager(subject, cases, slow=slow, see=_opener(opened)), opened
+    return run_eager(subject, cases, slow=slow, see=_opener(opened), begun=begun), opened
+
+
+def _expected(eager: EagerRun, opened: Opened) -> Expected:
+    return Expected(opened, eager.inputs_after, eager.errors)
 
 
 def _opener(into: Opened) -> Callable[[int, Any], None]:
@@ -178,17 +162,20 @@ def verify_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     each mode. Without a `fixed_model` the original itself is exported.
     """
     seed_all(0)
-    original = prepare(request, stages)
+    memory = Memory(request.get("memory"))
+    original = prepare(memory.request(request), stages, memory.before_call)
     fixed = original if request["fixed_model"] is None else _prepare_fixed(request, original, stages)
     stages.enter("compare")
     cases = verification_cases(original)
     if fixed.inputs.args is not original.inputs.args:
         cases += basic_cases(fixed.inputs.args, fixed.inputs.kwargs, few=True)
     with fixed.compared():
-        eager, opened = run_opened(fixed.subject, cases, slow=fixed.slow)
-        if fixed is not original:
-            _compare(original, fixed, eager, opened, stages)
-    done: list[tuple[Any, dict[str, Any]]] = []
+        eager, opened = run_opened(fixed.subject, cases, slow=fixed.slow, begun=fixed.begun)
+        if fixed is original:
+            memory.keep(original, _expected(eager, opened))
+        else:
+            _compare(original, fixed, eager, opened, memory.recall(len(cases)), stages)
+    done: dict[str, dict[str, Any]] = {}
     for mode in request["modes"]:
         stages.put(f"export {mode}", _verify_export(fixed, mode, eager, stages, owner, done))
 
@@ -202,24 +189,35 @@ def _prepare_fixed(request: dict[str, Any], original: Prepared, stages: Stages) 
         if request.get(key) is not None:
             words[key] = request[key]
     words["model"] = f"{request['fixed_model']}:{name}"
+
+    def as_original(subject: Subject, inputs: Inputs) -> Ready:
+        if all(words.get(key) == original.chosen.get(key) for key in ("inputs", "kwargs")):
+            inputs = replace(inputs, args=original.inputs.args, kwargs=original.inputs.kwargs)
+        stages.put("lost_weights", share_weights(original.subject, subject))
+        return Ready(inputs)
+
     seed_all(0)  # what the file makes on import gets the same weights, too
     try:
-        fixed = prepare(words, stages)
+        return prepare(words, stages, as_original)
     except StageError as error:
         message = f"the fixed model cannot be run: {error.message}"
         raise StageError(error.kind, message, error.error, error.blames) from error
-    if all(words.get(key) == original.chosen.get(key) for key in ("inputs", "kwargs")):
-        fixed.inputs = replace(fixed.inputs, args=original.inputs.args, kwargs=original.inputs.kwargs)
-    seed_all(0)
-    stages.put("lost_weights", share_weights(original.subject, fixed.subject))
-    return fixed
 
 
-def _compare(original: Prepared, fixed: Prepared, eager: EagerRun, opened: Opened, stages: Stages) -> None:
-    """The original against what the fixed model gave. Raises StageError("mismatch"), or "incomparable" where equality
-    says nothing.
+def _compare(
+    original: Prepared,
+    fixed: Prepared,
+    eager: EagerRun,
+    opened: Opened,
+    expected: Expected | None,
+    stages: Stages,
+) -> None:
+    """The original (what it gives is `expected`, where that is known) against what the fixed model gave. Raises
+    StageError("mismatch"), or "incomparable" where equality says nothing.
     """
-    results, missing = compare_eager(original.subject, eager, opened)
+    if expected is None:
+        expected = _expected(*run_opened(original.subject, eager.cases, slow=True, begun=original.begun))
+    results, missing = compare_eager(expected, eager, opened)
     stages.put("eager", [result.plain() for result in results])
     stages.put("left_out", missing)
     bad = next((result for result in results if not result.ok), None)
@@ -234,8 +232,9 @@ def _compare(original: Prepared, fixed: Prepared, eager: EagerRun, opened: Opene
 
 def _incomparable(original: Subject, fixed: Subject, cases: list[Case], bad: CaseResult) -> str:
     """Why a difference is none of the fix's: chance decides in the original, or other generators are drawn from."""
-    again = compare_eager(original, *run_opened(original, cases, slow=True))[0]
-    unsteady = next((result for result in again if not result.ok), None)
+    once, again = (run_opened(original, cases, slow=True) for _ in range(2))
+    repeated = compare_eager(_expected(*once), *again)[0]
+    unsteady = next((result for result in repeated if not result.ok), None)
     if unsteady is not None:
         return (
             "the original gives different results in two runs with the same seed "
@@ -269,10 +268,10 @@ def _verify_export(
     eager: EagerRun,
     stages: Stages,
     owner: Owner,
-    done: list[tuple[Any, dict[str, Any]]],
+    done: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
-    """One mode's result, {ok, failure, cases}. `done` has the programs of the modes before with their results: the same
-    program, which both modes mostly give, gives the same numbers.
+    """One mode's result, {ok, failure, cases}. `done` has the results of the modes before by their programs'
+    fingerprints: the same program, which both modes mostly give, gives the same numbers.
     """
     try:
         program = trace(fixed, mode, owner, stages)
@@ -280,12 +279,13 @@ def _verify_export(
         told = {"stage": "export", "kind": error.kind, "message": error.message, "blame": error.blames}
         return {"ok": False, "failure": told, "cases": []}
     stages.enter("compare")
-    for other, known in done:
-        if same_program(other, program):
-            return known
+    same = fingerprint(program)
+    if same is not None and same in done:
+        return done[same]
     with fixed.compared():
         result = _compare_export(fixed, program, eager)
-    done.append((program, result))
+    if same is not None:
+        done[same] = result
     return result
 
 
