@@ -123,7 +123,9 @@ def _first_line(text: str) -> str:
 
 def _show(done: Repair) -> None:
     if done.repaired and not done.changed:
-        click.echo(f"{done.model} exports and equals eager: nothing to repair")
+        withdrawn = any(step.withdrawn for step in done.steps)
+        rest = "as it stands; what was tried beyond that did not hold" if withdrawn else "nothing to repair"
+        click.echo(f"{done.model} exports and equals eager: {rest}")
         return
     if done.changed:
         click.echo()
