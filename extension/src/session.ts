@@ -252,6 +252,8 @@ function clientOptions(interpreter: string, log: vscode.LogOutputChannel): Langu
     documentSelector: [
       { scheme: 'file', language: 'python' },
       { scheme: 'untitled', language: 'python' },
+      // What is in a cell is told with its notebook; this is for code actions and hover.
+      { scheme: 'vscode-notebook-cell', language: 'python' },
     ],
     outputChannel: log,
     revealOutputChannelOn: RevealOutputChannelOn.Never,

@@ -35,6 +35,7 @@ const TESTS: readonly (readonly [string, () => Promise<void>])[] = [
   ['a model has a CodeLens that names it', codeLensNamesModel],
   ['ignoring a rule in the settings takes effect at once', settingsTakeEffect],
   ['a restarted server says the same again', restartSaysTheSame],
+  ['a cell of a notebook has its finding and its fix', notebookCell],
   ['a save confirms what was found, where the settings say so', saveConfirms],
 ];
 
@@ -128,6 +129,30 @@ async function restartSaysTheSame(): Promise<void> {
   const after = await findingOf(document, 'EXL101');
   assert.deepEqual(after.range, before.range);
   assert.equal(after.message, before.message);
+}
+
+async function notebookCell(): Promise<void> {
+  const model = (await opened()).getText();
+  const cells = ['size = 3', model].map(
+    (text) => new vscode.NotebookCellData(vscode.NotebookCellKind.Code, text, 'python'),
+  );
+  const notebook = await vscode.workspace.openNotebookDocument(
+    'jupyter-notebook',
+    new vscode.NotebookData(cells),
+  );
+  await vscode.window.showNotebookDocument(notebook);
+  const document = notebook.cellAt(1).document;
+  const finding = await findingOf(document, 'EXL101');
+  assert.equal(document.getText(finding.range), 'clip.abs().mean() > 0.5');
+  const action = await until('the fix', async () =>
+    (await codeActions(document, finding.range)).find(({ title }) => title.includes('torch.cond')),
+  );
+  assert.ok(action.edit, 'the action has no edit');
+  assert.equal(await vscode.workspace.applyEdit(action.edit), true);
+  assert.match(document.getText(), /torch\.cond\(/);
+  assert.equal(notebook.cellAt(0).document.getText(), 'size = 3');
+  await noFindingOf(document, 'EXL101');
+  await vscode.commands.executeCommand('workbench.action.revertAndCloseActiveEditor');
 }
 
 async function saveConfirms(): Promise<void> {
