@@ -87,7 +87,7 @@ class M(nn.Module):
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Mutation)
         if all(
-            isinstance(option, Tensor) and option.origin in ("constant", "attribute", "literal")
+            isinstance(option, Tensor) and option.origin in ("constant", "outside", "attribute", "literal")
             for option in options(place.target)
         ):
             yield self.report(

@@ -110,7 +110,7 @@ class M(nn.Module):
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
-        if not origins <= {"attribute", "constant", "buffer"} or not _computed_from_itself(place):
+        if not origins <= {"attribute", "outside", "constant", "buffer"} or not _computed_from_itself(place):
             return
         yield self.report(
             place,

@@ -27,6 +27,7 @@ from exportlens.inference.objects import (
     instance_attribute,
     is_module_base,
     member_of,
+    taken_up,
 )
 from exportlens.inference.places import Call, Conversion, ExportCall, Place
 from exportlens.inference.state import Locals
@@ -453,17 +454,17 @@ def _bind(
             bound[parameter.arg] = rest
         elif index >= offset:
             default = function.defaults[index - offset]
-            bound[parameter.arg] = (
-                default if default is not None and open_kwargs is None else default or Unknown("a default")
-            )
+            bound[parameter.arg] = taken_up(machine, default) if default is not None else Unknown("a default")
         else:
             bound[parameter.arg] = Unknown(f"the argument `{parameter.arg}` is not given")
     for parameter, default in zip(spec.kwonlyargs, function.kw_defaults, strict=False):
         if parameter.arg not in bound:
             bound[parameter.arg] = (
-                default if default is not None else Unknown(f"the argument `{parameter.arg}` is not given")
+                taken_up(machine, default)
+                if default is not None
+                else Unknown(f"the argument `{parameter.arg}` is not given")
             )
-    del machine, inner
+    del inner
     return bound
 
 

@@ -9,7 +9,7 @@ from exportlens.inference.calls import call_function, call_value, instantiate
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
-from exportlens.inference.objects import class_attribute, is_module_class, lookup_global
+from exportlens.inference.objects import class_attribute, is_module_class, lookup_global, taken_up
 from exportlens.inference.parameters import argument_value, from_annotation
 from exportlens.inference.places import ExportCall, Output
 from exportlens.inference.scopes import ModuleScope
@@ -18,12 +18,16 @@ from exportlens.inference.values import (
     Const,
     Function,
     Instance,
+    Mapping_,
     Sequence,
     Tensor,
     Unknown,
     Value,
 )
 from exportlens.source.document import Chunk
+
+# How deep containers and parts of a model are looked into for tensors.
+_MAX_NESTING = 4
 
 
 def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None) -> Iterator[ClassValue]:
@@ -84,6 +88,9 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         instance = _construct(machine, cls, frame)
         machine.doubt = doubt
         machine.tracing = True
+        if isinstance(instance, Instance):
+            for held in instance.attributes.values():
+                _take_up_items(machine, held)
         arguments = _arguments(machine, _signature(cls, forward), skip_first=True, given=given)
         machine.returned = []
         result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
@@ -103,6 +110,26 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.doubt = 0
         machine.conditions.clear()
         machine.quiet = 0
+
+
+def _take_up_items(machine: Machine, value: Value, depth: int = 0) -> None:
+    """Make the tensors that a container of the model's holds what traced code sees of them (see `taken_up`)."""
+    if depth > _MAX_NESTING:
+        return
+    if isinstance(value, Sequence):
+        for item in value.items or []:
+            _take_up_items(machine, item, depth + 1)
+        if value.items is not None:
+            value.items[:] = [taken_up(machine, item) for item in value.items]
+        elif value.element is not None:
+            value.element = taken_up(machine, value.element)
+    elif isinstance(value, Mapping_):
+        for key, item in value.items.items():
+            _take_up_items(machine, item, depth + 1)
+            value.items[key] = taken_up(machine, item)
+    elif isinstance(value, Instance):
+        for held in value.attributes.values():
+            _take_up_items(machine, held, depth + 1)
 
 
 def _note_outputs(machine: Machine, cls: ClassValue, forward: Function, result: Value) -> None:

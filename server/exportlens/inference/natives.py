@@ -78,6 +78,8 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
             for other in results[1:]:
                 result = join(result, other)
             return result
+        if isinstance(value, Tensor) and value.origin == "outside":
+            return Static(kind)
         if from_data(value):
             if not isinstance(value, (TensorScalar, Shape)) and machine.emits(Conversion):
                 machine.notice(Conversion(machine.site(frame), node, value, kind))

@@ -79,12 +79,19 @@ def lookup(machine: Machine, name: str, frame: Frame) -> Value:
     return lookup_global(machine, name, frame.scope)
 
 
+def taken_up(machine: Machine, value: Value) -> Value:
+    """`value` as traced code sees it that reads it from where no tracing was: a tensor's numbers are lost to all that follows."""
+    if machine.tracing and isinstance(value, Tensor) and value.origin == "constant":
+        return replace(value, origin="outside")
+    return value
+
+
 def lookup_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
     """A global of `scope`, computed on first use."""
     if name in scope.values:
-        return scope.values[name]
+        return taken_up(machine, scope.values[name])
     if name in scope.bindings:
-        return _compute_global(machine, name, scope)
+        return taken_up(machine, _compute_global(machine, name, scope))
     for _, node in scope.stars_for(name):
         module = scope.absolute_import(node.module, node.level)
         if not scope.workspace.may_define(module, scope, name):
@@ -745,7 +752,7 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
     if value_ is not None:
         del found_in
         if hidden and not isinstance(value_, Function):
-            return value_
+            return taken_up(machine, value_)
         return bind(machine, value_, owner, attr, frame, node)
     from exportlens.inference.modules import module_attribute
 

@@ -10,7 +10,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.objects import apart, class_attribute, class_order, is_module_class
+from exportlens.inference.objects import apart, class_attribute, class_order, is_module_class, taken_up
 from exportlens.inference.values import (
     Choice,
     ClassValue,
@@ -47,7 +47,7 @@ _MAPPINGS = {"Dict", "dict", "Mapping", "MutableMapping", "OrderedDict", "defaul
 def argument_value(machine: Machine, function: Function, parameter: ast.arg, default: Value | None) -> Value:
     """The value that an entry point's parameter is taken to have: its default if it has one, else by annotation, else by use."""
     if default is not None:
-        return default
+        return taken_up(machine, default)
     annotated = (
         from_annotation(machine, function, parameter.annotation, parameter.arg)
         if parameter.annotation is not None

@@ -120,6 +120,7 @@ def _method_specials(
     node: ast.AST,
 ) -> Value | None:
     constant = tensor.origin == "constant"
+    readable = constant or tensor.origin == "outside"
     if name == "size":
         dim = args[0] if args else kwargs.get("dim")
         if dim is None:
@@ -134,9 +135,9 @@ def _method_specials(
     if name == "item":
         return _read_out(machine, tensor, "item", frame, node)
     if name == "tolist":
-        if not constant and machine.emits(Conversion):
+        if not readable and machine.emits(Conversion):
             machine.notice(Conversion(machine.site(frame), node, tensor, "list"))
-        element = Static() if constant else TensorScalar("", tensor.name or "a tensor")
+        element = Static() if readable else TensorScalar("", tensor.name or "a tensor")
         if tensor.rank == 0:
             return element
         inner: Value = element
@@ -207,7 +208,7 @@ def _read_out(machine: Machine, tensor: Tensor, how: str, frame: Frame, node: as
     from exportlens.inference.tensors import dtype_family
 
     kind = dtype_family(tensor.dtype) or ""
-    if tensor.origin == "constant":
+    if tensor.origin in ("constant", "outside"):
         return Static(kind)
     if machine.emits(Conversion):
         machine.notice(Conversion(machine.site(frame), node, tensor, how))

@@ -362,3 +362,62 @@ class M(nn.Module):
         return x * 2
 """,
 )
+CASES(
+    "steps-of-a-default-tensor",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x, t=torch.tensor([0.0, 0.2])):
+        n = math.ceil((abs(t[1] - t[0]) / 0.05).max().item())
+        for _ in range(n):
+            x = x + 0.05 * torch.tanh(x)
+        return x
+""",
+)
+CASES(
+    "threshold-of-the-file",
+    X2,
+    """
+SCALES = torch.tensor([0.5, 2.0])
+SHIFT = torch.tensor(math.pi)
+
+
+class M(nn.Module):
+    def forward(self, x):
+        x = torch.sin(x * SHIFT)
+        if SCALES[1] > 1:
+            return x * SCALES[1]
+        return x
+""",
+)
+CASES(
+    "tensors-in-a-list-of-self",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = [torch.tensor(1.0), torch.tensor(2.0)]
+
+    def forward(self, x):
+        for scale in self.scales:
+            if scale > 1:
+                x = x * scale
+        return x
+""",
+)
+CASES(
+    "tensors-in-a-list-of-self-computed-with",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = {"low": torch.tensor(1.0), "high": torch.tensor([2.0])}
+
+    def forward(self, x):
+        for scale in self.scales.values():
+            x = torch.where(x > scale, x, scale)
+        return x
+""",
+)
