@@ -507,9 +507,23 @@ class Kinds:
             roots = None
         dtype = rank = None
         if bound is not None:
-            dtype = knowledge.dtype_after(op.dtype, bound)
+            dtype = knowledge.dtype_after(op.dtype, bound) or self._float_after(op, given, named)
             rank = knowledge.rank_after(op.rank, bound)
         return returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+
+    def _float_after(self, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
+        """The dtype of what an operation gives where that is the same for every float dtype of its inputs, "float" where
+        it is one of them."""
+        if not any(kind.what == "tensor" and kind.dtype == "float" for kind in given):
+            return None
+        found = set()
+        for dtype in ("float32", "float64"):
+            facts = [(replace(kind, dtype=dtype) if kind.dtype == "float" else kind).facts for kind in given]
+            bound = op.bind(facts, named)
+            found.add(None if bound is None else knowledge.dtype_after(op.dtype, bound))
+        if len(found) == 1:
+            return found.pop()
+        return "float" if found == {"float32", "float64"} else None
 
     def _of_module_call(self, instance: Instance, node: ast.Call) -> Kind:
         if not isinstance(instance.cls, Named):

@@ -293,5 +293,6 @@ def _dtype_differs(a: str, b: str) -> bool:
     }
     if a in families or b in families:
         short, full = (a, b) if a in families else (b, a)
-        return not full.startswith(families[short])
+        # What is only known to be of some float dtype is of the default one, mostly.
+        return not full.startswith(families[short]) or (short == "float" and full not in ("float", "float32"))
     return a != b

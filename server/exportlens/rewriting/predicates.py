@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exportlens.inference.values import Const, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kind import Kind
+from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
@@ -21,13 +21,16 @@ from exportlens.source.parsing import parse_python
 @dataclass(frozen=True, slots=True)
 class Condition:
     """`form`: "static" (Python decides), "tensor", "symbol" (a bool that Python reads from data), "mixed"
-    (one of them, as configuration decides)."""
+    (one of them, as configuration decides). `alone` is a mixed one as a bool tensor without dimensions; `guarded` one
+    that may raise where the parts before it decide, and is only evaluated where they do not."""
 
     text: str
     form: str
     rank: int | None = None
     dtype: str | None = None
     is_bool: bool = False
+    alone: str | None = None
+    guarded: bool = False
 
 
 class Predicates:
@@ -57,6 +60,8 @@ class Predicates:
     def for_loop(self, test: ast.expr, value: Value | None = None) -> str:
         """The text of a bool tensor without dimensions, or of a symbolic bool. Raises Refused."""
         condition = self.read(test, False, value)
+        if condition.form == "mixed" and condition.alone is not None:
+            return condition.alone
         if condition.form == "mixed":
             raise Refused(
                 "the loop's condition is partly configuration: move that part into an `if` around the loop"
@@ -89,7 +94,24 @@ class Predicates:
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self._chain(node, negated)
         condition = self._leaf(node, value)
-        return self._negate(condition) if negated else condition
+        condition = self._negate(condition) if negated else condition
+        return replace(condition, guarded=self._may_raise(node))
+
+    def _may_raise(self, node: ast.expr) -> bool:
+        """Whether `node` reads a tensor that may be empty, which not every operation takes."""
+        return any(
+            (
+                isinstance(each, ast.expr)
+                and length_from_data(self.kinds.of(each))
+                and not isinstance(self.source.parents.get(each), ast.Attribute)
+            )
+            or (
+                isinstance(each, ast.Attribute)
+                and each.attr not in ("shape", "ndim", "numel", "size", "nelement", "dim")
+                and length_from_data(self.kinds.of(each.value))
+            )
+            for each in ast.walk(node)
+        ) and not (isinstance(node, ast.Compare) and self.kinds.of(node.left).what in ("scalar", "size"))
 
     def _negate(self, condition: Condition) -> Condition:
         if condition.form in ("tensor", "unknown"):
@@ -98,7 +120,8 @@ class Predicates:
             )
         if condition.form == "symbol":
             return Condition(f"{self.torch}.sym_not({condition.text})", "symbol", is_bool=True)
-        return Condition(f"not {_primary(condition.text)}", condition.form, is_bool=True)
+        alone = None if condition.alone is None else f"{self.torch}.logical_not({condition.alone})"
+        return Condition(f"not {_primary(condition.text)}", condition.form, is_bool=True, alone=alone)
 
     def _leaf(self, node: ast.expr, value: Value | None) -> Condition:
         text = self.source.of(node)
@@ -360,6 +383,11 @@ class Predicates:
             ]
         static = [each for each in conditions if each.form == "static"]
         data = [each for each in conditions if each.form != "static"]
+        if len(data) > 1:
+            data = [
+                Condition(each.alone, "tensor", 0, "bool", True) if each.alone is not None else each
+                for each in data
+            ]
         if len(data) > 1 and any(each.form == "mixed" for each in data):
             raise Refused("configuration and tensor data are mixed on several levels of the condition")
         if not data:
@@ -372,17 +400,29 @@ class Predicates:
         if not static:
             return joined
         first = [_operand(each.text, word) if each.is_bool else f"bool({each.text})" for each in static]
+        whole = f" {word} ".join(first)
+        alone = None
+        if joined.form == "tensor" and "\n" not in whole:
+            truth = self.scalar_bool(joined)
+            alone = (
+                f"({truth} if {whole} else {self.torch}.full((), False))"
+                if word == "and"
+                else f"({self.torch}.full((), True) if {whole} else {truth})"
+            )
         return Condition(
             f" {word} ".join([*first, _operand(joined.text, word)]),
             "mixed",
             joined.rank,
             joined.dtype,
             joined.is_bool,
+            alone,
         )
 
     def _combine(self, data: list[Condition], word: str) -> Condition:
         if len(data) == 1:
             return data[0]
+        if any(each.guarded for each in data[1:]):
+            return self._one_by_one(data, word)
         if all(each.form == "tensor" for each in data):
             text = data[-1].text
             for each in reversed(data[:-1]):
@@ -397,6 +437,24 @@ class Predicates:
             for each in data
         ]
         return Condition(f" {operator} ".join(f"({text})" for text in texts), "symbol", is_bool=True)
+
+    def _one_by_one(self, data: list[Condition], word: str) -> Condition:
+        """The parts one after the other, as Python evaluates them: a later one may raise where an earlier decides."""
+        if any(each.form not in ("tensor", "symbol") for each in data):
+            raise Refused("a part of the condition may raise where an earlier one decides")
+        *before, last = data
+        text = self.scalar_bool(last) if last.form == "tensor" else ""
+        if not text:
+            raise Refused("a part of the condition may raise where an earlier one decides")
+        for each in reversed(before):
+            if each.form == "tensor":
+                test = decided = self.scalar_bool(each)
+                decided = f"{_primary(decided)}.clone()"
+            else:
+                test, decided = each.text, f"{self.torch}.full((), {word == 'or'})"
+            arms = (text, decided) if word == "and" else (decided, text)
+            text = f"{self.torch}.cond({test}, lambda: {arms[0]}, lambda: {arms[1]}, ())"
+        return Condition(text, "tensor", 0, "bool", True)
 
 
 def _is_data(value: Shape | TensorScalar) -> bool:

@@ -320,6 +320,9 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
         return None
     swaps: list[Replacement] = []
     read = reads(node.body) | reads(node.orelse)
+    if exits([node]) != {"falls"}:
+        # What follows moves into the branch's functions.
+        read |= reads(function.body)
     for name in sorted(read):
         kind = kinds.names.get(name)
         if kind is None or kind.what != "scalar":
@@ -329,10 +332,10 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
             for each in ast.walk(function)
             if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
         ]
-        statement = source.parents.get(stores[0]) if len(stores) == 1 else None
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        value = _bound_to(source, stores[0]) if len(stores) == 1 else None
+        if value is None:
             continue
-        made = _numbers_behind(statement.value, kinds)
+        made = _numbers_behind(value, kinds)
         uses = [
             each
             for each in ast.walk(function)
@@ -340,7 +343,7 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
         ]
         if made and all(meets_tensor(source, each, kinds) for each in uses):
             swaps += [source.swap(each, _scalar(source, tensor, kinds)) for each, tensor in made]
-            dtype = kinds.of(made[0][1]).dtype if len(made) == 1 and made[0][0] is statement.value else None
+            dtype = kinds.of(made[0][1]).dtype if len(made) == 1 and made[0][0] is value else None
             kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
@@ -352,6 +355,25 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
     begin = source.start(node)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
     return _again(replaced(source.text, swaps), begin + moved)
+
+
+def _bound_to(source: Source, target: ast.expr) -> ast.expr | None:
+    """The expression that an assignment binds the name `target` to; None where it is no plain one."""
+    statement, index = source.parents[target], None
+    if isinstance(statement, ast.Tuple):
+        index = statement.elts.index(target)
+        statement = source.parents[statement]
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    if index is None:
+        return statement.value
+    pair, values = statement.targets[0], statement.value
+    if not (isinstance(pair, ast.Tuple) and isinstance(values, ast.Tuple)):
+        return None
+    same = len(pair.elts) == len(values.elts) and not any(
+        isinstance(each, ast.Starred) for each in [*pair.elts, *values.elts]
+    )
+    return values.elts[index] if same else None
 
 
 # What Python's operators do to a number read out of a tensor, and torch's to the tensor alike.
