@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from exportlens.export.findings import runtime_codes
 from exportlens.export.models import proposals_for, with_dynamic_shapes
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
@@ -160,6 +162,33 @@ def test_eager_that_fails_is_no_failure_of_export(worker: Runner) -> None:
     assert lines_of(report, "EXP008") == {"return x.view(7, 7)"}
 
 
+def test_a_model_that_cannot_be_made_is_told_on_its_line(worker: Runner) -> None:
+    report = worker.export("unruly.py:BreaksInTheConstructor")
+    assert report.failure is not None and report.failure.kind == "construct" and report.exit_code == 2
+    [finding] = report.findings
+    line = (MODELS / "unruly.py").read_text().splitlines()[finding.range.start.line].strip()
+    assert (finding.code, line) == ("EXP009", "self.layer = nn.Linear(8, -4)")
+
+
+def test_a_program_that_raises_is_told_on_its_line(worker: Runner) -> None:
+    report = worker.export("unruly.py:AssertsWhileTraced", "(torch.randn(2, 8),)", mode="non-strict")
+    assert report.failure is not None and report.failure.kind == "run"
+    [finding] = report.findings
+    line = (MODELS / "unruly.py").read_text().splitlines()[finding.range.start.line].strip()
+    assert (finding.code, line) == ("EXP004", 'torch._assert_async(x.sum() > 1e9, "too small")')
+    assert "too small" in finding.message
+
+
+def test_what_only_a_size_beyond_the_range_shows_is_noted(worker: Runner) -> None:
+    """AOTInductor takes a batch of 65 where the range ends at 64, and torch's own program does not."""
+    shapes = "{'x': {0: Dim('batch', min=1, max=64)}}"
+    targets = ("torch", "aoti-cpu")
+    report = worker.export("traps.py:Dynamic", INPUT, dynamic_shapes=shapes, targets=targets)
+    assert [target.status for target in report.targets] == ["ok", "ok"]
+    notes = [[note for note in target.notes if "is taken although" in note] for target in report.targets]
+    assert notes == [[], ["x[0]=65 is taken although the range ends at 64"]]
+
+
 def test_draft_export_tells_the_other_failures(worker: Runner) -> None:
     report = worker.export("traps.py:TwoProblems", INPUT, mode="non-strict", draft=True)
     assert lines_of(report, "EXP001") == {"if n > 1:"}
@@ -231,3 +260,9 @@ def test_probe_tells_what_to_install(worker: Runner) -> None:
     for info in infos.values():
         assert info.purpose and info.message
         assert info.available or info.install, info
+
+
+def test_every_kind_of_finding_has_its_row_in_the_documentation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "confirmation.md").read_text()
+    rows = re.findall(r"^\| (EXP\d+) \| ([a-z-]+) \|", text, re.M)
+    assert dict(rows) == runtime_codes()

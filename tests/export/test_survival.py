@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
 from exportlens.export.session import Progress, Session
 
@@ -19,22 +20,31 @@ from .conftest import MODELS, Runner
 UNRULY = MODELS / "unruly.py"
 
 
+LINES = UNRULY.read_text().splitlines()
+
+
+def blamed(report: Report) -> set[str]:
+    """Each finding's code with its line, stripped."""
+    return {f"{each.code} {LINES[each.range.start.line].strip()}" for each in report.findings}
+
+
 def is_sound(worker: Runner) -> bool:
     return worker.export("unruly.py:Sound", mode="non-strict").ok
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "kind", "line"),
     [
-        ("Exits", "eager"),
-        ("ExitsAtOnce", "crash"),
-        ("Aborts", "crash"),
-        ("ReadsNowhere", "crash"),
-        ("Recurses", "eager"),
+        ("Exits", "eager", "EXP008 sys.exit(3)"),
+        ("ExitsAtOnce", "crash", None),
+        ("Aborts", "crash", "EXP011 os.abort()"),
+        ("ReadsNowhere", "crash", "EXP011 ctypes.string_at(0)"),
+        ("Recurses", "eager", "EXP008 return self.forward(x)"),
     ],
 )
-def test_a_model_that_ends_its_process(worker: Runner, name: str, kind: str) -> None:
+def test_a_model_that_ends_its_process(worker: Runner, name: str, kind: str, line: str | None) -> None:
     report = worker.export(f"unruly.py:{name}")
+    assert blamed(report) == ({line} if line else set())
     assert report.failure is not None
     assert (report.failure.stage, report.failure.kind) == ("eager", kind)
     assert not report.ok
@@ -42,18 +52,19 @@ def test_a_model_that_ends_its_process(worker: Runner, name: str, kind: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "stage", "limit"),
+    ("name", "stage", "limit", "line"),
     [
-        ("Hangs", "eager", 2),
-        ("HangsIgnoringSignals", "eager", 2),
-        ("HangsInTheConstructor", "construct", 2),
-        ("HangsWhileTraced", "export", 4),
+        ("Hangs", "eager", 2, "time.sleep(0.1)"),
+        ("HangsIgnoringSignals", "eager", 2, "time.sleep(0.1)"),
+        ("HangsInTheConstructor", "construct", 2, "time.sleep(3600)"),
+        ("HangsWhileTraced", "export", 4, "time.sleep(3600)"),
     ],
 )
 def test_a_model_that_hangs_is_ended_at_its_time_limit(
-    worker: Runner, name: str, stage: str, limit: float
+    worker: Runner, name: str, stage: str, limit: float, line: str
 ) -> None:
     report = worker.export(f"unruly.py:{name}", timeout=limit, mode="non-strict")
+    assert blamed(report) == {f"EXP011 {line}"}
     assert report.failure is not None
     assert (report.failure.stage, report.failure.kind) == (stage, "timeout")
     assert is_sound(worker)
@@ -100,6 +111,8 @@ def test_the_memory_limit_ends_a_model(worker: Runner) -> None:
     report = worker.export("unruly.py:Devours", mode="non-strict", memory_limit=1 << 30)
     assert report.failure is not None and report.failure.kind == "memory"
     assert "--memory-limit" in report.failure.message
+    [line] = blamed(report)
+    assert line in ("EXP011 hoard.append(torch.ones(4_000_000))  # 16 MB each", "EXP011 time.sleep(0.01)")
     assert is_sound(worker)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from exportlens.export.findings import blame_finding, left_findings
+from exportlens.export.interrupted import interrupted_at
 from exportlens.export.registry import TargetPlace, choose, known_targets
 from exportlens.export.report import Failure, ModeReport, Report, TargetReport
 from exportlens.export.request import ALL_TARGETS, ExportRequest
@@ -297,6 +298,10 @@ class _Confirmation:
     def _folder(self, mode: str) -> Path:
         return self._scratch / mode
 
+    def _stack(self, subject: str) -> Path:
+        """Where the process for a mode or a target writes where it was ended."""
+        return self._scratch / f"{subject}.stack"
+
     def _fill_chosen(self) -> None:
         """Later processes use the proposal that worked in the first one."""
         if self._report.chosen:
@@ -307,6 +312,7 @@ class _Confirmation:
         folder = self._folder(mode)
         folder.mkdir()
         words = {**self._words, "op": "export", "mode": mode, "folder": str(folder)}
+        words["stack"] = str(self._stack(mode))
         words["confirmed"] = [str(self._folder(before.mode)) for before in self._report.modes]
         started = time.perf_counter()
         ended = await self._session.send(words, mode, self._progress)
@@ -326,10 +332,12 @@ class _Confirmation:
         found.ok = found.failure is None
         if found.failure is not None:
             self._report.failure = self._report.failure or found.failure
-            self._add_findings(found.failure, parts)
+            self._add_findings(found.failure, parts, mode)
         return found
 
-    def _add_findings(self, failure: Failure, parts: dict[str, Any], target: str | None = None) -> None:
+    def _add_findings(
+        self, failure: Failure, parts: dict[str, Any], subject: str, target: str | None = None
+    ) -> None:
         key = {
             "export": "export",
             "mismatch": "target-run" if target else "mismatch",
@@ -342,6 +350,9 @@ class _Confirmation:
         }.get(failure.kind, "limit")
         blames = (parts.get("failure") or {}).get("blame") or []
         self._definition = parts.get("definition") or self._definition
+        if key == "limit" and not blames:
+            frame = interrupted_at(self._stack(subject), self._words["homes"])
+            blames = [{"frame": frame, "type": failure.kind, "message": failure.message}]
         if key in ("import", "limit") and not any(blame.get("frame") for blame in blames):
             return
         for blame in blames:
@@ -361,6 +372,7 @@ class _Confirmation:
             "mode": mode,
             "folder": str(folder),
             "target": place.to_json(),
+            "stack": str(self._stack(place.name)),
         }
         started = time.perf_counter()
         python = dict(self._request.target_pythons).get(place.name)
@@ -392,7 +404,7 @@ class _Confirmation:
         else:
             found.stage = found.failure.stage
             found.status = "unavailable" if found.failure.kind == "unavailable" else "failed"
-            self._add_findings(found.failure, parts, place.name)
+            self._add_findings(found.failure, parts, place.name, place.name)
         self._report.findings.extend(left_findings(place.name, found.left))
         if found.failure is not None and found.failure.kind == "cancelled":
             self._report.failure = self._report.failure or found.failure

@@ -69,6 +69,12 @@ class HangsInTheConstructor(Sound):
         time.sleep(3600)
 
 
+class BreaksInTheConstructor(Sound):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, -4)
+
+
 class HangsWhileTraced(Sound):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if torch.compiler.is_exporting():

@@ -52,6 +52,7 @@ from exportlens.export.worker.loading import (
     seed_all,
     wrapped,
 )
+from exportlens.export.worker.processes import leave_a_stack
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.witness import values_at
 
@@ -68,6 +69,7 @@ def run_request(request: dict[str, Any], channel: Channel) -> None:
     if request.get("cwd"):
         os.chdir(request["cwd"])
     warnings.simplefilter("ignore")
+    leave_a_stack(request.get("stack"))
     stages = Stages(channel)
     owner = Owner(request.get("homes") or [os.getcwd()])
     operations = {

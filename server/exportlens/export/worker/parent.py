@@ -43,6 +43,8 @@ WARM = (
     "torch.nn.attention.flex_attention",
 )
 POLL_SECONDS = 0.1
+STACK_SECONDS = 0.1
+"""What a process gets for writing its stack before it is killed."""
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
@@ -100,6 +102,10 @@ class _Run:
     def kill(self, reason: str | None) -> None:
         """Kill the child's group and whatever left the group, once. Its end is reaped by the loop."""
         self.reason = self.reason or reason
+        if reason in ("timeout", "memory") and self.status is None:
+            with suppress(OSError):
+                os.kill(self.pid, signal.SIGUSR1)  # it writes where it is
+                time.sleep(STACK_SECONDS)
         stray = descendants(self.pid)
         with suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)

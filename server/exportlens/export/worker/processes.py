@@ -1,8 +1,10 @@
-"""Process trees, read from /proc or from ps: no third-party package is at hand in the user's interpreter."""
+"""Process trees, and where a process was when it ended. Trees are read from /proc or from ps: no third-party package is at hand in the user's interpreter."""
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -80,3 +82,15 @@ def resident_bytes(pids: list[int]) -> int:
         output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         total = sum(int(line) * 1024 for line in output.split())
     return total
+
+
+def leave_a_stack(path: str | None) -> None:
+    """From now on this process writes its stack to a file when it crashes, and on SIGUSR1, which comes before it is
+    killed at a limit.
+    """
+    if path is None:
+        return
+    file = open(path, "w")  # noqa: SIM115 - for as long as the process lives
+    faulthandler.enable(file)
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1, file)
