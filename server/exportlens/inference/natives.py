@@ -243,6 +243,17 @@ def _reversed(
     )
 
 
+def _progress_bar(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """Going through a progress bar is going through what it was given."""
+    iterable = args[0] if args else kwargs.get("iterable")
+    if iterable is None:
+        return Unknown("a progress bar over nothing")
+    items, element = elements_of(machine, iterable, frame, node)
+    return Sequence("generator", items, None if items is not None else element)
+
+
 def _sorted(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
@@ -1075,3 +1086,5 @@ NATIVES: dict[str, Run] = {
     "torch.autograd.Variable": _first,
     "torch.autograd.variable.Variable": _first,
 }
+for _bars in ("tqdm", "tqdm.auto", "tqdm.autonotebook", "tqdm.notebook", "tqdm.std"):
+    NATIVES |= {f"{_bars}.tqdm": _progress_bar, f"{_bars}.trange": _range}

@@ -33,6 +33,8 @@ OPAQUE_PACKAGES = frozenset(
         "cv2",
         "sklearn",
         "pandas",
+        "networkx",
+        "tqdm",
     }
 )
 _STANDARD_LIBRARY = frozenset(sys.stdlib_module_names)

@@ -187,3 +187,40 @@ class M(nn.Module):
         return a + b + c + d + torch.stack(kept.unbind(1), 1)[:, :3]
 """,
 )
+CASES(
+    "graph-of-another-package",
+    "(torch.randn(2, 4),)",
+    """
+import networkx
+
+
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.width = width
+
+    def forward(self, x):
+        ring = networkx.cycle_graph(self.width)
+        return self.fc(x) / ring.number_of_edges()
+""",
+    "(4,)",
+)
+CASES(
+    "graph-of-another-package-made-before",
+    "(torch.randn(2, 4),)",
+    """
+import networkx
+
+
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+        self.edges = networkx.cycle_graph(width).number_of_edges()
+
+    def forward(self, x):
+        return self.fc(x) / self.edges
+""",
+    "(4,)",
+)
