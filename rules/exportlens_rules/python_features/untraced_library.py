@@ -62,6 +62,10 @@ class UntracedLibrary(CallOf):
     name = "untraced-library"
     outcome = Outcome(FAILS, OK)
     callees = tuple(f"{module}.{name}" for module, names in _UNTRACED.items() for name in names)
+    no_fix = (
+        "where it can be computed once is for you to say: in `__init__` where nothing of the call changes between runs, "
+        "with operators of torch where it does"
+    )
     wrong = "is a function that strict tracing does not follow."
     advice = "Compute it in __init__ or outside of the model, or export with strict=False."
     examples = (

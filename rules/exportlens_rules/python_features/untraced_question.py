@@ -42,6 +42,10 @@ class UntracedQuestion(CallOf):
     name = "untraced-question"
     outcome = Outcome(FAILS, OK)
     callees = tuple(_names())
+    no_fix = (
+        "what the program shall do for good is for you to say: keep the side that holds where it runs, and drop the "
+        "question"
+    )
     wrong = "has no answer in strict tracing, which fails here."
     advice = "Ask outside of the model, or decide by configuration."
     examples = (

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Definition, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.held_numbers import held_number
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -115,6 +118,9 @@ class M(nn.Module):
                             "returns a FakeTensor. Make it a float, an int, or a buffer.",
                             node=statement.value,
                         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        return held_number(report.place, report.node, context)
 
 
 def _is_numpy(node: ast.expr) -> bool:

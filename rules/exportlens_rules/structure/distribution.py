@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.distributions import without_validation
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import tensors_in, words
@@ -118,3 +121,11 @@ def forward(self, x):
             "validate_args=False.",
             outcome=None if traced else _ONLY_STRICT,
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        if report.outcome == _ONLY_STRICT:
+            return Refusal(
+                "strict mode takes no distribution of constants: make it in `__init__`, or draw with torch's own functions"
+            )
+        return without_validation(report.place, context)

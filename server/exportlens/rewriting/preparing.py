@@ -342,14 +342,18 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
         ]
         if made and all(meets_tensor(source, each, kinds) for each in uses):
-            swaps += [source.swap(each, _scalar(source, tensor, kinds)) for each, tensor in made]
+            divided = any(isinstance(each, ast.Div) for each in ast.walk(value))
+            for number, tensor in made:
+                text = _scalar(source, tensor, kinds)
+                # Python divides in double precision.
+                swaps.append(source.swap(number, f"{primary(text)}.double()" if divided else text))
             dtype = kinds.of(made[0][1]).dtype if len(made) == 1 and made[0][0] is value else None
             kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
-            tensor = _behind(each, kinds)
-            if tensor is not None and meets_tensor(source, each, kinds):
-                swaps.append(source.swap(each, _scalar(source, tensor, kinds)))
+            behind = _behind(each, kinds)
+            if behind is not None and meets_tensor(source, each, kinds):
+                swaps.append(source.swap(each, _scalar(source, behind, kinds)))
     if not swaps:
         return None
     begin = source.start(node)
@@ -359,7 +363,8 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
 
 def _bound_to(source: Source, target: ast.expr) -> ast.expr | None:
     """The expression that an assignment binds the name `target` to; None where it is no plain one."""
-    statement, index = source.parents[target], None
+    statement: ast.AST = source.parents[target]
+    index = None
     if isinstance(statement, ast.Tuple):
         index = statement.elts.index(target)
         statement = source.parents[statement]
@@ -377,16 +382,23 @@ def _bound_to(source: Source, target: ast.expr) -> ast.expr | None:
 
 
 # What Python's operators do to a number read out of a tensor, and torch's to the tensor alike.
-_ALIKE = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv)
+_ALIKE = (ast.Add, ast.Sub, ast.Mult, ast.Mod, ast.FloorDiv, ast.Div)
 
 
 def _numbers_behind(node: ast.expr, kinds: Kinds) -> list[tuple[ast.expr, ast.expr]]:
     """The reads of numbers that `node` is made of with constants, each with its tensor; empty where it is more."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ALIKE):
         for one, other in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(other, ast.Constant) and isinstance(other.value, (int, float)):
+            if kinds.of(other).what in ("number", "size"):
                 return _numbers_behind(one, kinds)
         return []
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "abs"
+        and len(node.args) == 1
+    ):
+        return _numbers_behind(node.args[0], kinds)
     tensor = _behind(node, kinds, whole=True)
     return [] if tensor is None else [(node, tensor)]
 
