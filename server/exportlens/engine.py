@@ -209,13 +209,12 @@ def _run_declared(machine: Machine, observer: Dispatcher) -> None:
     observer.take(own.found)
 
 
-def _run_definitions(machine: Machine, scope: ModuleScope) -> None:
-    """Show each class and function of the document to the rules on definitions."""
-    for name, bindings in scope.bindings.items():
-        chunk, statement = bindings[-1]
-        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
-            value = lookup_global(machine, name, scope)
-            machine.observer.notice(Definition(machine.site(Frame(scope, chunk, {})), statement, value))
+def _run_definition(machine: Machine, scope: ModuleScope, name: str) -> None:
+    """Show the class or function that `name` is bound to to the rules on definitions."""
+    chunk, statement = scope.bindings[name][-1]
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        value = lookup_global(machine, name, scope)
+        machine.observer.notice(Definition(machine.site(Frame(scope, chunk, {})), statement, value))
 
 
 class Engine:
@@ -241,13 +240,10 @@ class Engine:
         known = self._documents.get(path)
         document = known.edited(text, version) if known is not None else Document.parse(path, text, version)
         self._documents[path] = document
-        if known is None and not self.workspace.knows(path):
-            # Nobody can have looked at it yet.
-            self.workspace.open(document)
-            return document
-        self._memory.changed(path)
+        if known is not None or self.workspace.knows(path):
+            # Else nobody can have looked at it yet.
+            self._memory.changed(path)
         self.workspace.open(document)
-        self.workspace.refresh()
         return document
 
     def forget(self, path: Path) -> None:
@@ -255,7 +251,6 @@ class Engine:
         self._documents.pop(path, None)
         self._memory.changed(path)
         self.workspace.forget(path)
-        self.workspace.refresh()
 
     def document(self, path: Path) -> Document | None:
         if path in self._documents:
@@ -292,21 +287,23 @@ class Engine:
         everything = reach.everything()
         whole = self._is_imported_elsewhere(scope)
         steps: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
+        definitions: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
         for name, bindings in scope.bindings.items():
+            chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
             if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
-                chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
                 steps.append((("class", name), chunks, functools.partial(_run_name, machine, scope, name)))
+            if dispatcher.wants(Definition):
+                show = functools.partial(_run_definition, machine, scope, name)
+                definitions.append((("definition", name), chunks, show))
         steps.append(
             (("export calls",), self._script_reach(scope, reach, whole), lambda: _run_exports(machine, scope))
         )
-        if dispatcher.wants(Definition):
-            steps.append((("definitions",), everything, lambda: _run_definitions(machine, scope)))
-        for entry, reached, run in steps:
+        for entry, reached, run in (*steps, *definitions):
             found = self._memory.recall(
                 scope.path, entry, reached, functools.partial(self._run, machine, scope, run)
             )
             dispatcher.take(found)
-        self._memory.keep_only(scope.path, [entry for entry, _, _ in steps])
+        self._memory.keep_only(scope.path, [entry for entry, _, _ in (*steps, *definitions)])
 
     def _run(
         self, machine: Machine, scope: ModuleScope, run: Callable[[], None]
@@ -385,23 +382,26 @@ class Engine:
         """The same findings with the fixes that their rules offer, or with the reasons why there are none."""
         done: list[Finding] = []
         for finding in findings:
-            key = (finding.code, finding.path, finding.range)
-            report = next((reports[key] for reports in self._reports.values() if key in reports), None)
             document = self.document(finding.path)
+            report = self._report(finding, document)
             if report is not None and not report.rule.has_fix() and report.rule.no_fix:
                 done.append(finding.with_fix(Refusal(report.rule.no_fix)))
                 continue
-            if (
-                report is None
-                or document is None
-                or not report.rule.has_fix()
-                or not document.holds(report.place.site.chunk)
-            ):
+            if report is None or document is None or not report.rule.has_fix():
                 done.append(finding)
                 continue
             context = RewriteContext(document, self.config.torch_version, self.config.modes)
             done.append(finding.with_fix(report.rule.fix(report, context)))
         return done
+
+    def _report(self, finding: Finding, document: Document | None) -> Report | None:
+        """What led to a finding, about the text as it is now: other documents may have led there before an edit."""
+        key = (finding.code, finding.path, finding.range)
+        for reports in self._reports.values():
+            report = reports.get(key)
+            if report is not None and document is not None and document.holds(report.place.site.chunk):
+                return report
+        return None
 
     def _way(self, site: Site) -> tuple[str, ...]:
         """How the traced code comes to a place that is not in the entry point itself."""

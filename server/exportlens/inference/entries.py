@@ -308,28 +308,13 @@ def export_chunks(scope: ModuleScope) -> Iterator[tuple[Chunk, ast.stmt]]:
 
 def run_script(machine: Machine, scope: ModuleScope, chunk: Chunk, statement: ast.stmt) -> None:
     """Interpret a top-level statement, or the body of a top-level function, for the export calls in it."""
-    from exportlens.inference.statements import run_block
-
     machine.entry = None
     machine.steps = 0
     machine.tracing = False
     frame = Frame(scope, chunk, scope.values, module_level=True)
     try:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            function = lookup_global(machine, statement.name, scope)
-            if isinstance(function, Function):
-                call_value(
-                    machine,
-                    function,
-                    _arguments(machine, function, skip_first=False, constructor=True),
-                    {},
-                    frame,
-                    statement,
-                )
-        elif isinstance(statement, ast.If) and _is_main_guard(statement.test):
-            run_block(machine, statement.body, frame)
-        elif not isinstance(statement, ast.ClassDef):
-            run_block(machine, [statement], frame)
+        with scope.workspace.computing(scope):
+            _run_statement(machine, scope, statement, frame)
     except (Raised, OutOfBudget, RecursionError):
         return
     finally:
@@ -337,6 +322,26 @@ def run_script(machine: Machine, scope: ModuleScope, chunk: Chunk, statement: as
         machine.active.clear()
         machine.doubt = 0
         machine.conditions.clear()
+
+
+def _run_statement(machine: Machine, scope: ModuleScope, statement: ast.stmt, frame: Frame) -> None:
+    from exportlens.inference.statements import run_block
+
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        function = lookup_global(machine, statement.name, scope)
+        if isinstance(function, Function):
+            call_value(
+                machine,
+                function,
+                _arguments(machine, function, skip_first=False, constructor=True),
+                {},
+                frame,
+                statement,
+            )
+    elif isinstance(statement, ast.If) and _is_main_guard(statement.test):
+        run_block(machine, statement.body, frame)
+    elif not isinstance(statement, ast.ClassDef):
+        run_block(machine, [statement], frame)
 
 
 def _is_main_guard(test: ast.expr) -> bool:

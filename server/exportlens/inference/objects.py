@@ -88,6 +88,7 @@ def taken_up(machine: Machine, value: Value) -> Value:
 
 def lookup_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
     """A global of `scope`, computed on first use."""
+    scope.workspace.note_use(scope)
     if name in scope.values:
         return taken_up(machine, scope.values[name])
     if name in scope.bindings:
@@ -164,7 +165,7 @@ def _compute_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
     from exportlens.inference.statements import run_block
 
     try:
-        with apart(machine):
+        with apart(machine), scope.workspace.computing(scope):
             for chunk, statement in scope.bindings[name]:
                 if isinstance(statement, (ast.Import, ast.ImportFrom)):
                     for bound, value in import_names(machine, statement, scope, only=name):
@@ -556,6 +557,8 @@ def get_attribute(
             return owner.items[owner.fields.index(attr)]
         if attr in ("real", "imag"):
             return owner
+        if isinstance(owner, Static) and owner.of in ("float", "int") and attr == "is_floating_point":
+            return Const(owner.of == "float")
         if isinstance(owner, Static) and owner.type in ("", "device", "dtype"):
             return Static()
         if isinstance(owner, Const) and not hasattr(owner.value, attr):
@@ -675,10 +678,11 @@ def _tensor_attribute(owner: Tensor, attr: str) -> Value:
     if attr == "ndim":
         return Const(owner.rank) if owner.rank is not None else Static("int")
     if attr == "dtype":
+        exact = owner.dtype is not None and owner.dtype not in ("float", "int", "complex")
         return (
             Named("torch." + owner.dtype)
-            if owner.dtype is not None and _is_dtype("torch." + owner.dtype)
-            else Static("dtype")
+            if exact and owner.dtype is not None and _is_dtype("torch." + owner.dtype)
+            else Static("dtype", owner.dtype if owner.dtype is not None and not exact else "any")
         )
     if attr == "device":
         return Named(DEVICE + "cpu")
@@ -1028,6 +1032,11 @@ def set_item(
         return
     if machine.emits(ItemWrite) and isinstance(owner, (Sequence, Mapping_, Array)):
         machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
+    if isinstance(owner, Array) and not owner.traced and machine.emits(Conversion):
+        parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
+        for part in (*parts, value):
+            if isinstance(part, Tensor) and from_data(part):
+                machine.notice(Conversion(machine.site(frame), node, part, "numpy"))
     if isinstance(owner, Instance):
         items = owner.attributes.get("__items__")
         if items is not None:

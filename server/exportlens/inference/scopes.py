@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,8 @@ class ModuleScope:
         self.is_package = is_package
         self.values: dict[str, Value] = {}
         self.running: set[str] = set()
+        # The scopes whose values were computed with the help of this one.
+        self.users: set[ModuleScope] = set()
         self.bindings: dict[str, list[tuple[Chunk, ast.stmt]]] = {}
         self.star_imports: list[tuple[Chunk, ast.ImportFrom]] = []
         self.lazy_imports: list[tuple[Chunk, ast.ImportFrom]] = []
@@ -189,6 +192,21 @@ class Workspace:
         self._words: dict[Path, frozenset[str]] = {}
         self._own: set[Path] = set()
         self._is_library: dict[Path, bool] = {}
+        self._computing: list[ModuleScope] = []
+
+    @contextmanager
+    def computing(self, scope: ModuleScope) -> Iterator[None]:
+        """While a global of `scope` is computed: it depends on every scope that is asked meanwhile."""
+        self._computing.append(scope)
+        try:
+            yield
+        finally:
+            self._computing.pop()
+
+    def note_use(self, scope: ModuleScope) -> None:
+        """Note that what is being computed depends on `scope`."""
+        if self._computing and self._computing[-1] is not scope:
+            scope.users.add(self._computing[-1])
 
     def open(self, document: Document) -> ModuleScope:
         """The scope of a document that the caller holds; replaces what was known of its path."""
@@ -197,13 +215,31 @@ class Workspace:
             return known
         scope = self._make(document)
         self._scopes[document.path] = scope
+        if known is not None:
+            scope.users = known.users
+            self._refresh(scope)
+        elif document.path in self._is_file:
+            self._refresh_all()
         return scope
 
-    def refresh(self) -> None:
-        """Forget all computed values of the user's files (not the parsed documents): some document changed.
+    def _refresh(self, changed: ModuleScope) -> None:
+        """Forget what was computed with the help of `changed`, from one scope to the next; parsed documents stay.
 
         Installed libraries do not depend on the user's files; what was computed of them stays.
         """
+        waiting, seen = [changed], {changed}
+        while waiting:
+            scope = waiting.pop()
+            users, scope.users = scope.users, set()
+            scope.values.clear()
+            scope.running.clear()
+            for user in users - seen:
+                seen.add(user)
+                if not self.is_library(user.path):
+                    waiting.append(user)
+
+    def _refresh_all(self) -> None:
+        """Forget all computed values of the user's files: any of them may import what was not there before."""
         for path, scope in self._scopes.items():
             if scope is not None and not self.is_library(path):
                 scope.values.clear()
@@ -211,6 +247,7 @@ class Workspace:
 
     def forget(self, path: Path) -> None:
         """Forget what was read and known of `path`, whether it exists included."""
+        self._refresh_all()
         self._scopes.pop(path, None)
         self._is_file.pop(path, None)
         self._words.pop(path, None)
@@ -234,7 +271,10 @@ class Workspace:
     def resolve(self, module: str, origin: ModuleScope) -> ModuleScope | None:
         """The scope of the dotted `module` as imported by `origin`; None where its source is not followed."""
         path = self.find(module, origin)
-        return None if path is None else self.load(path)
+        scope = None if path is None else self.load(path)
+        if scope is not None:
+            self.note_use(scope)
+        return scope
 
     def may_define(self, module: str, origin: ModuleScope, name: str) -> bool:
         """Whether `module`, as `origin` imports it, could bind `name`: told from its text alone, so that what a package's star imports
