@@ -148,11 +148,37 @@ def _computed_from_itself(place: AttributeWrite) -> bool:
                 for part in parts
                 if isinstance(part, ast.Attribute) and part.attr == place.attr
             ]
-            return not _converts(outer.value, targets) and any(
-                isinstance(inner, ast.Attribute) and ast.dump(inner) in targets
-                for inner in ast.walk(outer.value)
+            return any(
+                not _converts(value, targets) and _reads(value, targets) for value in _results(outer.value)
             )
     return False
+
+
+def _results(value: ast.expr) -> Iterator[ast.expr]:
+    """What an expression may give: both sides of a ternary."""
+    if isinstance(value, ast.IfExp):
+        yield from _results(value.body)
+        yield from _results(value.orelse)
+    else:
+        yield value
+
+
+# Where a tensor is, and what it looks like, is not what it holds.
+_FACTS = frozenset(
+    {"device", "dtype", "shape", "ndim", "layout", "is_cuda", "requires_grad", "size", "dim", "numel"}
+)
+
+
+def _reads(value: ast.AST, targets: list[str]) -> bool:
+    """Whether an expression reads the values of the very attribute."""
+    if isinstance(value, ast.Attribute):
+        if value.attr in _FACTS and ast.dump(value.value) in targets:
+            return False
+        if ast.dump(value) in targets:
+            return True
+    if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
+        return False
+    return any(_reads(inner, targets) for inner in ast.iter_child_nodes(value))
 
 
 # What gives the same values again: `self.grid = self.grid.to(x.device)`.

@@ -13,7 +13,7 @@ from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import Truth
-from exportlens.inference.tensors import broadcast, comparison, fresh_array
+from exportlens.inference.tensors import broadcast, comparison, dtype_family, fresh_array
 from exportlens.inference.values import (
     Array,
     Bound,
@@ -319,8 +319,12 @@ def _for_a_size(op: ast.cmpop, right: Value) -> bool | None:
 
 def _equality(op: ast.cmpop, left: Value, right: Value) -> Value:
     equal: bool | None = None
-    if isinstance(left, Named) and isinstance(right, Named):
-        if left.name == right.name:
+    if isinstance(left, Static) and left.of and isinstance(right, Named):
+        equal = _is_of_dtype(left.of, _dtype_name(right))
+    elif isinstance(right, Static) and right.of and isinstance(left, Named):
+        equal = _is_of_dtype(right.of, _dtype_name(left))
+    elif isinstance(left, Named) and isinstance(right, Named):
+        if _dtype_name(left) == _dtype_name(right):
             equal = True
         elif (left.name.startswith(("device:", "enum:")) and right.name.startswith(("device:", "enum:"))) or (
             left.name.startswith("torch.")
@@ -388,6 +392,38 @@ def _never_none(value: Value) -> bool:
             ModuleRef,
             Native,
         ),
+    )
+
+
+_DTYPE_ALIASES = {
+    "torch.half": "torch.float16",
+    "torch.float": "torch.float32",
+    "torch.double": "torch.float64",
+    "torch.short": "torch.int16",
+    "torch.int": "torch.int32",
+    "torch.long": "torch.int64",
+    "torch.cfloat": "torch.complex64",
+    "torch.cdouble": "torch.complex128",
+}
+
+
+def _dtype_name(value: Named) -> str:
+    """The qualified name of `value`; of a dtype the one that torch itself prints."""
+    return _DTYPE_ALIASES.get(value.name, value.name)
+
+
+def _is_of_dtype(family: str, name: str) -> bool | None:
+    """Whether a tensor of which only the dtype's family is known ("any": nothing) has the dtype `name`.
+
+    Models and their inputs are taken to be in torch's default precision, as they are taken to be on the CPU.
+    """
+    asked = dtype_family(name.removeprefix("torch."))
+    if asked is None:
+        return None
+    if asked == "float":
+        return False if name != "torch.float32" or family in ("int", "complex") else family == "float" or None
+    return (
+        False if asked == "complex" and family != "complex" else None if family in ("any", asked) else False
     )
 
 

@@ -237,4 +237,6 @@ def dtype_of_named(value: Value | None) -> str | None:
             }.get(name, name)
         if value.name.startswith("builtins."):
             return {"float": "float32", "int": "int64", "bool": "bool"}.get(name)
+    if isinstance(value, Static) and value.of != "any":
+        return value.of or None
     return None

@@ -62,9 +62,13 @@ class Const(Value):
 
 @dataclass(frozen=True, slots=True)
 class Static(Value):
-    """Configuration: not known here, but certainly no tensor and not from tensor data. `type` is a builtin's name or ""."""
+    """Configuration: not known here, but certainly no tensor and not from tensor data. `type` is a builtin's name or "".
+
+    `of` is set for the dtype of a tensor: its family ("float", "int", "complex") or "any".
+    """
 
     type: str = ""
+    of: str = ""
 
     def describe(self) -> str:
         return f"configuration ({self.type})" if self.type else "configuration"

@@ -573,3 +573,62 @@ class M(nn.Module):
 """,
     "('hard',)",
 )
+CASES(
+    "half-precision-guard",
+    "(torch.randn(2, 3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, hidden_states):
+        if hidden_states.dtype in (torch.half, torch.bfloat16) and torch.isnan(hidden_states).any():
+            hidden_states = torch.nan_to_num(hidden_states)
+        hidden = self.fc(hidden_states)
+        if hidden.dtype == torch.float16 and torch.isinf(hidden).any():
+            hidden = hidden.clamp(-65000, 65000)
+        return hidden
+""",
+    "(4,)",
+)
+CASES(
+    "half-precision-made-here",
+    "(torch.randn(2, 3, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        h = x.half()
+        if h.dtype == torch.float16 and torch.isinf(h).any():
+            h = h.clamp(-65000, 65000)
+        return h
+""",
+)
+CASES(
+    "single-precision-guard",
+    "(torch.randn(2, 3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        h = self.fc(x)
+        if h.dtype == torch.float32 and torch.isinf(h).any():
+            h = h.clamp(-65000, 65000)
+        return h
+""",
+    "(4,)",
+)
+CASES(
+    "byte-image-guard",
+    "(torch.randint(0, 255, (2, 3, 4), dtype=torch.uint8),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        if x.dtype == torch.uint8 and (x > 1).any():
+            x = x.float() / 255
+        return x * 2
+""",
+)

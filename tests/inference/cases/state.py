@@ -421,3 +421,75 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "mask-kept-where-the-model-is",
+    "(torch.randn(2, 3, 4),)",
+    """
+class Block(nn.Module):
+    def __init__(self, width, heads, attn_mask=None):
+        super().__init__()
+        self.attn = nn.MultiheadAttention(width, heads)
+        self.ln = nn.LayerNorm(width)
+        self.attn_mask = attn_mask
+
+    def attention(self, x):
+        self.attn_mask = (
+            self.attn_mask.to(dtype=x.dtype, device=x.device) if self.attn_mask is not None else None
+        )
+        return self.attn(x, x, x, need_weights=False, attn_mask=self.attn_mask)[0]
+
+    def forward(self, x):
+        return x + self.attention(self.ln(x))
+
+
+class M(nn.Module):
+    def __init__(self, width, heads, length):
+        super().__init__()
+        mask = torch.full((length, length), float("-inf")).triu_(1)
+        self.blocks = nn.Sequential(*[Block(width, heads, mask) for _ in range(2)])
+
+    def forward(self, x):
+        return self.blocks(x.permute(1, 0, 2)).permute(1, 0, 2)
+""",
+    "(4, 2, 3)",
+)
+CASES(
+    "frequencies-made-anew",
+    "(torch.randn(2, 3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, dim=4):
+        super().__init__()
+        self.dim = dim
+        self.inv_freq = 1.0 / (10.0 ** (torch.arange(0, dim, 2).float() / dim))
+        self.seen = 0
+        self.cache = None
+
+    def update(self, length):
+        if length > self.seen:
+            steps = torch.arange(0, self.dim, 2, device=self.inv_freq.device).float()
+            self.inv_freq = 1.0 / (10.0 ** (steps / self.dim))
+            self.inv_freq = torch.zeros(2, device=self.inv_freq.device) + self.dim
+            self.seen = length
+            self.cache = torch.outer(torch.arange(length, device=self.inv_freq.device), self.inv_freq)
+
+    def forward(self, x):
+        self.update(x.shape[1])
+        return x + self.cache.sum()
+""",
+)
+CASES(
+    "average-kept-in-a-ternary",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, keep=True):
+        super().__init__()
+        self.keep = keep
+        self.mean = torch.zeros(4)
+
+    def forward(self, x):
+        self.mean = self.mean * 0.9 + x.mean(0) if self.keep else x.mean(0)
+        return x - self.mean
+""",
+)
