@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# A process of the tests holds torch and what it exports: two for small machines, four at the most.
+PROCESSES := $(shell cores=$$(nproc 2>/dev/null || echo 2); echo $$((cores < 2 ? 2 : cores > 4 ? 4 : cores)))
 SET_UP := $(PYTHON) scripts/set_up.py
 # The editor tests and the editor need a newer Node than Debian's; everything else runs on that one too.
 NODE24 := PATH="$(CURDIR)/.tools/node24/bin:$$PATH"
@@ -28,7 +30,7 @@ code:  ## open examples/ in VS Code (in the browser) with the extension installe
 test:  ## lint, all Python tests, the extension's tests, a real VS Code in a real browser
 	@$(SET_UP) python compiler examples extension node code-server chromium
 	@$(MAKE) --no-print-directory lint
-	@$(BIN)/pytest -n 2 --dist worksteal --durations=25
+	@$(BIN)/pytest -n $(PROCESSES) --dist worksteal --durations=25
 	@npm run --silent test:unit
 	@$(NODE24) npm run --silent package
 	@$(NODE24) npm run --silent e2e
@@ -43,7 +45,7 @@ targets:  ## install the hardware targets whose packages exist for this machine,
 
 fuzz:  ## mend and export many more generated programs: make fuzz PROGRAMS=5000
 	@$(SET_UP) python compiler
-	@EXPORTLENS_FUZZ=$(or $(PROGRAMS),3000) $(BIN)/pytest -n 2 tests/fuzz
+	@EXPORTLENS_FUZZ=$(or $(PROGRAMS),3000) $(BIN)/pytest -n $(PROCESSES) tests/fuzz
 
 lint:  ## ruff, mypy --strict, eslint, prettier, tsc
 	@$(SET_UP) python examples extension
