@@ -280,3 +280,83 @@ def test_sizes(text: str, size: int) -> None:
 def test_a_size_that_is_none() -> None:
     with pytest.raises(ValueError, match="not a size"):
         parse_size("much")
+
+
+@pytest.mark.parametrize(
+    ("text", "init", "inputs", "kwargs"),
+    [
+        # what is called, or gone through and called, is a model
+        (
+            "def __init__(self, fn): self.fn = fn\ndef forward(self, x): return self.fn(x)",
+            "fn=torch.nn.Identity()",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, blocks): self.blocks = nn.ModuleList(blocks)\n"
+            "def forward(self, x):\n    for block in self.blocks: x = block(x)\n    return x",
+            "blocks=[torch.nn.Identity(), torch.nn.Identity()]",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, sizes): self.layer = nn.Linear(sizes[0], sizes[2])\n"
+            "def forward(self, x): return self.layer(x)",
+            "sizes=[8, 8, 8]",
+            "(torch.randn(2, 8),)",
+            None,
+        ),
+        # the number of dimensions: unpacked, rearranged, asserted, permuted
+        (
+            "def __init__(self, dim): self.layer = nn.Linear(dim, 4)\n"
+            "def forward(self, x):\n    b, n, _, h = *x.shape, 2\n    return self.layer(x)",
+            "dim=8",
+            "(torch.randn(2, 8, 8),)",
+            None,
+        ),
+        (
+            "def forward(self, x): return rearrange(x, 'b (h d) n -> b h n d', h=2)",
+            None,
+            "(torch.randn(2, 8, 8),)",
+            None,
+        ),
+        (
+            "def forward(self, x):\n    assert x.dim() == 4\n    return x",
+            None,
+            "(torch.randn(2, 3, 32, 32),)",
+            None,
+        ),
+        ("def forward(self, x): return x.permute(2, 0, 1)", None, "(torch.randn(2, 8, 8),)", None),
+        # what picks is whole numbers or truth values
+        (
+            "def forward(self, x, rows): return x[rows]",
+            None,
+            "(torch.randn(2, 8), torch.randint(0, 2, (2,)),)",
+            None,
+        ),
+        (
+            "def forward(self, x, src_mask): return x * src_mask",
+            None,
+            "(torch.randn(2, 8), torch.rand(2,) > 0.5,)",
+            None,
+        ),
+        (
+            "def forward(self, x, *, scale): return x * scale",
+            None,
+            "(torch.randn(2, 8),)",
+            "{'scale': torch.randn(2, 8, 8)}",
+        ),
+    ],
+)
+def test_uses_tell_what_a_model_takes(
+    tmp_path: Path, text: str, init: str | None, inputs: str | None, kwargs: str | None
+) -> None:
+    body = "\n".join("    " + line for line in text.splitlines())
+    path = tmp_path / "net.py"
+    path.write_text(
+        f"import torch\nfrom torch import nn\nfrom einops import rearrange\n\nclass Net(nn.Module):\n{body}\n"
+    )
+    [model] = find_models(path, path.read_text())
+    first = model.proposals[0]
+    assert (first.init or None, first.kwargs) == (init, kwargs)
+    assert inputs is None or first.inputs == inputs

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exportlens.export.dimensions import longest_sequence
+from exportlens.export.uses import called_arguments, kind_of, rank_of, sequence_length
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | N
     init = names.method(cls, "__init__")
     if init is None:
         return Constructor("")
+    models = called_arguments(init, names.method(cls, "forward"))
     arguments = [*init.args.posonlyargs, *init.args.args][1:]
     defaults: list[ast.expr | None] = [None] * (len(arguments) - len(init.args.defaults)) + list(
         init.args.defaults
@@ -70,7 +72,10 @@ def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | N
         if default is not None:
             values[argument.arg] = default
             continue
-        made = _argument_value(argument, names)
+        if argument.arg in models:
+            made: ast.expr | None = parse_python(models[argument.arg], mode="eval").body
+        else:
+            made = _argument_value(argument, names, sequence_length(init, argument.arg))
         if made is None:
             return None
         values[argument.arg] = made
@@ -78,7 +83,7 @@ def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | N
     return Constructor(", ".join(words), values)
 
 
-def _argument_value(argument: ast.arg, names: FileNames) -> ast.expr | None:
+def _argument_value(argument: ast.arg, names: FileNames, items: int | None) -> ast.expr | None:
     said = ast.unparse(argument.annotation) if argument.annotation is not None else ""
     name = argument.arg.lower()
     if argument.annotation is not None and (full := names.full(argument.annotation)) in names.classes:
@@ -91,6 +96,8 @@ def _argument_value(argument: ast.arg, names: FileNames) -> ast.expr | None:
         return ast.Constant(False)
     if said == "float" or (not said and FLOAT_NAMES.search(name)):
         return ast.Constant(0.1)
+    if items is not None and not said:
+        return ast.List([ast.Constant(WIDTH) for _ in range(items)])
     if said in ("int", "") and not name.startswith(
         ("model", "module", "encoder", "decoder", "config", "cfg", "net")
     ):
@@ -115,6 +122,8 @@ _ARITHMETIC: dict[type[ast.operator], object] = {
 }
 
 
+_ON_LAST = re.compile(r"torch\.randn\((\d+), (\d+)\)")
+"""What a layer takes that works on the last dimension alone: there may be others between."""
 GUESSES = frozenset({"the first layers", "common shapes"})
 """Sources of inputs that are guessed: enough to propose, too little to run anything with unasked."""
 
@@ -160,26 +169,61 @@ class LayerReader:
         layered = [self._layered(p) for p in wanted]
         if any(annotated):
             yield (
-                _tuple([a or b or _randn(BATCH, WIDTH) for a, b in zip(annotated, layered, strict=True)]),
+                _tuple(
+                    [
+                        a or b or self._plain(p) or self._of_shape(p, (BATCH, WIDTH))
+                        for p, a, b in zip(wanted, annotated, layered, strict=True)
+                    ]
+                ),
                 "shape annotations",
             )
         if any(layered):
-            for rest in (_randn(BATCH, WIDTH), _randn(BATCH, LENGTH, WIDTH)):
-                plain = [text or self._plain(p) or rest for p, text in zip(wanted, layered, strict=True)]
+            for rest in ((BATCH, WIDTH), (BATCH, LENGTH, WIDTH)):
+                plain = [
+                    text or self._plain(p) or self._of_shape(p, rest)
+                    for p, text in zip(wanted, layered, strict=True)
+                ]
                 yield _tuple(plain), "the first layers"
                 if all(layered):
                     break
+            longer = [text and _ON_LAST.sub(rf"torch.randn(\1, {LENGTH}, \2)", text) for text in layered]
+            if longer != layered and all(layered):
+                yield _tuple([text for text in longer if text]), "the first layers"
         for shape in (
             (BATCH, WIDTH),
             (BATCH, LENGTH, WIDTH),
             (BATCH, 3, SIDE, SIDE),
+            (BATCH, WIDTH, SIDE, SIDE),
             (BATCH, WIDTH, SIDE),
             (WIDTH,),
         ):
             yield (
-                _tuple([self._layered(p) or self._plain(p) or _randn(*shape) for p in wanted]),
+                _tuple([self._layered(p) or self._plain(p) or self._of_shape(p, shape) for p in wanted]),
                 "common shapes",
             )
+
+    def keyword_only(self) -> str | None:
+        """The inputs that the model asks for by keyword alone, as a dict's text; None where it asks for none."""
+        arguments = self._forward.args
+        words = [
+            f"{each.arg!r}: {self._layered(each) or self._plain(each) or self._of_shape(each, (BATCH, LENGTH, WIDTH))}"
+            for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if default is None
+        ]
+        return "{" + ", ".join(words) + "}" if words else None
+
+    def _of_shape(self, parameter: ast.arg, shape: tuple[int, ...]) -> str:
+        """A tensor of the shape, or of as many dimensions as the code says; whole numbers and truth values where it picks."""
+        rank = rank_of(self._forward, parameter.arg)
+        if rank is not None and rank != len(shape):
+            shape = {4: (BATCH, 3, SIDE, SIDE)}.get(rank, (BATCH, *[LENGTH] * (rank - 2), WIDTH)[-rank:])
+        kind = kind_of(self._forward, parameter)
+        if kind == "float":
+            return _randn(*shape)
+        sizes = list(
+            shape[: rank or max(1, len(shape) - 1)]
+        )  # as a rule one dimension less than what it picks from
+        return _tensor(sizes, {"index": "Int", "mask": "Bool"}[kind])
 
     def _needed(self) -> set[str]:
         arguments = [*self._forward.args.posonlyargs, *self._forward.args.args]
@@ -214,7 +258,8 @@ class LayerReader:
         match = re.search(rf"\b{re.escape(parameter.arg)}\b[^\n(\[]{{0,60}}[(\[]([\w\s,*]+)[)\]]", doc)
         if match and "," in match[1]:
             return _tensor(
-                [self._size(word.strip()) for word in match[1].split(",") if word.strip()], "Float"
+                [self._size(word.strip()) for word in match[1].split(",") if word.strip()],
+                {"index": "Int", "mask": "Bool", "float": "Float"}[kind_of(self._forward, parameter)],
             )
         return None
 
@@ -305,8 +350,16 @@ class LayerReader:
         for layer in self._layers_on(parameter.arg):
             shape = self._accepts(layer)
             if shape is not None:
-                return shape
+                return self._ranked(shape, parameter.arg)
         return None
+
+    def _ranked(self, text: str, name: str) -> str:
+        """What a layer takes over the last dimension alone, with as many dimensions as the code says."""
+        rank = rank_of(self._forward, name)
+        match = _ON_LAST.fullmatch(text)
+        if rank is None or rank < 3 or match is None:
+            return text
+        return _randn(BATCH, *[LENGTH] * (rank - 2), int(match[2]))
 
     def _layers_on(self, name: str) -> Iterator[ast.Call]:
         """The layers that are called on a parameter, in order, as they are made in `__init__`."""

@@ -212,7 +212,7 @@ class Proposer:
         if forward is not None and made is not None:
             reader = LayerReader(cls, forward, self._names, made)
             for inputs, source in reader.proposals(parameters):
-                found.append(ModelInputs(made.text, inputs, None, None, source))
+                found.append(ModelInputs(made.text, inputs, reader.keyword_only(), None, source))
         return tuple(_complete(proposal, made.text if made else None) for proposal in dict.fromkeys(found))
 
     def for_callable(self, name: str, kind: str) -> tuple[ModelInputs, ...]:

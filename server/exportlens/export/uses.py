@@ -1,0 +1,178 @@
+"""What a model's code says of a parameter by how it uses it: how many dimensions it has, whether it is an index or a
+mask, whether it is called."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+_INDEX_NAMES = re.compile(r"(?:^|_)(?:ids?|idx|index|indices|tokens?|labels?|targets?|edge_index)$")
+_MASK_NAMES = re.compile(r"(?:^|_)mask$")
+_INTEGERS = frozenset({"LongTensor", "IntTensor"})
+_TAKES_INDICES = {"one_hot": 0, "embedding": 0, "cross_entropy": 1, "nll_loss": 1}
+"""Functions of torch.nn.functional, with the position of the argument that holds indices."""
+_GATHERS = {
+    "gather": 1,
+    "index_select": 1,
+    "scatter": 1,
+    "scatter_add": 1,
+    "index_add": 1,
+    "take_along_dim": 0,
+}
+"""Methods of tensors, with the position of the argument that holds indices."""
+MOST_DIMENSIONS = 6
+IDENTITY = "torch.nn.Identity()"
+
+
+def rank_of(function: ast.FunctionDef, name: str) -> int | None:
+    """How many dimensions the parameter has, as the first statement that tells says; None where none does."""
+    for node in ast.walk(function):
+        found = (
+            _unpacked(node, name) or _compared(node, name) or _permuted(node, name) or _rearranged(node, name)
+        )
+        if found is not None and 0 < found <= MOST_DIMENSIONS:
+            return found
+    return None
+
+
+def kind_of(function: ast.FunctionDef, parameter: ast.arg) -> str:
+    """ "index" for whole numbers that pick something, "mask" for truth values, "float" for the rest."""
+    said = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+    kind = said.rpartition(".")[2]
+    if kind == "BoolTensor" or (
+        kind not in _INTEGERS | {"FloatTensor"} and _MASK_NAMES.search(parameter.arg)
+    ):
+        return "mask"
+    if kind in _INTEGERS or (kind != "FloatTensor" and _picks(function, parameter.arg)):
+        return "index"
+    return "float"
+
+
+def called_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> dict[str, str]:
+    """The constructor's arguments that are models themselves, as text that stands for them: a model that changes nothing
+    for one that is called; a list of two where the argument is gone through, with as many in each as are taken out.
+    """
+    attributes: dict[str, str] = {}
+    arguments = {a.arg for a in (*init.args.posonlyargs, *init.args.args, *init.args.kwonlyargs)} - {"self"}
+    for node in ast.walk(init):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and _self_attribute(node.targets[0]):
+            source = _held(node.value)
+            if source in arguments:
+                attributes[ast.unparse(node.targets[0])] = source
+    found: dict[str, str] = {}
+    nodes = list(ast.walk(forward)) if forward is not None else []
+    called = {
+        node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    for node in nodes:
+        if isinstance(node, ast.Call) and (name := attributes.get(ast.unparse(node.func))):
+            found.setdefault(name, IDENTITY)
+        if isinstance(node, (ast.For, ast.comprehension)):
+            name = attributes.get(ast.unparse(node.iter))
+            taken = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
+            if name and taken and set(taken) <= called:
+                each = IDENTITY if len(taken) == 1 else f"({', '.join([IDENTITY] * len(taken))})"
+                found[name] = f"[{each}, {each}]"
+    return found
+
+
+def sequence_length(init: ast.FunctionDef, name: str) -> int | None:
+    """How many items the constructor's argument has to hold, where it is used as a sequence; None where it is not."""
+    needed = None
+    for node in ast.walk(init):
+        text = ""
+        if isinstance(node, ast.Subscript):
+            text, place = ast.unparse(node.value), node.slice
+            least = place.value + 1 if isinstance(place, ast.Constant) and isinstance(place.value, int) else 2
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            text, least = ast.unparse(node.iter), 2
+            text = re.sub(r"^(?:enumerate|reversed|zip|iter)\((\w+)\b.*\)$", r"\1", text)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and node.args:
+            text, least = ast.unparse(node.args[0]), 2
+        if text == name:
+            needed = max(needed or 2, least)
+    return needed
+
+
+def _self_attribute(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _held(value: ast.expr) -> str | None:
+    """The name that is kept: `fn`, or `blocks` of `nn.ModuleList(blocks)`."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("ModuleList") and value.args:
+        value = value.args[0]
+    return value.id if isinstance(value, ast.Name) else None
+
+
+def _is_shape(node: ast.expr, name: str) -> bool:
+    return ast.unparse(node) in (f"{name}.shape", f"{name}.size()")
+
+
+def _unpacked(node: ast.AST, name: str) -> int | None:
+    """`b, n, d = x.shape`, and `b, n, d, heads = *x.shape, self.heads`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], (ast.Tuple, ast.List)):
+        return None
+    targets = node.targets[0].elts
+    if any(isinstance(target, ast.Starred) for target in targets):
+        return None
+    if _is_shape(node.value, name):
+        return len(targets)
+    if isinstance(node.value, ast.Tuple):
+        starred = [item.value for item in node.value.elts if isinstance(item, ast.Starred)]
+        if len(starred) == 1 and _is_shape(starred[0], name):
+            return len(targets) - len(node.value.elts) + 1
+    return None
+
+
+def _compared(node: ast.AST, name: str) -> int | None:
+    """`assert x.dim() == 3` or `if x.ndim != 3: raise ...`."""
+    test = node.test if isinstance(node, ast.Assert) else None
+    wanted: type[ast.cmpop] = ast.Eq
+    if isinstance(node, ast.If) and node.body and isinstance(node.body[0], ast.Raise):
+        test, wanted = node.test, ast.NotEq
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], wanted):
+        return None
+    number = test.comparators[0]
+    spelled = (f"{name}.dim()", f"{name}.ndim", f"len({name}.shape)", f"len({name}.size())")
+    if (
+        ast.unparse(test.left) in spelled
+        and isinstance(number, ast.Constant)
+        and isinstance(number.value, int)
+    ):
+        return number.value
+    return None
+
+
+def _permuted(node: ast.AST, name: str) -> int | None:
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.permute" and len(node.args) > 1:
+        return len(node.args)
+    return None
+
+
+def _rearranged(node: ast.AST, name: str) -> int | None:
+    """`rearrange(x, "b n (h d) -> b h n d")` of einops, and its `reduce` and `repeat`."""
+    if not (isinstance(node, ast.Call) and len(node.args) > 1 and ast.unparse(node.args[0]) == name):
+        return None
+    if ast.unparse(node.func).rpartition(".")[2] not in ("rearrange", "reduce", "repeat"):
+        return None
+    pattern = node.args[1]
+    if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str) or "..." in pattern.value:
+        return None
+    return len(re.sub(r"\([^)]*\)", "x", pattern.value.partition("->")[0]).split())
+
+
+def _picks(function: ast.FunctionDef, name: str) -> bool:
+    """Whether the parameter picks: by its name, as a subscript, or as the indices of gather and the like."""
+    if _INDEX_NAMES.search(name):
+        return True
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name) and node.slice.id == name:
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            for table in (_TAKES_INDICES, _GATHERS):
+                position = table.get(node.func.attr)
+                picked = node.args[position : position + 1] if position is not None else []
+                if picked and ast.unparse(picked[0]) == name:
+                    return True
+    return False
