@@ -101,6 +101,24 @@ def tensors_in(value: Value | None) -> Iterator[Tensor]:
             yield from tensors_in(item)
 
 
+def numbers_in(value: Value | None) -> bool:
+    """Whether `value` is, or is a list or tuple that holds, a number of Python that certainly comes from tensor data."""
+    if isinstance(value, Sequence):
+        if value.type_name == "torch.Size":
+            return False
+        return any(
+            map(
+                numbers_in,
+                value.items if value.items is not None else [value.element] if value.element else [],
+            )
+        )
+    return (
+        value is not None
+        and is_data(value)
+        and all(isinstance(option, (Shape, TensorScalar)) for option in options(value))
+    )
+
+
 def ancestors(place: Place, node: ast.AST | None = None) -> list[ast.AST]:
     """The nodes around `node` (the place's own by default), innermost first. Slow: for findings only."""
     wanted = node or place.node

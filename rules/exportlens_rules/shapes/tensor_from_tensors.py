@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
@@ -12,20 +13,22 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.python_numbers import stack_for_tensor
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import tensors_in, words
+from exportlens_rules.reading import numbers_in, tensors_in, words
 
 _BOTH = Outcome(FAILS, FAILS)
 
 
 class TensorFromTensors(Rule):
-    """A tensor is built from a Python list of tensors.
+    """A tensor is built from a Python list of tensors, or of numbers that were read out of tensors.
 
     ## What it does
     Finds `torch.tensor([a, b])`, `torch.as_tensor([a, b])` and `torch.Tensor([a, b])` where a and b are
-    tensors.
+    tensors, and `torch.FloatTensor([a.item(), 1.0])`, `torch.LongTensor(t.tolist())`, `torch.as_tensor([a.item()])`
+    and `x.new_tensor([a.item()])`. `torch.tensor([a.item()])` is fine.
 
     ## Why it matters
-    These constructors read each element as a number of Python. `torch.stack` does the same as an operator.
+    These constructors read each element as a number of Python. `torch.stack` does the same as an operator, and
+    `torch.tensor` takes numbers that are symbols while tracing.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.stack.html
@@ -35,7 +38,14 @@ class TensorFromTensors(Rule):
     name = "tensor-from-tensors"
     outcome = Outcome(OK, FAILS)
     places = (Call,)
-    callees = ("torch.tensor", "torch.as_tensor", "torch.Tensor", "torch.FloatTensor", "torch.LongTensor")
+    callees = (
+        "torch.tensor",
+        "torch.as_tensor",
+        "torch.Tensor",
+        "torch.Tensor.new",
+        "torch.Tensor.new_tensor",
+        *(f"torch.{name}" for name in TENSOR_TYPES),
+    )
     examples = (
         Example(
             bad="""
@@ -58,6 +68,29 @@ def forward(self, x):
 """,
             outcome=_BOTH,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x * torch.FloatTensor([x.max().item(), 2.0, 1.0])
+""",
+            good="""
+def forward(self, x):
+    return x * torch.tensor([x.max().item(), 2.0, 1.0])
+""",
+            inputs="(torch.randn(2, 3),)",
+            outcome=_BOTH,
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x + x.new_tensor([x.max().item(), 2.0, 1.0])
+""",
+            good="""
+def forward(self, x):
+    return x + torch.tensor([x.max().item(), 2.0, 1.0])
+""",
+            inputs="(torch.randn(2, 3),)",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -72,7 +105,14 @@ def forward(self, x):
                 place,
                 f"`{words(place.node)}` reads tensors as numbers of Python: torch.export cannot. Use "
                 "torch.stack.",
-                outcome=None if place.name == "torch.tensor" else _BOTH,
+                outcome=None if place.name in ("torch.tensor", "torch.Tensor.new_tensor") else _BOTH,
+            )
+        elif place.name != "torch.tensor" and isinstance(given, Sequence) and numbers_in(given):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` demands numbers of Python for what was read out of tensor data: torch.export "
+                "cannot know them. `torch.tensor` of the same list takes them as they are.",
+                outcome=None if place.name == "torch.Tensor.new_tensor" else _BOTH,
             )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

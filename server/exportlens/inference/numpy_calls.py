@@ -83,9 +83,11 @@ def _dtype_of_items(value: Value) -> str | None:
 
 
 def _dtype_named(value: Value | None) -> str | None:
-    """ "float32" for `np.float32` or `"float32"`."""
+    """ "float32" for `np.float32` or `"float32"`, "int64" for `int`."""
     if isinstance(value, Const) and isinstance(value.value, str):
         return value.value if value.value in _DTYPES else None
+    if isinstance(value, Named) and value.name in ("builtins.int", "builtins.float"):
+        return "int64" if value.name == "builtins.int" else "float64"
     if isinstance(value, Named) and value.name.startswith("numpy."):
         short = value.name.removeprefix("numpy.")
         return short if short in _DTYPES else None
@@ -129,6 +131,9 @@ _RANDOM = _words("""
     beta binomial choice exponential gamma laplace normal permutation poisson rand randint randn random random_sample standard_normal
     uniform
 """)
+
+# The functions above under their names in NumPy.
+FUNCTIONS = _ARRAYS | (_DTYPES - {"bool_"}) | {f"random.{name}" for name in _RANDOM}
 
 # What makes float64 where no type is asked for, with how many arguments come before the type.
 _FLOATS = {

@@ -528,3 +528,31 @@ class M(nn.Module):
         return logits - F.one_hot(index, max(logits.size(-1), 4)).sum(1)
 """,
 )
+CASES(
+    "typed-tensor-of-numbers-from-data",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x.sum() * torch.FloatTensor([x.max().item(), 2.0])
+""",
+)
+CASES(
+    "typed-tensor-of-rows-kept",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        kept = x[x > 0]
+        return torch.LongTensor([kept.shape[0], x.shape[0]])
+""",
+)
+CASES(
+    "tensor-of-numbers-from-data",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return torch.tensor([x.argmax().item(), 1]) + torch.LongTensor([x.shape[0], 2])
+""",
+)

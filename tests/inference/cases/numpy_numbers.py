@@ -246,3 +246,69 @@ class M(nn.Module):
         return torch.from_numpy(np.linspace(0, 1, num=steps)).float()
 """,
 )
+CASES(
+    "numpy-of-numbers-from-data",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        n = x.abs().max().item()
+        return x * np.clip(n, 0, 1)
+""",
+)
+CASES(
+    "numpy-mean-of-numbers-from-data",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * np.mean([x.max().item(), x.min().item()])
+""",
+)
+CASES(
+    "comparisons-into-an-array",
+    "(torch.randn(4), torch.rand(4))",
+    """
+class M(nn.Module):
+    def forward(self, hazard, time):
+        n = len(time)
+        at_risk = np.zeros([n, n])
+        for i in range(n):
+            for j in range(n):
+                at_risk[i, j] = time[j] >= time[i]
+        at_risk = torch.from_numpy(at_risk).float()
+        return torch.log((hazard.reshape(-1).exp() * at_risk).sum(1))
+""",
+)
+CASES(
+    "number-from-data-into-an-array",
+    "(torch.randint(0, 3, (4,)),)",
+    """
+class M(nn.Module):
+    def forward(self, labels):
+        hot = np.zeros((4, 3))
+        for i, label in enumerate(labels.tolist()):
+            hot[i, label] = 1
+        return torch.from_numpy(hot)
+""",
+)
+CASES(
+    "typed-tensor-of-int-array",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x.sum() + torch.FloatTensor(np.zeros((3, 3), dtype=int))
+""",
+)
+CASES(
+    "sizes-into-an-array",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        table = np.zeros((2, 2))
+        table[0, 1] = x.shape[0]
+        return x.sum() + torch.from_numpy(table)
+""",
+)
