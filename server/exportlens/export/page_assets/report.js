@@ -215,6 +215,7 @@
   const hidden = (node) => node.kind === "placeholder" && /^(p|b|c)_/.test(node.id);
   const representative = (id) => chains.get(id).find((path) => !open.has(path) && (sizes.get(path) ?? 0) > 1) ?? null;
   const within = (id, folded) => { const chain = chains.get(id).filter((path) => (sizes.get(path) ?? 0) > 1); return folded ? chain.slice(0, chain.indexOf(folded)) : chain; };
+  const countable = (graph ? graph.nodes : []).filter((node) => !hidden(node)).length; // parameters are not drawn
   let view = null;
   let drawing = 0; // which drawing is the newest: an older one gives up
 
@@ -243,7 +244,7 @@
   async function draw(keep) {
     const shown = visible();
     const cut = shown.nodes.length > MOST_SHOWN;
-    byId("count").textContent = `${shown.nodes.length} of ${graph.nodes.length} nodes${cut ? `: more than can be laid out, the first ${MOST_SHOWN} are shown; fold submodules` : ""}`;
+    byId("count").textContent = `${shown.nodes.length} of ${countable} nodes${cut ? `: more than can be laid out, the first ${MOST_SHOWN} are shown; fold submodules` : ""}`;
     const nodes = shown.nodes.slice(0, MOST_SHOWN);
     const height = (n) => (n.kind === "module" ? 42 : 28);
     const names = new Set(nodes.map((n) => n.id));
@@ -349,11 +350,15 @@
     if (redraw) await draw(ids[0]);
     if (!view) return;
     view.$(":selected").unselect();
-    const found = view.collection(ids.map((id) => view.$id(id)).filter((n) => n.length).map((n) => n[0]));
+    // What stays folded (too many nodes to open) is shown by the submodule that it is in.
+    const shown = [...new Set(ids.map((id) => (representative(id) ? `module:${representative(id)}` : id)))];
+    const found = view.collection(shown.map((id) => view.$id(id)).filter((n) => n.length).map((n) => n[0]));
     found.select();
-    if (found.length) view.center(found);
+    const all = found.boundingBox(), fits = Math.max(all.w * view.zoom() / view.width(), all.h * view.zoom() / view.height()) < 1;
+    if (found.length) view.center(fits ? found : found[0]);
     const first = graph.nodes.find((n) => n.id === ids[0]);
     if (first) describe(first);
+    if (ids.length > 1) byId("detail").append(make("span", { class: "dim" }, `  and ${ids.length - 1} more${shown.length < ids.length ? ", folded in submodules" : ""}`));
     if (first && first.file in sources) {
       if (first.file !== shownFile) showFile(first.file);
       markLines([first.line]);
@@ -382,7 +387,7 @@
       const found = word ? graph.nodes.filter((n) => n.kind === "call_function" && (n.op.includes(word) || n.id.includes(word) || n.module.includes(word))) : [];
       if (found.length) selectNodes(found.slice(0, 40).map((n) => n.id));
     });
-    if (graph.nodes.filter((n) => !hidden(n)).length <= 80) for (const path of sizes.keys()) open.add(path);
+    if (countable <= 80) for (const path of sizes.keys()) open.add(path);
     // a first view with something to see: the outermost submodules are opened while the graph has only a few nodes
     for (let folded = visible().nodes.filter((n) => n.folded); folded.length && visible().nodes.length < 12; folded = visible().nodes.filter((n) => n.folded)) for (const n of folded) open.add(n.folded);
     draw();
