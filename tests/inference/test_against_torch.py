@@ -46,7 +46,6 @@ DIFFERS = {
         "strict",
     ): "whether the optional mask is given is not known: a warning",
     ("mask-any-helper-module-function", "non-strict"): "whether the optional mask is given is not known",
-    ("espnet-pad-mask-tolist", "strict"): "fails, but only at the next use of the numbers",
     ("length-regulator", "strict"): "pad_sequence compares sums of sizes from data",
     ("function-mark-dirty", "strict"): "an internal error of Dynamo",
     ("force-gradient", "non-strict"): "autograd.grad of a layer's output loses a constant in non-strict mode",

@@ -51,7 +51,8 @@ class AutogradFunction(Rule):
 
     ## What it does
     Finds, in `torch.autograd.Function` classes that traced code applies: `ctx.saved_variables`,
-    `ctx.mark_dirty`, gradients computed inside of `backward`, and a missing `backward`.
+    `ctx.mark_dirty`, gradients computed inside of `backward`, attributes of its own class that it reads by the
+    class's name, and a missing `backward`.
 
     ## Why it matters
     Strict tracing also traces `backward` where an argument needs gradients, as the output of any layer with
@@ -91,6 +92,17 @@ class AutogradFunction(Rule):
             + _TAIL,
             good=_GOOD,
         ),
+        Example(
+            bad=_HEAD.replace("    @staticmethod", "    scale = 2\n\n    @staticmethod", 1)
+            + """
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * Double.scale
+"""
+            + _TAIL,
+            good=_GOOD,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -121,9 +133,11 @@ def _function_class(place: Call) -> ClassValue | None:
     if isinstance(place.callee, Bound):
         candidates.append(place.callee.receiver)
     node = place.node
-    if not (
+    applies = (
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
-    ):
+    )
+    # `spike = Spike.apply`, and later `spike(x)`
+    if not applies and not (isinstance(place.callee, Bound) and place.callee.name == "apply"):
         return None
     for value in candidates:
         if isinstance(value, ClassValue) and any(
@@ -145,6 +159,13 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
         assigned = any(isinstance(item, ast.Assign) for item in node.body)
         if not assigned and len(node.bases) == 1:
             yield "has no `backward`", None
+    constants = {
+        target.id
+        for item in node.body
+        if isinstance(item, ast.Assign)
+        for target in item.targets
+        if isinstance(target, ast.Name)
+    }
     for method in methods.values():
         for inner in ast.walk(method):
             if isinstance(inner, ast.Attribute) and inner.attr == "saved_variables":
@@ -153,3 +174,13 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
                 yield "calls `Variable` in `backward`", inner
             if isinstance(inner, ast.Attribute) and inner.attr == "mark_dirty":
                 yield "calls `ctx.mark_dirty`", None
+            if (
+                isinstance(inner, ast.Attribute)
+                and isinstance(inner.value, ast.Name)
+                and inner.value.id == node.name
+                and inner.attr in constants
+            ):
+                yield (
+                    f"reads `{node.name}.{inner.attr}` in `{method.name}`, an attribute of its own class",
+                    inner,
+                )

@@ -18,7 +18,8 @@ class NumpyNumber(Rule):
     ## What it does
     Finds `if`, `while`, ternaries, `and`, `or`, `not`, `bool()`, `any()` and `all()` on a number of NumPy's, and where
     it is looked up in a list or dict, given to `range`, `np.arange` or `round`, or given to `str`: `if np.log2(n) > 3`,
-    `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`. `assert` is fine, and so are sizes that torch is given.
+    `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`.
+    So does `.item()` of whole numbers, and `.tolist()` of floats. `assert` is fine, and so are sizes that torch is given.
 
     ## Why it matters
     Strict tracing turns every number of NumPy's into a tensor, whose value it does not know: "Data-dependent branching".
@@ -124,4 +125,6 @@ _USES = {
     "key": "looks up",
     "text": "writes out",
     "round": "rounds",
+    "item": "takes out",
+    "tolist": "takes out",
 }

@@ -557,7 +557,7 @@ def _call_bound(
             return Shape()
         return call_container_method(machine, receiver, callee.name, plain, closed, frame, node)
     if isinstance(receiver, Array):
-        result = array_method(receiver, callee.name, plain)
+        result = array_method(machine, receiver, callee.name, plain, frame, node)
         _call_place(machine, "numpy.ndarray." + callee.name, receiver, plain, closed, result, frame, node)
         return result
     if (

@@ -80,6 +80,8 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
             return result
         if isinstance(value, Tensor) and value.origin == "outside":
             return Static(kind)
+        if isinstance(value, Array) and (value.dtype or "").startswith("int"):
+            notice_numpy(machine, value, "item", frame, node)  # the same as `value.item()`; a float is fine
         if from_data(value):
             if not isinstance(value, (TensorScalar, Shape)) and machine.emits(Conversion):
                 machine.notice(Conversion(machine.site(frame), node, value, kind))
@@ -254,10 +256,29 @@ def _progress_bar(
     return Sequence("generator", items, None if items is not None else element)
 
 
+# How many items a `key=` is followed for.
+_MOST_KEYS = 2
+
+
+def _notice_keys(
+    machine: Machine, items: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> None:
+    """Follow `key=` of `sorted`, `max` or `min`, and note where what it returns can only be compared by its data."""
+    from exportlens.inference.calls import call_value
+
+    key = kwargs.get("key")
+    if not isinstance(key, (Function, Bound)) or len(items) < 2:
+        return
+    results = [call_value(machine, key, [item], {}, frame, node) for item in items[:_MOST_KEYS]]
+    if all(map(from_data, results)) and machine.emits(Truth):
+        machine.notice(Truth(machine.site(frame), node, results[0], "sort", node, dict(frame.locals)))
+
+
 def _sorted(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
     items, element = elements_of(machine, args[0], frame, node)
+    _notice_keys(machine, items if items is not None else [element, element], kwargs, frame, node)
     if (
         "key" not in kwargs
         and items is not None
@@ -282,6 +303,7 @@ def _extreme(name: str) -> Run:
         values: list[Value] | None = list(args)
         if len(args) == 1:
             values, element = elements_of(machine, args[0], frame, node)
+            _notice_keys(machine, values if values is not None else [element, element], kwargs, frame, node)
             if values is None:
                 if (
                     from_data(element)

@@ -85,7 +85,8 @@ def _dtype_of_items(value: Value) -> str | None:
 def _dtype_named(value: Value | None) -> str | None:
     """ "float32" for `np.float32` or `"float32"`, "int64" for `int`."""
     if isinstance(value, Const) and isinstance(value.value, str):
-        return value.value if value.value in _DTYPES else None
+        plain = {"int": "int64", "float": "float64"}.get(value.value, value.value)
+        return plain if plain in _DTYPES else None
     if isinstance(value, Named) and value.name in ("builtins.int", "builtins.float"):
         return "int64" if value.name == "builtins.int" else "float64"
     if isinstance(value, Named) and value.name.startswith("numpy."):
@@ -94,9 +95,14 @@ def _dtype_named(value: Value | None) -> str | None:
     return None
 
 
-def array_method(receiver: Array, name: str, args: list[Value]) -> Value:
+def array_method(
+    machine: Machine, receiver: Array, name: str, args: list[Value], frame: Frame, node: ast.AST
+) -> Value:
     """What the method `name` of an array returns."""
     if name in ("item", "tolist"):
+        # Strict tracing gives floats one by one, and whole numbers in lists alone.
+        if (receiver.dtype or "").startswith("int" if name == "item" else "float"):
+            notice_numpy(machine, receiver, name, frame, node)
         return TensorScalar("", "a NumPy array") if receiver.traced else Static()
     return Array(receiver.traced, _dtype_named(args[0]) if name == "astype" and args else None)
 

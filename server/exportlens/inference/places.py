@@ -69,7 +69,8 @@ class Truth(Place):
 class NumpyRead(Place):
     """Python needs to know `value`, an array or a number of NumPy's that no tensor was made into.
 
-    `use` tells what for: "truth", "in" (a sequence), "range" (also of NumPy's), "index" (of a list), "key" (of a dict), "text" or "round".
+    `use` tells what for: "truth", "in" (a sequence), "range" (also of NumPy's), "index" (of a list), "key" (of a dict), "text", "round",
+    "item" or "tolist" (called).
     """
 
     value: Value

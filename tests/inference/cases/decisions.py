@@ -632,3 +632,29 @@ class M(nn.Module):
         return x * 2
 """,
 )
+CASES(
+    "best-by-key",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleList([nn.Linear(4, 2) for _ in range(3)])
+
+    def forward(self, x):
+        outs = [head(x) for head in self.heads]
+        return max(outs, key=lambda out: out.max().item())
+""",
+)
+CASES(
+    "sorted-by-name-and-size",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        parts = {'b': x, 'a': x * 2}
+        for name in sorted(parts, key=lambda name: name.lower()):
+            x = x + parts[name]
+        return x * max([2, 5, 3], key=lambda n: -n)
+""",
+)

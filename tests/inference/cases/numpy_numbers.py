@@ -312,3 +312,61 @@ class M(nn.Module):
         return x.sum() + torch.from_numpy(table)
 """,
 )
+CASES(
+    "whole-number-out-of-numpy",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        n = np.ceil(np.log(x.shape[1])).astype('int').item()
+        return x[:, :n]
+""",
+)
+CASES(
+    "float-out-of-numpy",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * np.ceil(np.log(x.shape[1])).item()
+""",
+)
+CASES(
+    "floats-listed-by-numpy",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * torch.tensor(np.linspace(0, 1, 6).tolist())
+""",
+)
+CASES(
+    "whole-number-of-numpy-as-a-number",
+    "(torch.randn(2, 5, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, factor=1):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, keys):
+        length = keys.shape[1]
+        count = min(length, self.factor * int(np.ceil(np.log(length)).astype(int)))
+        return keys[:, :count]
+""",
+)
+CASES(
+    "float-of-numpy-as-a-number",
+    "(torch.randn(2, 5, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, factor=1):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, keys):
+        length = keys.shape[1]
+        count = min(length, self.factor * int(np.ceil(np.log(length))))
+        return keys[:, :count]
+""",
+)
