@@ -9,7 +9,7 @@ import logging
 import sys
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -106,13 +106,49 @@ def assert_equivalent(
             _assert_exported(after, inputs, expected, strict, dynamic_shapes)
 
 
-def assert_program_equals(before: str, after: str, inputs: list[tuple[Any, ...]], strict: bool) -> None:
-    """The results of `after`, in eager and exported in one mode, are those of `before`, over consecutive calls."""
-    with quietly():
-        expected = outcomes(model(before), inputs)
-        fixed = eager_outcomes(model(after), inputs, compiled=0)
-    _assert_same_results(after, expected, fixed)
-    _assert_exported(after, inputs, expected, strict)
+def assert_programs_equal(
+    pairs: list[tuple[str, str]], inputs: list[tuple[torch.Tensor]], strict: bool
+) -> None:
+    """Of each pair the second text does what the first does, in eager and exported in one mode, over consecutive calls.
+
+    Together they are one module whose outputs are theirs; each has its own inputs and state. Where that fails the
+    first at fault is named.
+    """
+    expected = []
+    for before, after in pairs:
+        with quietly():
+            expected.append(outcomes(model(before), inputs))
+            fixed = eager_outcomes(model(after), inputs, compiled=0)
+        _assert_same_results(after, expected[-1], fixed)
+    # What raises has no outputs to give beside the others'.
+    alone = [number for number, each in enumerate(expected) if any(one[0] != "ok" for one in each)]
+    together = [number for number in range(len(pairs)) if number not in alone]
+    calls = [tuple(given.clone() for _ in together for given in each) for each in inputs]
+    parts = [expected[number] for number in together]
+    joint: list[tuple[Any, ...]] = [
+        ("ok", [part[call][1] for part in parts], tuple(part[call][2][0] for part in parts))
+        for call in range(len(inputs))
+    ]
+    texts = [pairs[number][1] for number in together]
+    try:
+        if together:
+            _assert_exported_module(lambda: _Together(texts), "", calls, joint, strict)
+    except AssertionError:
+        alone = list(range(len(pairs)))
+    for number in alone:
+        _assert_exported(pairs[number][1], inputs, expected[number], strict)
+    assert len(alone) < len(pairs) or not together, "alone each is right, together they are not"
+
+
+class _Together(torch.nn.Module):
+    """The modules M of several texts, each with its own input."""
+
+    def __init__(self, texts: list[str]) -> None:
+        super().__init__()
+        self.parts = torch.nn.ModuleList([model(each) for each in texts])
+
+    def forward(self, *inputs: torch.Tensor) -> list[Any]:
+        return [part(each) for part, each in zip(self.parts, inputs, strict=True)]
 
 
 def eager_outcomes(
@@ -144,18 +180,30 @@ def _assert_exported(
     strict: bool,
     dynamic_shapes: Any = None,
 ) -> None:
+    _assert_exported_module(lambda: model(after), after, inputs, expected, strict, dynamic_shapes)
+
+
+def _assert_exported_module(
+    make: Callable[[], torch.nn.Module],
+    text: str,
+    inputs: list[tuple[Any, ...]],
+    expected: list[tuple[Any, ...]],
+    strict: bool,
+    dynamic_shapes: Any = None,
+) -> None:
     torch._dynamo.reset()
     good = next(each for each, result in zip(inputs, expected, strict=True) if result[0] == "ok")
     with quietly():
         try:
             given = copied(good)
-            exported = torch.export.export(model(after), given, dynamic_shapes=dynamic_shapes, strict=strict)
+            exported = torch.export.export(make(), given, dynamic_shapes=dynamic_shapes, strict=strict)
             program = exported.module()
         except Exception as error:
             raise AssertionError(
-                f"strict={strict}: {type(error).__name__}: {str(error)[:600]}\n{after}"
+                f"strict={strict}: {type(error).__name__}: {str(error)[:600]}\n{text}"
             ) from error
         for result, got in zip(expected, outcomes(program, inputs), strict=True):
-            assert got[0] == result[0], f"strict={strict}: eager {result}, program {got}\n{after}"
+            assert got[0] == result[0], f"strict={strict}: eager {result}, program {got}\n{text}"
             if result[0] == "ok":
-                assert same(result[1], got[1]), f"strict={strict}: {result[1]} became {got[1]}\n{after}"
+                assert same(result[1], got[1]), f"strict={strict}: {result[1]} became {got[1]}\n{text}"
+                assert same(result[2], got[2]), f"strict={strict}: inputs {result[2]}, {got[2]}\n{text}"

@@ -13,7 +13,7 @@ from exportlens.finding import Fix
 from exportlens.fixing import apply_edits
 from exportlens.outcome import Mode
 
-from tests.rewriting.driving import assert_program_equals
+from tests.rewriting.driving import assert_programs_equal
 
 FILE = Path("/model.py")
 HEAD = """import torch
@@ -63,7 +63,7 @@ def test_offered_and_equal(name: str) -> None:
     assert expected in selected
     torch.manual_seed(0)
     x = torch.randn(3, 4)
-    assert_program_equals(text, selected, [(x,), (x.abs(),), (-x.abs(),)], strict=False)
+    assert_programs_equal([(text, selected)], [(x,), (x.abs(),), (-x.abs(),)], strict=False)
 
 
 @pytest.mark.parametrize("name", NOT_OFFERED)
