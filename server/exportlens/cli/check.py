@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from exportlens.cli.words import separated
+
 if TYPE_CHECKING:
     from exportlens.checking import Checked
     from exportlens.finding import Finding
@@ -103,12 +105,12 @@ def command(
     from exportlens.rule import DuplicateCode
 
     overrides: dict[str, Any] = {
-        "select": _split(select),
-        "ignore": _split(ignore),
-        "extend-exclude": _split(exclude),
+        "select": separated(select) or None,
+        "ignore": separated(ignore) or None,
+        "extend-exclude": separated(exclude) or None,
         "torch-version": torch_version,
         "mode": mode,
-        "target": _split(target),
+        "target": separated(target) or None,
         "interpreter": None if interpreter is None else str(Path(interpreter).absolute()),
     }
     trials: list[Trial] = []
@@ -194,10 +196,6 @@ def _without_withdrawn(checked: Checked, trials: list[Trial]) -> Checked:
         for finding in checked.findings
     ]
     return replace(checked, findings=findings)
-
-
-def _split(values: tuple[str, ...]) -> list[str] | None:
-    return [part.strip() for value in values for part in value.split(",") if part.strip()] or None
 
 
 def _check_targets(names: list[str] | None) -> None:

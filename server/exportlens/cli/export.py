@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from exportlens.cli.words import separated
+
 if TYPE_CHECKING:
     from exportlens.export.report import Report
     from exportlens.export.request import ExportRequest
@@ -44,7 +46,7 @@ example_inputs in the file, or proposed from the model's first layers (see `expo
     "targets",
     multiple=True,
     metavar="NAME",
-    help="A target, or `all`; may be repeated. [default: torch]",
+    help="A target, several with commas, or `all`; may be repeated. [default: torch]",
 )
 @click.option(
     "--mode",
@@ -131,7 +133,7 @@ def command(
             model=model,
             given=ModelInputs(init, inputs, kwargs, dynamic_shapes),
             mode=mode,
-            targets=targets or ("torch",),
+            targets=tuple(separated(targets)) or ("torch",),
             target_pythons=interpreters_of(target_pythons),
             output=(output or Path("exported")).absolute(),
             timeout=timeout,

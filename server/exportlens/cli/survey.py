@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
+from exportlens.cli.words import separated
+
 
 @click.command(
     epilog="""\b
 Examples:
-  exportlens survey src --targets torch --targets aoti-cpu
+  exportlens survey src --targets torch,aoti-cpu
   exportlens survey models.py --mode both --results results.jsonl --html matrix.html
   exportlens survey src --ray 10.0.0.1:6379
 
@@ -23,7 +25,11 @@ A survey that was ended goes on where it was, as long as --results names the sam
 )
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--targets", "--target", multiple=True, metavar="NAME", help="May be repeated. [default: torch]"
+    "--targets",
+    "--target",
+    multiple=True,
+    metavar="NAME",
+    help="May be repeated, or several with commas. [default: torch]",
 )
 @click.option(
     "--target-python",
@@ -66,10 +72,12 @@ def command(
     from exportlens.cli.export import interpreters_of
     from exportlens.cli.models import python_files
     from exportlens.export.interpreters import find_interpreter
+    from exportlens.export.plain_words import one_line
     from exportlens.export.registry import choose
     from exportlens.export.request import ExportRequest, parse_size
     from exportlens.export.survey import (
         collect_jobs,
+        end_last_line,
         matrix_html,
         read_results,
         summary_lines,
@@ -78,7 +86,8 @@ def command(
     )
 
     try:
-        choose(targets or ("torch",))
+        targets = tuple(separated(targets)) or ("torch",)
+        choose(targets)
         limit = parse_size(memory_limit) if memory_limit else None
         pythons = interpreters_of(target_pythons)
     except ValueError as error:
@@ -87,7 +96,7 @@ def command(
     template = ExportRequest(
         "any:model",
         mode=mode,
-        targets=targets or ("torch",),
+        targets=targets,
         target_pythons=pythons,
         timeout=timeout,
         memory_limit=limit,
@@ -97,18 +106,24 @@ def command(
         click.echo("error: no models found in these paths", err=True)
         sys.exit(2)
     known = read_results(results)
+    end_last_line(results)
     open_jobs = [job for job in wanted if job.key not in known]
     if len(open_jobs) < len(wanted):
         click.echo(f"{len(wanted) - len(open_jobs)} of {len(wanted)} models are in {results} already")
     interpreter = find_interpreter(python, paths[0])
+    keys = {job.key for job in wanted}
+    on = f"{len(targets)} target{'s' if len(targets) != 1 else ''}"
+    models = f"{len(open_jobs)} model{'s' if len(open_jobs) != 1 else ''}"
+    click.echo(f"{models} to confirm on {on}; each result is kept in {results} as it comes")
 
     def tell(row: dict[str, Any]) -> None:
         known[row["key"]] = row
         with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         verdict = click.style("ok", fg="green") if row["ok"] else click.style("failed", fg="red")
-        why = "" if row["ok"] or not row["failure"] else f" ({row['failure']['kind']})"
-        click.echo(f"{row['model']}: {verdict}{why}")
+        failure = None if row["ok"] else row["failure"]
+        why = f" ({failure['kind']}): {one_line(failure['message'], 160)}" if failure else ""
+        click.echo(f"[{len(known.keys() & keys)}/{len(wanted)}] {row['model']}: {verdict}{why}")
 
     try:
         if ray is not None:

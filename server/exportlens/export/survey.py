@@ -64,6 +64,13 @@ def read_results(path: Path) -> dict[str, Row]:
     return found
 
 
+def end_last_line(path: Path) -> None:
+    """End the line that a survey was ended in, so that the next result gets one of its own."""
+    if path.exists() and path.read_bytes()[-1:] not in (b"", b"\n"):
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n")
+
+
 def row_of(job: SurveyJob, report: dict[str, Any]) -> Row:
     """A report as one line: what a table of models and targets needs."""
     return {
