@@ -224,3 +224,33 @@ class M(nn.Module):
 """,
     "(4,)",
 )
+CASES(
+    "whole-number-of-numpy-as-a-number",
+    "(torch.randn(2, 5, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, factor=1):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, keys):
+        length = keys.shape[1]
+        count = min(length, self.factor * int(np.ceil(np.log(length)).astype(int)))
+        return keys[:, :count]
+""",
+)
+CASES(
+    "float-of-numpy-as-a-number",
+    "(torch.randn(2, 5, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, factor=1):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, keys):
+        length = keys.shape[1]
+        count = min(length, self.factor * int(np.ceil(np.log(length))))
+        return keys[:, :count]
+""",
+)
