@@ -137,7 +137,7 @@ def _function_class(place: Call) -> ClassValue | None:
         isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "apply"
     )
     # `spike = Spike.apply`, and later `spike(x)`
-    if not applies and not (isinstance(place.callee, Bound) and place.callee.name == "apply"):
+    if not applies and place.name != "torch.autograd.Function.apply":
         return None
     for value in candidates:
         if isinstance(value, ClassValue) and any(

@@ -468,3 +468,33 @@ class M(nn.Module):
         return SurrogateSpike.apply(self.fc(x))
 """,
 )
+CASES(
+    "spike-by-another-name",
+    "(torch.randn(2, 4),)",
+    """
+class SurrogateSpike(torch.autograd.Function):
+    gamma = 10.0
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x > 0).float()
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        return grad / (SurrogateSpike.gamma * x.abs() + 1.0) ** 2
+
+
+spike = SurrogateSpike.apply
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return spike(self.fc(x))
+""",
+)
