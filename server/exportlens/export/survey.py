@@ -127,9 +127,11 @@ async def _pool(jobs: list[SurveyJob], interpreter: Path, workers: int) -> Async
                     {getter, *(t for t in tasks if not t.done())}, return_when="FIRST_COMPLETED"
                 )
             yield getter.result()
-    finally:
+    except BaseException:
         for task in tasks:
             task.cancel()
+        raise
+    finally:  # a task that has no more jobs closes its worker by itself
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
