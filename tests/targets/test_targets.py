@@ -87,6 +87,14 @@ def test_inputs_that_export_has_fixed_stop_no_target(export: Export, environment
         assert found.comparison is not None and found.comparison["equal"]
 
 
+def test_whole_numbers_are_fed_as_the_file_takes_them(export: Export) -> None:
+    """LiteRT's conversion narrows int64 inputs to int32."""
+    report = export("litert", "traps.py:Reads", "(torch.randint(0, 50, (2, 8)),)", "litert")
+    [found] = report.targets
+    assert found.status == "ok", found.failure
+    assert found.comparison is not None and found.comparison["equal"]
+
+
 def test_a_range_that_lowering_narrows_is_caught(export: Export) -> None:
     """XNNPACK plans memory from the example: from a batch of 2, the artifact takes 1 to 15 only."""
     report = export(

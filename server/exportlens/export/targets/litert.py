@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,25 @@ class Litert(Target):
 
         model = litert_torch.load(str(path))
 
+        narrow = _narrow_inputs(model)
+
         def run(*args: Any, **kwargs: Any) -> Any:
-            found = model(*args, **kwargs)
+            fitting = [
+                value.to(torch.int32) if index in narrow and value.dtype == torch.int64 else value
+                for index, value in enumerate(args)
+            ]
+            found = model(*fitting, **kwargs)
             found = found if isinstance(found, (list, tuple)) else [found]
             return [torch.as_tensor(value) for value in found]
 
         return run
+
+
+def _narrow_inputs(model: Any) -> set[int]:
+    """Positions of the inputs that the file takes as int32: conversion narrows int64, and the caller has to do so, too."""
+    import numpy
+    from ai_edge_litert.interpreter import Interpreter
+
+    details = Interpreter(model_content=model.model_content()).get_input_details()
+    named = [(re.search(r"args_(\d+)", each["name"]), each["dtype"]) for each in details]
+    return {int(name[1]) for name, dtype in named if name and dtype == numpy.int32}
