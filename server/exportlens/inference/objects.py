@@ -440,6 +440,8 @@ def class_attribute(
         if isinstance(item, ClassValue):
             if name in item.attributes:
                 return item.attributes[name], item, hidden
+        elif name == "__call__" and isinstance(item, Named) and is_module_base(item.name):
+            break  # torch's own: an interface that comes behind it changes nothing
         elif not (isinstance(item, Named) and is_known_base(item.name)):
             hidden = True
     return None, None, hidden

@@ -126,3 +126,29 @@ class M(nn.Module):
         return torch.where(mask, x, torch.zeros_like(x))
 """,
 )
+CASES(
+    "interface-behind-module",
+    "(torch.randn(2, 4),)",
+    """
+from abc import ABCMeta, abstractmethod
+
+
+class Scorer(object, metaclass=ABCMeta):
+    @abstractmethod
+    def __call__(self, x):
+        raise NotImplementedError()
+
+
+class M(nn.Module, Scorer):
+    def __init__(self, width):
+        super().__init__()
+        self.fc = nn.Linear(width, width)
+
+    def forward(self, x):
+        h = self.fc(x)
+        if h.sum() > 0:
+            return h
+        return -h
+""",
+    "(4,)",
+)
