@@ -411,6 +411,7 @@ class BranchRewrite:
             self._refuse_written_by_callers(node, now)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
         for arm, node, now in results:
+            outputs.swaps = list(arm.replacements)
             text = outputs.returned(node, now, shape, self.writes.memory(now))
             extra = [self.writes.output(arm, each, now) for each in self.writes.written]
             if extra:

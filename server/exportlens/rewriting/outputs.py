@@ -13,7 +13,7 @@ from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.text import Source
+from exportlens.rewriting.text import Replacement, Source
 
 
 @dataclass
@@ -50,6 +50,8 @@ class Outputs:
         self.source, self.torch, self.mark = source, torch, mark
         self.as_tensor: dict[str, str] = {}
         self.as_float: set[str] = set()
+        # What else changes in the texts of returned expressions: attributes that have a name of their own in an arm.
+        self.swaps: list[Replacement] = []
 
     # --- names at a merge -----------------------------------------------------------------------------------
 
@@ -244,7 +246,7 @@ class Outputs:
         if isinstance(node, ast.Starred):
             raise Refused("a starred value is returned")
         kind = kinds.of(node)
-        text = self.source.of(node)
+        text = self.source.of(node, self.swaps)
         if kind.what in ("number", "size") and kind.type == "int":
             return text
         if isinstance(kind.value, ClassValue):
