@@ -22,7 +22,7 @@ from exportlens.inference.entries import (
     trace_callable,
 )
 from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
-from exportlens.inference.objects import lookup_global
+from exportlens.inference.names import lookup_global
 from exportlens.inference.places import Call, Definition, ExportCall, Place, Site
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.inference.items import get_item, set_item
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.objects import get_item, set_item
 from exportlens.inference.operators import fold
 from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.values import Const, Mapping_, Sequence, Static, Unknown, Value, from_data

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.calls import call_function, call_value, instantiate
+from exportlens.inference.calls import call_value
+from exportlens.inference.classes import class_attribute, is_module_class
+from exportlens.inference.construction import instantiate
 from exportlens.inference.dynamic import any_declared, example_inputs
+from exportlens.inference.functions import call_function
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
-from exportlens.inference.objects import class_attribute, is_module_class, lookup_global, taken_up
+from exportlens.inference.names import lookup_global, taken_up
 from exportlens.inference.parameters import argument_value, from_annotation
 from exportlens.inference.places import ExportCall, Output
 from exportlens.inference.scopes import ModuleScope

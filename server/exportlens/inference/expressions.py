@@ -7,11 +7,14 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from exportlens.inference.attributes import get_attribute
+from exportlens.inference.classes import define_lambda
+from exportlens.inference.items import get_item
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
 from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.names import lookup
 from exportlens.inference.numpy_reads import notice_numpy
-from exportlens.inference.objects import define_lambda, get_attribute, get_item, lookup
 from exportlens.inference.operators import binary, compare, unary
 from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.state import Locals
@@ -64,7 +67,7 @@ def test_value(machine: Machine, node: ast.expr, frame: Frame) -> tuple[Value, b
 def _test_of(machine: Machine, value: Value, frame: Frame, node: ast.expr) -> tuple[Value, bool]:
     notice_numpy(machine, value, "truth", frame, node)
     if isinstance(value, Instance) and isinstance(value.cls, ClassValue):
-        from exportlens.inference.calls import call_method
+        from exportlens.inference.construction import call_method
 
         for name in ("__bool__", "__len__"):
             result = call_method(machine, value, name, [], frame, None)

@@ -105,7 +105,7 @@ def _elements_of_instance(
     if items is not None:
         return elements_of(machine, items, frame, None, expected=expected)
     if isinstance(value.cls, ClassValue):
-        from exportlens.inference.calls import call_method
+        from exportlens.inference.construction import call_method
 
         made = call_method(machine, value, "__iter__", [], frame, node)
         if made is not None and made is not value:
@@ -170,7 +170,7 @@ def length_of(machine: Machine, value: Value, frame: Frame, node: ast.AST) -> Va
         if items is not None:
             return length_of(machine, items, frame, node)
         if isinstance(value.cls, ClassValue):
-            from exportlens.inference.calls import call_method
+            from exportlens.inference.construction import call_method
 
             made = call_method(machine, value, "__len__", [], frame, node)
             if made is not None:

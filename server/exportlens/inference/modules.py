@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
+from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.objects import class_attribute, class_order, is_module_class
 from exportlens.inference.values import (
     ClassValue,
     Const,

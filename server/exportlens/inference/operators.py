@@ -99,7 +99,7 @@ def binary(
         return made
     for value, other, prefix in ((left, right, "__"), (right, left, "__r")):
         if isinstance(value, Instance) and type(op) in _DUNDERS:
-            from exportlens.inference.calls import call_method
+            from exportlens.inference.construction import call_method
 
             result = call_method(machine, value, f"{prefix}{_DUNDERS[type(op)]}__", [other], frame, node)
             if result is not None:
@@ -470,7 +470,7 @@ def _contains(
     if isinstance(container, Instance) and isinstance(container.attributes.get("__items__"), Mapping_):
         return _contains(machine, item, container.attributes["__items__"], negated, frame, node)
     if isinstance(container, Instance) and isinstance(container.cls, ClassValue):
-        from exportlens.inference.calls import call_method
+        from exportlens.inference.construction import call_method
 
         result = call_method(machine, container, "__contains__", [item], frame, node)
         if result is not None and isinstance(result, Const):

@@ -7,10 +7,11 @@ import re
 from dataclasses import replace
 
 from exportlens.inference import knowledge
+from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.objects import apart, class_attribute, class_order, is_module_class, taken_up
+from exportlens.inference.names import apart, taken_up
 from exportlens.inference.values import (
     Choice,
     ClassValue,
@@ -157,7 +158,7 @@ def _of_class(machine: Machine, kind: Value, name: str) -> Value | None:
 
 def default_instance(machine: Machine, kind: ClassValue) -> Value:
     """An object of `kind` made with its defaults: what configuration classes are when nothing else is said."""
-    from exportlens.inference.calls import instantiate
+    from exportlens.inference.construction import instantiate
 
     with apart(machine):
         try:

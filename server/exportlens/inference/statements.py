@@ -7,10 +7,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from exportlens.inference.attributes import set_attribute
+from exportlens.inference.classes import define_class, define_function
 from exportlens.inference.expressions import evaluate, narrow, test_value, unpacked
+from exportlens.inference.items import set_item
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Loop, Machine, Raised
-from exportlens.inference.objects import define_class, define_function, import_names, set_attribute, set_item
+from exportlens.inference.names import import_names
 from exportlens.inference.operators import binary
 from exportlens.inference.places import LocalClass, Mutation, NameWrite, Raise, Truth, With
 from exportlens.inference.state import Changes
@@ -496,7 +499,7 @@ def _catches(handler: ast.ExceptHandler, kind: str) -> bool:
 
 
 def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
-    from exportlens.inference.calls import call_method
+    from exportlens.inference.construction import call_method
 
     for item in node.items:
         manager = evaluate(machine, item.context_expr, frame)

@@ -1,0 +1,407 @@
+"""Attributes: read from and written to modules, classes, objects and tensors."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from exportlens.inference import knowledge
+from exportlens.inference.classes import class_attribute, class_order, is_module_class
+from exportlens.inference.lattice import join
+from exportlens.inference.library import object_attribute
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.names import defines, external, lookup_global, module_value, taken_up
+from exportlens.inference.places import (
+    AttributeRead,
+    AttributeWrite,
+)
+from exportlens.inference.tensors import shape_of
+from exportlens.inference.values import (
+    Array,
+    Bound,
+    Choice,
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Mapping_,
+    Member,
+    ModuleRef,
+    Named,
+    Native,
+    Partial,
+    Sequence,
+    Shape,
+    Static,
+    Super,
+    Tensor,
+    TensorScalar,
+    Unknown,
+    Value,
+)
+
+# Models are exported on the CPU unless someone says otherwise.
+DEVICE = "device:"
+
+
+def get_attribute(
+    machine: Machine, owner: Value, attr: str, frame: Frame, node: ast.AST, use: str = ""
+) -> Value:
+    """`owner.attr`."""
+    if isinstance(owner, Instance):
+        return instance_attribute(machine, owner, attr, frame, node)
+    if isinstance(owner, Named):
+        return _named_attribute(owner, attr)
+    if isinstance(owner, Tensor):
+        value = _tensor_attribute(owner, attr)
+        if machine.emits(AttributeRead) and not (isinstance(value, Bound)):
+            machine.notice(AttributeRead(machine.site(frame), node, owner, attr, value, use))
+        return value
+    if isinstance(owner, Choice):
+        return _attribute_of_choice(machine, owner, attr, frame, node, use)
+    if isinstance(owner, ModuleRef):
+        if attr in owner.scope.values or defines(owner.scope, attr):
+            return lookup_global(machine, attr, owner.scope)
+        return module_value(f"{owner.scope.module_name}.{attr}", owner.scope)
+    if isinstance(owner, ClassValue):
+        return _attribute_of_class(machine, owner, attr, frame)
+    if isinstance(owner, Super):
+        return _attribute_of_super(machine, owner, attr)
+    if isinstance(owner, Array):
+        if attr in ("shape", "size", "ndim", "dtype"):
+            return Static("" if attr == "shape" else "int")
+        if attr == "T":
+            return owner
+        return Bound(owner, Named("numpy.ndarray." + attr), attr)
+    if isinstance(owner, (Sequence, Mapping_, Const, TensorScalar, Shape, Static)):
+        if isinstance(owner, Sequence) and attr in owner.fields and owner.items is not None:
+            return owner.items[owner.fields.index(attr)]
+        if attr in ("real", "imag"):
+            return owner
+        if isinstance(owner, Static) and owner.of in ("float", "int") and attr == "is_floating_point":
+            return Const(owner.of == "float")
+        if isinstance(owner, Static) and owner.type in ("", "device", "dtype"):
+            return Static()
+        if isinstance(owner, Const) and not hasattr(owner.value, attr):
+            return Unknown(f"{owner.describe()} has no attribute `{attr}`")
+        return Bound(owner, Native(attr, _no_run), attr)
+    if isinstance(owner, Function):
+        return _attribute_of_function(owner, attr)
+    if isinstance(owner, Partial) and attr == "func":
+        return owner.function
+    if isinstance(owner, Bound) and attr == "__func__":
+        return owner.function
+    if isinstance(owner, Bound) and attr == "__self__":
+        return owner.receiver
+    if isinstance(owner, Unknown):
+        if owner.made and attr in _FACTS_OF_TENSORS:
+            return _tensor_attribute(Tensor(), attr)
+        return Unknown(f"`{attr}` of something unknown", attr, owner.made)
+    return Unknown(f"`{attr}` of {owner.describe()}")
+
+
+_FACTS_OF_TENSORS = frozenset(
+    {
+        "shape",
+        "ndim",
+        "dtype",
+        "device",
+        "is_cuda",
+        "requires_grad",
+        "layout",
+        "is_sparse",
+        "itemsize",
+        "nbytes",
+    }
+)
+
+
+def _attribute_of_function(owner: Function, attr: str) -> Value:
+    if attr == "__name__":
+        return Const(owner.name)
+    if attr == "__code__":
+        spec = owner.node.args
+        names: list[Value] = [
+            Const(parameter.arg) for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)
+        ]
+        return Instance(
+            Named("types.CodeType"),
+            {
+                "co_varnames": Sequence("tuple", names),
+                "co_argcount": Const(len(spec.posonlyargs) + len(spec.args)),
+            },
+        )
+    if attr == "__wrapped__":
+        return owner
+    return Unknown("an attribute of a function")
+
+
+def _no_run(*_: object, **__: object) -> Value:
+    return Unknown("a method that is not followed")
+
+
+def _attribute_of_choice(
+    machine: Machine, owner: Choice, attr: str, frame: Frame, node: ast.AST, use: str
+) -> Value:
+    result: Value | None = None
+    candidates = [
+        option for option in owner.options if not (isinstance(option, Const) and option.value is None)
+    ]
+    with machine.doubting(len(candidates) > 1):
+        for option in candidates:
+            value = get_attribute(machine, option, attr, frame, node, use)
+            if result is None:
+                result = value
+            elif isinstance(value, Bound) or isinstance(result, Bound):
+                result = Choice((*(result.options if isinstance(result, Choice) else (result,)), value))
+            else:
+                result = join(result, value)
+    return result if result is not None else Unknown(f"`{attr}` of None")
+
+
+def _named_attribute(owner: Named, attr: str) -> Value:
+    if isinstance(owner, Member):
+        if attr == "name":
+            return Const(owner.name.rpartition(".")[2])
+        return owner.value if attr in ("value", "_value_") else Unknown("attribute of an enum member")
+    if owner.name.startswith(DEVICE):
+        return (
+            Const(owner.name.removeprefix(DEVICE).partition(":")[0])
+            if attr == "type"
+            else Const(None)
+            if attr == "index"
+            else Unknown("of a device")
+        )
+    if (
+        owner.name.startswith("torch.")
+        and attr in ("is_floating_point", "is_complex")
+        and _is_dtype(owner.name)
+    ):
+        return Bound(owner, Native(attr, _no_run), attr)
+    name = f"{owner.name}.{attr}"
+    if (
+        owner.name in ("torch.version", "torch")
+        and attr in ("__version__", "cuda", "hip")
+        and name != "torch.cuda"
+    ):
+        return Static("str")
+    return external(name)
+
+
+def _is_dtype(name: str) -> bool:
+    constant = knowledge.lookup_constant(name)
+    return constant is not None and constant.kind == "dtype"
+
+
+def _tensor_attribute(owner: Tensor, attr: str) -> Value:
+    if attr == "shape":
+        return shape_of(owner)
+    if attr == "ndim":
+        return Const(owner.rank) if owner.rank is not None else Static("int")
+    if attr == "dtype":
+        exact = owner.dtype is not None and owner.dtype not in ("float", "int", "complex")
+        return (
+            Named("torch." + owner.dtype)
+            if exact and owner.dtype is not None and _is_dtype("torch." + owner.dtype)
+            else Static("dtype", owner.dtype if owner.dtype is not None and not exact else "any")
+        )
+    if attr == "device":
+        return Named(DEVICE + "cpu")
+    if attr in (
+        "is_cuda",
+        "is_mps",
+        "is_xla",
+        "is_quantized",
+        "is_sparse",
+        "is_nested",
+        "is_meta",
+        "is_xpu",
+        "is_hpu",
+    ):
+        return Const(False)
+    if attr == "data":
+        return replace(
+            owner, origin="fresh" if owner.origin != "constant" else "constant", requires_grad=False
+        )
+    found = knowledge.tensor_property(attr)
+    if found is None:
+        if knowledge.lookup_method(attr) is not None or attr in _TENSOR_METHODS:
+            return Bound(owner, Named("torch.Tensor." + attr), attr)
+        return Unknown(f"tensors have no attribute `{attr}` that is known")
+    kind = found.returns.kind
+    if kind == "tensor":
+        rank = owner.rank if attr in ("T", "mT", "H", "mH", "real", "imag", "grad") else None
+        return Tensor(
+            "constant" if owner.origin == "constant" else "fresh",
+            "",
+            owner.dtype,
+            rank,
+            owner.unbacked,
+            owner.root if found.alias else 0,
+            open_dim=owner.open_dim if attr in ("real", "imag") else None,
+        )
+    if kind in ("bool", "int", "float", "str", "device", "dtype", "layout"):
+        return Static(kind)
+    if kind == "size":
+        return shape_of(owner)
+    return Unknown(f"`{attr}` of a tensor")
+
+
+_TENSOR_METHODS = frozenset(
+    {
+        "item",
+        "tolist",
+        "numpy",
+        "size",
+        "dim",
+        "numel",
+        "type",
+        "backward",
+        "register_hook",
+        "new",
+        "__array__",
+        "__len__",
+        "__index__",
+    }
+)
+
+
+def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Frame, node: ast.AST) -> Value:
+    """An attribute of an object: its own, its class's (methods bound, properties run), or what torch.nn.Module gives it."""
+    if attr in owner.attributes:
+        value = owner.attributes[attr]
+        if isinstance(value, Tensor) and value.origin == "constant" and machine.tracing:
+            return replace(value, origin="attribute", name=f"self.{attr}")
+        return value
+    value_, found_in, hidden = class_attribute(owner.cls, attr)
+    if value_ is not None:
+        del found_in
+        if hidden and not isinstance(value_, Function):
+            return taken_up(machine, value_)
+        return bind(machine, value_, owner, attr, frame, node)
+    from exportlens.inference.modules import module_attribute
+
+    made = module_attribute(machine, owner, attr) or object_attribute(owner, attr)
+    if made is not None:
+        return made
+    if attr == "__class__":
+        return owner.cls
+    if attr == "__dict__":
+        return Mapping_(dict(owner.attributes), Unknown("an attribute"))
+    if attr == "__items__":
+        return Unknown("items")
+    getter, _, _ = class_attribute(owner.cls, "__getattr__")
+    if isinstance(getter, Function):
+        from exportlens.inference.calls import call_value
+
+        return call_value(machine, getter, [owner, Const(attr)], {}, frame, node)
+    if hidden or owner.open:
+        return Unknown(f"`{attr}` may come from a base class that is not followed")
+    return Unknown(f"`{attr}` is not set in what was followed")
+
+
+def bind(machine: Machine, value: Value, owner: Value, attr: str, frame: Frame, node: ast.AST) -> Value:
+    """What reading a class's attribute through an object gives."""
+    if isinstance(value, Function):
+        kinds = {name.rpartition(".")[2] for name in value.decorators}
+        if "staticmethod" in kinds:
+            return value
+        if "classmethod" in kinds:
+            return Bound(owner.cls if isinstance(owner, Instance) else owner, value, attr)
+        if kinds & {"property", "cached_property"}:
+            from exportlens.inference.functions import call_function
+
+            return call_function(machine, value, [owner], {}, frame, node)
+        return Bound(owner, value, attr)
+    return value
+
+
+def _attribute_of_class(machine: Machine, owner: ClassValue, attr: str, frame: Frame) -> Value:
+    value, _, hidden = class_attribute(owner, attr)
+    if value is not None:
+        if isinstance(value, Function) and any(name.endswith("classmethod") for name in value.decorators):
+            return Bound(owner, value, attr)
+        return value
+    if attr == "__name__":
+        return Const(owner.name)
+    for base in class_order(owner):
+        if (
+            isinstance(base, Named)
+            and base.name in ("torch.autograd.Function", "torch.autograd.function.Function")
+            and attr == "apply"
+        ):
+            return Bound(owner, Named("torch.autograd.Function.apply"), attr)
+    return Unknown(f"`{attr}` of class `{owner.name}`" + (" (a base is not followed)" if hidden else ""))
+
+
+def _attribute_of_super(machine: Machine, owner: Super, attr: str) -> Value:
+    cls = owner.instance.cls if isinstance(owner.instance, Instance) else owner.instance
+    value, _, _ = class_attribute(cls, attr, owner.after)
+    if value is not None:
+        if isinstance(value, Function) and any(name.endswith("staticmethod") for name in value.decorators):
+            return value
+        if isinstance(value, Function) and any(name.endswith("property") for name in value.decorators):
+            from exportlens.inference.functions import call_function
+
+            return call_function(
+                machine, value, [owner.instance], {}, Frame(value.scope, value.chunk, {}), value.node
+            )
+        return Bound(owner.instance, value, attr) if isinstance(value, Function) else value
+    order = class_order(cls)
+    behind = order[order.index(owner.after) + 1 :] if owner.after in order else []
+    base = next((item for item in behind if isinstance(item, Named)), Named("builtins.object"))
+    return Bound(owner, Named(f"{base.name}.{attr}"), attr)
+
+
+def set_attribute(
+    machine: Machine,
+    owner: Value,
+    attr: str,
+    value: Value,
+    frame: Frame,
+    node: ast.AST,
+    augmented: bool = False,
+) -> None:
+    """`owner.attr = value`."""
+    if isinstance(owner, Choice):
+        for option in owner.options:
+            if isinstance(option, Instance):
+                set_attribute(machine, option, attr, value, frame, node, augmented)
+        return
+    if machine.emits(AttributeWrite) and isinstance(owner, (Instance, Tensor)):
+        old = owner.attributes.get(attr) if isinstance(owner, Instance) else None
+        machine.notice(AttributeWrite(machine.site(frame), node, owner, attr, value, old, augmented))
+    if isinstance(owner, Instance):
+        setter, _, _ = class_attribute(owner.cls, attr)
+        if isinstance(setter, Function) and any(name.endswith(".setter") for name in setter.decorators):
+            from exportlens.inference.calls import call_value
+
+            call_value(machine, setter, [owner, value], {}, frame, node)
+            return
+        old = owner.attributes.get(attr)
+        if (
+            isinstance(value, Tensor)
+            and isinstance(old, Tensor)
+            and old.origin == "buffer"
+            and value.origin != "parameter"
+        ):
+            value = (
+                replace(value, origin="buffer", name=f"self.{attr}") if value.origin == "constant" else value
+            )
+        owner.stamp += 1
+        if owner.fingerprint is not None:
+            # What an object is depends on what was written to it since.
+            machine.journal.write(owner, "fingerprint", _after_write(owner.fingerprint, attr, value))
+        if machine.tracing and is_module_class(owner.cls):
+            # The same write in another entry point leads to the same version: what was remembered there holds.
+            machine.version = hash((machine.version, _after_write(owner.fingerprint, attr, value)))
+        machine.journal.write(owner.attributes, attr, value)
+    elif isinstance(owner, ClassValue):
+        machine.journal.write(owner.attributes, attr, value)
+
+
+def _after_write(fingerprint: object, attr: str, value: Value) -> object:
+    from exportlens.inference.functions import key_of
+
+    key = key_of(value)
+    return None if key is None else hash((fingerprint, attr, key))

@@ -1,0 +1,213 @@
+"""Items: read from and written to containers and tensors."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from exportlens.inference.lattice import element_of, join
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.places import (
+    Conversion,
+    ItemRead,
+    ItemWrite,
+    Mutation,
+)
+from exportlens.inference.tensors import index_tensor
+from exportlens.inference.values import (
+    Array,
+    Choice,
+    ClassValue,
+    Const,
+    Instance,
+    Mapping_,
+    Named,
+    Sequence,
+    Shape,
+    Slice,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+    from_data,
+)
+
+
+def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast.AST) -> Value:
+    """`owner[key]`."""
+    if isinstance(owner, Tensor) and isinstance(key, Const) and isinstance(key.value, str):
+        return Unknown("no tensor has names for its parts: this is something else")
+    if isinstance(owner, Tensor):
+        value = index_tensor(owner, key)
+        if machine.emits(ItemRead):
+            machine.notice(ItemRead(machine.site(frame), node, owner, key, value))
+        return value
+    if isinstance(owner, Sequence):
+        return _item_of_sequence(machine, owner, key, frame, node)
+    if isinstance(owner, Mapping_):
+        return _item_of_mapping(machine, owner, key, frame, node)
+    if isinstance(owner, Choice):
+        return _item_of_choice(machine, owner, key, frame, node)
+    if isinstance(owner, Instance):
+        items = owner.attributes.get("__items__")
+        if items is not None:
+            return get_item(machine, items, key, frame, node)
+        if isinstance(owner.cls, ClassValue):
+            from exportlens.inference.construction import call_method
+
+            made = call_method(machine, owner, "__getitem__", [key], frame, node)
+            if made is not None:
+                return made
+        return Unknown("an item of an object")
+    if isinstance(owner, Const) and isinstance(owner.value, str):
+        if (
+            isinstance(key, Const)
+            and isinstance(key.value, int)
+            and -len(owner.value) <= key.value < len(owner.value)
+        ):
+            return Const(owner.value[key.value])
+        return Static("str")
+    if isinstance(owner, Array):
+        return owner
+    if isinstance(owner, Static):
+        return Static()
+    if isinstance(owner, (Named, ClassValue)):
+        return owner
+    if isinstance(owner, Unknown) and machine.tracing and _indexes_tensors(key):
+        return index_tensor(Tensor(), key)
+    return Unknown("an item of something unknown", made=isinstance(owner, Unknown) and owner.made)
+
+
+def _indexes_tensors(key: Value) -> bool:
+    """Whether only a tensor (or an array) takes `key`: a mask, several indices, or several dimensions at once."""
+    parts = (
+        key.items if isinstance(key, Sequence) and key.kind == "tuple" and key.items is not None else [key]
+    )
+    if len(parts) > 1:
+        return any(
+            isinstance(part, (Slice, Tensor)) or (isinstance(part, Const) and part.value in (None, ...))
+            for part in parts
+        )
+    return (
+        isinstance(parts[0], Tensor) and (parts[0].dtype == "bool" or bool(parts[0].rank)) if parts else False
+    )
+
+
+def _index_place(machine: Machine, key: Value, to: str, frame: Frame, node: ast.AST) -> None:
+    if from_data(key) and machine.emits(Conversion):
+        machine.notice(Conversion(machine.site(frame), node, key, to))
+    notice_numpy(machine, key, to, frame, node)
+
+
+def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Frame, node: ast.AST) -> Value:
+    if isinstance(key, Const) and isinstance(key.value, int):
+        if owner.items is not None:
+            if -len(owner.items) <= key.value < len(owner.items):
+                return owner.items[key.value]
+            return Unknown("an index past the end")
+        if key.value == 0 and owner.first is not None:
+            return owner.first
+        if owner.type_name == "torch.Size" and isinstance(owner.element, Shape):
+            return replace(owner.element, dim=key.value)
+        return element_of(owner)
+    if isinstance(key, Slice):
+        bounds = [key.lower, key.upper, key.step]
+        for bound in bounds:
+            if bound is not None:
+                _index_place(machine, bound, "index", frame, node)
+        if owner.items is not None and all(
+            bound is None or (isinstance(bound, Const) and isinstance(bound.value, (int, type(None))))
+            for bound in bounds
+        ):
+            cut = slice(*(bound.value if isinstance(bound, Const) else None for bound in bounds))
+            try:
+                return Sequence(owner.kind, owner.items[cut], None, owner.type_name)
+            except ValueError:
+                return Unknown("a slice with step 0")
+        return Sequence(owner.kind, None, element_of(owner), owner.type_name)
+    _index_place(machine, key, "index", frame, node)
+    return element_of(owner)
+
+
+def _item_of_mapping(machine: Machine, owner: Mapping_, key: Value, frame: Frame, node: ast.AST) -> Value:
+    if isinstance(key, Const):
+        if key.value in owner.items:
+            return owner.items[key.value]
+        if (
+            owner.kind == "record"
+            and isinstance(key.value, int)
+            and -len(owner.items) <= key.value < len(owner.items)
+        ):
+            return list(owner.items.values())[key.value]
+        return owner.rest if owner.rest is not None else Unknown(f"no key {key.value!r}")
+    _index_place(machine, key, "key", frame, node)
+    values = [*owner.items.values(), *([owner.rest] if owner.rest is not None else [])]
+    result: Value | None = None
+    for value in values:
+        result = value if result is None else join(result, value)
+    return result if result is not None else Unknown("an item of an empty dict")
+
+
+def _item_of_choice(machine: Machine, owner: Choice, key: Value, frame: Frame, node: ast.AST) -> Value:
+    candidates = [option for option in owner.options if not isinstance(option, Const)]
+    result: Value | None = None
+    with machine.doubting(len(candidates) > 1):
+        for option in candidates:
+            value = get_item(machine, option, key, frame, node)
+            result = value if result is None else join(result, value)
+    return result if result is not None else Unknown("an item of a constant")
+
+
+def set_item(
+    machine: Machine,
+    owner: Value,
+    key: Value,
+    value: Value,
+    frame: Frame,
+    node: ast.AST,
+    augmented: bool = False,
+) -> None:
+    """`owner[key] = value`."""
+    if isinstance(owner, Tensor):
+        if machine.emits(ItemWrite):
+            machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
+        if machine.emits(Mutation):
+            machine.notice(Mutation(machine.site(frame), node, owner, "[]"))
+        return
+    if machine.emits(ItemWrite) and isinstance(owner, (Sequence, Mapping_, Array)):
+        machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
+    if isinstance(owner, Array) and not owner.traced and machine.emits(Conversion):
+        parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
+        for part in (*parts, value):
+            if isinstance(part, Tensor) and from_data(part):
+                machine.notice(Conversion(machine.site(frame), node, part, "numpy"))
+    if isinstance(owner, Instance):
+        items = owner.attributes.get("__items__")
+        if items is not None:
+            set_item(machine, items, key, value, frame, node)
+        elif isinstance(owner.cls, ClassValue):
+            from exportlens.inference.construction import call_method
+
+            call_method(machine, owner, "__setitem__", [key, value], frame, node)
+    elif isinstance(owner, Sequence):
+        if (
+            isinstance(key, Const)
+            and isinstance(key.value, int)
+            and owner.items is not None
+            and -len(owner.items) <= key.value < len(owner.items)
+        ):
+            items_ = list(owner.items)
+            items_[key.value] = value
+            machine.journal.write(owner, "items", items_)
+        else:
+            _index_place(machine, key, "index", frame, node)
+            cover = join(element_of(owner), value) if owner.items or owner.element is not None else value
+            machine.journal.write(owner, "element", cover)
+            machine.journal.write(owner, "items", None)
+    elif isinstance(owner, Mapping_):
+        if isinstance(key, Const):
+            machine.journal.write(owner.items, key.value, value)
+        else:
+            _index_place(machine, key, "key", frame, node)
+            machine.journal.write(owner, "rest", value if owner.rest is None else join(owner.rest, value))
