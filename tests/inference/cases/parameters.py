@@ -186,3 +186,72 @@ class M(nn.Module):
         return states[-1]
 """,
 )
+CASES(
+    "input-under-another-name",
+    "(torch.randn(4, 6),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6), nn.Linear(6, 6)])
+
+    def forward(self, batch):
+        hidden = batch
+        if hidden.mean() > 0:
+            hidden = hidden + 1
+        for layer in self.layers:
+            hidden = layer(hidden)
+        return hidden
+""",
+)
+CASES(
+    "input-of-an-inner-function",
+    "(torch.randn(4, 6),)",
+    """
+class M(nn.Module):
+    def forward(self, signal):
+        def is_loud(part):
+            return part.abs().max() > 2
+
+        if is_loud(signal):
+            return torch.tanh(signal)
+        return signal
+""",
+)
+CASES(
+    "input-of-a-lambda",
+    "(torch.randn(4, 6),)",
+    """
+class M(nn.Module):
+    def forward(self, signal):
+        energy = lambda part: part.pow(2).sum()
+        while energy(signal) > 10:
+            signal = signal * 0.5
+        return signal
+""",
+)
+CASES(
+    "number-under-another-name",
+    "(torch.randn(4, 6), 3)",
+    """
+class M(nn.Module):
+    def forward(self, x, rounds):
+        left = rounds
+        while left > 0:
+            x = torch.relu(x) + 0.1
+            left = left - 1
+        return x
+""",
+)
+CASES(
+    "list-under-another-name",
+    "([torch.randn(4, 6), torch.randn(4, 6)],)",
+    """
+class M(nn.Module):
+    def forward(self, scales):
+        found = scales
+        if len(found) > 1:
+            return found[0] + found[1]
+        return found[0]
+""",
+)
