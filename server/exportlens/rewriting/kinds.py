@@ -117,7 +117,8 @@ class Kinds:
             before = self.of(ast.Name(node.target.id, ast.Load()))
             after = self.of(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value))
             if before.what == "tensor":
-                after = before
+                # The same memory, and yet another value of the graph: beside its other names it counts as a view.
+                after = replace(before)
             self.names[node.target.id] = after
         elif isinstance(node, ast.Expr):
             self._put_in(node.value)
