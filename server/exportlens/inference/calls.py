@@ -135,10 +135,26 @@ def call_value(
         return call_tensor_method(
             machine, Tensor(), callee.method, plain_items(args), closed_items(kwargs), frame, node
         )
+    if isinstance(callee, Unknown) and callee.method in _ONLY_MODULES:
+        result = Unknown(f"a call of `{callee.method}`")
+        name = f"torch.nn.Module.{callee.method}"
+        call_place(machine, name, None, plain_items(args), closed_items(kwargs), result, frame, node)
+        return result
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(is_made, (*plain_items(args), *kwargs.values())))
     return Unknown("a call of something unknown", made=made)
+
+
+# Nothing but a Module has methods of these names.
+_ONLY_MODULES = frozenset(
+    {
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+    }
+)
 
 
 def is_made(value: Value) -> bool:

@@ -255,3 +255,29 @@ class M(nn.Module):
         return found[0]
 """,
 )
+CASES(
+    "hook-on-a-model-that-is-given",
+    "(torch.randn(4, 6),)",
+    """
+class M(nn.Module):
+    def __init__(self, model=None, name="0"):
+        super().__init__()
+        self.model = model if model is not None else nn.Sequential(nn.Linear(6, 6), nn.ReLU())
+        self.name = name
+        self.hooked = False
+        self.kept = None
+
+    def _keep(self, module, inputs, output):
+        self.kept = output
+
+    def _hook(self):
+        layer = getattr(self.model, self.name)
+        handle = layer.register_forward_hook(self._keep)
+        self.hooked = True
+
+    def forward(self, x):
+        if not self.hooked:
+            self._hook()
+        return self.model(x)
+""",
+)
