@@ -8,6 +8,7 @@ no others); every form of call is measured by itself. Run it with an interpreter
 
 from __future__ import annotations
 
+import inspect
 import json
 import warnings
 from pathlib import Path
@@ -96,6 +97,24 @@ def untraced() -> list[str]:
     return sorted([*names, "errstate", "ndenumerate", "ndindex", "nditer", "poly1d", "vectorize"])
 
 
+def refused() -> dict[str, dict[str, object]]:
+    """The parameters that torch's translations know by name only, with the values (their defaults) that do not raise."""
+    table: dict[str, dict[str, object]] = {}
+    for name in sorted(dir(torch._numpy)):
+        function = getattr(torch._numpy, name)
+        if not callable(function) or isinstance(function, type) or not callable(getattr(np, name, None)):
+            continue
+        parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
+        found = {
+            each.name: each.default for each in parameters if "NotImplementedType" in str(each.annotation)
+        }
+        if found:
+            table[name] = {
+                key: value if isinstance(value, bool | str | int) else None for key, value in found.items()
+            }
+    return table
+
+
 def main() -> None:
     table = {}
     for name in sorted(dir(torch._numpy)):
@@ -112,8 +131,9 @@ def main() -> None:
         json.dumps({"torch": torch.__version__, "functions": table}, indent=1) + "\n", encoding="utf-8"
     )
     names = untraced()
+    versions = {"torch": torch.__version__, "numpy": np.__version__}
     UNTRACED.write_text(
-        json.dumps({"torch": torch.__version__, "numpy": np.__version__, "names": names}, indent=1) + "\n",
+        json.dumps({**versions, "names": names, "refused": refused()}, indent=1) + "\n",
         encoding="utf-8",
     )
     print(f"{len(table)} functions, {len(names)} untraced")

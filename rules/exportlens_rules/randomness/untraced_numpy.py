@@ -4,26 +4,38 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from collections.abc import Iterator
+from typing import Any
 
+from exportlens.inference.places import Call, Place
+from exportlens.inference.values import Array, Const, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
+from exportlens_rules.reading import words
 
 
-def _names() -> list[str]:
+def _table() -> dict[str, Any]:
     """What torch says that it has no translation of (scripts/generate_numpy_functions.py)."""
     text = importlib.resources.files(__package__).joinpath("untraced_numpy.json").read_text(encoding="utf-8")
-    names: list[str] = json.loads(text)["names"]
-    return names
+    table: dict[str, Any] = json.loads(text)
+    return table
+
+
+_TABLE = _table()
+_NAMES = frozenset(f"numpy.{name}" for name in _TABLE["names"])
+# The parameters that a translation does not take, and the values of them that it passes over.
+_REFUSED: dict[str, dict[str, object]] = {f"numpy.{name}": given for name, given in _TABLE["refused"].items()}
 
 
 class UntracedNumpy(CallOf):
-    """A function of NumPy that torch has no translation of.
+    """A function of NumPy that torch has no translation of, or not with this argument.
 
     ## What it does
     Finds `np.interp`, `np.setdiff1d`, `np.ndindex` and all other functions of NumPy in traced code that torch does not
-    know, whatever they are given.
+    know, whatever they are given; and arguments that torch's translation does not take, such as `return_index` of
+    `np.unique` or `where` of `np.sum`.
 
     ## Why it matters
     Strict tracing translates NumPy into torch, function by function, and fails where there is none, even on constants.
@@ -36,9 +48,27 @@ class UntracedNumpy(CallOf):
     code = "EXL511"
     name = "untraced-numpy"
     outcome = Outcome(FAILS, OK)
-    callees = tuple(f"numpy.{name}" for name in _names())
+    callees = tuple(sorted(_NAMES | _REFUSED.keys()))
     wrong = "has no translation in torch: strict tracing fails."
     advice = "Compute it in __init__, or with torch."
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        if place.name in _NAMES:
+            yield from super().check(place)
+            return
+        for name, harmless in _REFUSED[place.name].items():
+            value = place.kwargs.get(name)
+            if isinstance(value, (Const, Tensor, Array)) and not (
+                isinstance(value, Const) and value.value == harmless
+            ):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}`: torch's translation of this function does not take `{name}`; strict "
+                    f"tracing fails. {self.advice}",
+                )
+                return
+
     examples = (
         Example(
             bad="""
@@ -83,6 +113,26 @@ class M(nn.Module):
 
     def forward(self, x):
         return x * self.scale
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        _, first = np.unique(np.array([3, 1, 3, 2]), return_index=True)
+        return x[:, first]
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x[:, [1, 3, 0]]
 """,
         ),
     )
