@@ -69,6 +69,11 @@ export class EditorWindow {
       .locator(`.quick-input-list .monaco-list-row[aria-label^="${path.basename(name)}"]`)
       .first()
       .click();
+    // Only when it is open: what is asked for meanwhile would lose the focus to it, and be closed.
+    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+    await this.page
+      .locator('.editor-group-container.active .tab.active', { hasText: path.basename(name) })
+      .waitFor();
     await this.page.locator('.editor-instance .view-line').first().waitFor();
   }
 
