@@ -124,8 +124,7 @@ def _default_mode(strict: bool) -> Iterator[None]:
 
 
 def _load(request: dict[str, Any]) -> Any:
-    folder = tempfile.mkdtemp(prefix="example-")
-    path = os.path.join(folder, f"example_{time.monotonic_ns()}.py")
+    path = os.path.join(request["folder"], f"example_{time.monotonic_ns()}.py")
     with open(path, "w", encoding="utf-8") as file:
         file.write(request["text"])
     name = os.path.basename(path)[:-3]
@@ -281,7 +280,11 @@ def main() -> None:
     print(json.dumps({"torch": torch.__version__}), file=out, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
-        answer = {mode: _forked({**request, "mode": mode}) for mode in ("strict", "non-strict")}
+        with tempfile.TemporaryDirectory(prefix="exportlens-example-") as folder:
+            answer = {
+                mode: _forked({**request, "mode": mode, "folder": folder})
+                for mode in ("strict", "non-strict")
+            }
         print(json.dumps(answer), file=out, flush=True)
 
 
