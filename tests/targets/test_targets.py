@@ -87,12 +87,23 @@ def test_inputs_that_export_has_fixed_stop_no_target(export: Export, environment
         assert found.comparison is not None and found.comparison["equal"]
 
 
-def test_whole_numbers_are_fed_as_the_file_takes_them(export: Export) -> None:
-    """LiteRT's conversion narrows int64 inputs to int32."""
-    report = export("litert", "traps.py:Reads", "(torch.randint(0, 50, (2, 8)),)", "litert")
+def test_inputs_and_outputs_are_those_of_the_file(export: Export) -> None:
+    """LiteRT's conversion narrows int64 inputs to int32, and its files sort outputs by name."""
+    report = export("litert", "traps.py:Names", "(torch.randint(0, 50, (2, 8)),)", "litert")
     [found] = report.targets
     assert found.status == "ok", found.failure
     assert found.comparison is not None and found.comparison["equal"]
+    assert any("input 0 is int64 in the model and int32 in the file" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("environment", "target"), [("iree", "iree-llvm-cpu"), ("coreml", "coreml")])
+def test_an_operator_that_a_target_lacks_is_taken_apart(
+    export: Export, environment: str, target: str
+) -> None:
+    """torch knows what it is made of: the target is asked again with the parts."""
+    report = export(environment, "traps.py:Steps", "(torch.randn(3, 4),)", target)
+    [found] = report.targets
+    assert found.status == "ok", found.failure
 
 
 def test_a_range_that_lowering_narrows_is_caught(export: Export) -> None:

@@ -148,6 +148,13 @@ class Factorises(nn.Module):
         return torch.linalg.qr(y)[0]
 
 
+class Steps(nn.Module):
+    """An operator that some targets know by its parts alone."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.diff(x, dim=-1, prepend=x[:, :1])
+
+
 class Sorts(nn.Module):
     """An operator that is a part of the user's, and that XNNPACK's runtime has no kernel for."""
 
@@ -166,6 +173,14 @@ class Reads(nn.Module):
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return self.words(ids) + self.positions[:, : ids.shape[1]]
+
+
+class Names(Reads):
+    """Outputs by name, not in the order of the alphabet."""
+
+    def forward(self, ids: torch.Tensor) -> dict[str, torch.Tensor]:  # type: ignore[override]
+        found = super().forward(ids)
+        return {"words": found, "means": found.mean(-1)}
 
 
 class Described(nn.Module):

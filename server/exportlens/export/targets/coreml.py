@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from exportlens.export.targets.decomposing import lower_in_parts
 from exportlens.export.targets.target import Target
 
 
@@ -23,10 +24,11 @@ class Coreml(Target):
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import coremltools
 
+        def convert(decomposed: Any) -> Any:
+            return coremltools.convert(decomposed, minimum_deployment_target=coremltools.target.iOS17)
+
         # coremltools reads the decomposed (ATen) dialect alone
-        return coremltools.convert(
-            program.run_decompositions({}), minimum_deployment_target=coremltools.target.iOS17
-        )
+        return lower_in_parts(program.run_decompositions({}), convert)
 
     def save(self, lowered: Any, path: Path) -> None:
         lowered.save(str(path))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from exportlens.export.targets.decomposing import CompilerRefused, lower_in_parts
 from exportlens.export.targets.target import Probe, Target, version_of, written_buffers
+from exportlens.export.worker.diagnostics import Diagnostics
 
 
 class Iree(Target):
@@ -28,21 +30,28 @@ class Iree(Target):
         return Probe(True, f"{found.message}; compiles here for {self.backend}")
 
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if written_buffers(program):
+            return self._compiled(program)  # taken apart, a program loses its updates of buffers here
+        from iree.turbine import aot
+
+        return lower_in_parts(program, self._compiled, aot.decompositions.current_aot_decompositions())
+
+    def _compiled(self, program: Any) -> Any:
+        """The module's bytes. Raises CompilerRefused with what the compiler writes where it refuses an operator."""
         from iree.turbine import aot
 
         try:
-            return aot.export(program)
-        except Exception:
-            # operators that only IREE's own decompositions make known; they lose updates of buffers, and so are no
-            # way out for a program that has any
-            if written_buffers(program):
+            with Diagnostics(of_a_try=True) as said:
+                made = aot.export(program)
+                made.session.set_flags(f"--iree-hal-target-backends={self.backend}", *self.flags)
+                return made.compile(save_to=None, target_backends=None)
+        except Exception as error:
+            if not said.text:
                 raise
-            return aot.export(program.run_decompositions(aot.decompositions.current_aot_decompositions()))
+            raise CompilerRefused(said.text) from error
 
     def save(self, lowered: Any, path: Path) -> None:
-        flags = [f"--iree-hal-target-backends={self.backend}", *self.flags]
-        lowered.session.set_flags(*flags)
-        lowered.compile(save_to=str(path), target_backends=None)
+        path.write_bytes(bytes(lowered.map_memory()))
 
     def load(self, path: Path) -> Any:
         import iree.runtime

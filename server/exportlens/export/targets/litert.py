@@ -18,6 +18,12 @@ class Litert(Target):
     requires = ("litert_torch",)
     install = "pip install litert-torch"
 
+    def __init__(self) -> None:
+        self._narrow: set[int] = set()
+        """Positions of the inputs that the loaded file takes as int32."""
+        self._outputs: list[str] | None = None
+        """The outputs' names in the model's order, where it returns them by name: the file sorts them."""
+
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         import litert_torch
         import torch
@@ -31,6 +37,7 @@ class Litert(Target):
                     "export without dynamic_shapes for this target",
                     node.name,
                 )
+        self._outputs = _output_names(program)
         return litert_torch.convert(program.module(), args, sample_kwargs=kwargs or None)
 
     def save(self, lowered: Any, path: Path) -> None:
@@ -39,10 +46,10 @@ class Litert(Target):
     def load(self, path: Path) -> Any:
         import litert_torch
         import torch
+        from torch.utils import _pytree as pytree
 
         model = litert_torch.load(str(path))
-
-        narrow = _narrow_inputs(model)
+        self._narrow = narrow = _narrow_inputs(model)
 
         def run(*args: Any, **kwargs: Any) -> Any:
             fitting = [
@@ -50,10 +57,29 @@ class Litert(Target):
                 for index, value in enumerate(args)
             ]
             found = model(*fitting, **kwargs)
-            found = found if isinstance(found, (list, tuple)) else [found]
-            return [torch.as_tensor(value) for value in found]
+            if isinstance(found, dict) and self._outputs and set(self._outputs) == set(found):
+                found = [found[name] for name in self._outputs]
+            return [torch.as_tensor(value) for value in pytree.tree_leaves(found)]
 
         return run
+
+    def notes(self) -> list[str]:
+        if not self._narrow:
+            return []
+        places = ", ".join(map(str, sorted(self._narrow)))
+        are = f"input {places} is" if len(self._narrow) == 1 else f"inputs {places} are"
+        return [f"{are} int64 in the model and int32 in the file: cast before the call, as was done here"]
+
+
+def _output_names(program: Any) -> list[str] | None:
+    from litert_torch.backend import export_utils
+
+    spec = program.call_spec.out_spec
+    return (
+        list(export_utils.flat_dict_names(export_utils.get_children(spec), spec.context))
+        if spec.context
+        else None
+    )
 
 
 def _narrow_inputs(model: Any) -> set[int]:

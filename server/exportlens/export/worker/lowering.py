@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any
 
 import torch
 
+from exportlens.export.targets.decomposing import CompilerRefused
 from exportlens.export.targets.target import Target, TargetError, written_buffers
 from exportlens.export.worker.blame import Frame, Owner, describe, first_sentences, node_frame, text_frames
 from exportlens.export.worker.cases import Case
@@ -31,12 +30,11 @@ from exportlens.export.worker.comparing import (
     worst,
 )
 from exportlens.export.worker.confirming import unchecked_dtypes
+from exportlens.export.worker.diagnostics import Diagnostics
 from exportlens.export.worker.graph import operator_name
 from exportlens.export.worker.loading import import_user_module
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.tensors_only import TensorsOnly
-
-LONGEST_DIAGNOSTICS = 1 << 20
 
 
 def load_target(place: dict[str, str]) -> Target:
@@ -157,29 +155,6 @@ def _load_artifact(target: Target, artifact: Path, program: Any, owner: Owner) -
         raise _blamed(error, program, owner, "run", diagnostics.text) from error
 
 
-class Diagnostics:
-    """What a compiler writes to its stderr while the block runs; it goes to the log all the same."""
-
-    def __init__(self) -> None:
-        self.text = ""
-
-    def __enter__(self) -> None:
-        sys.stderr.flush()
-        self._file = tempfile.TemporaryFile()  # closed in __exit__
-        self._log = os.dup(2)
-        os.dup2(self._file.fileno(), 2)
-
-    def __exit__(self, *_: object) -> None:
-        sys.stderr.flush()
-        os.dup2(self._log, 2)
-        self._file.seek(0)
-        written = self._file.read(LONGEST_DIAGNOSTICS)
-        self._file.close()
-        os.write(2, written)
-        os.close(self._log)
-        self.text = written.decode(errors="replace")
-
-
 def _links(error: BaseException) -> list[BaseException]:
     """The error and what caused it, the innermost first: it knows most."""
     found: list[BaseException] = []
@@ -196,6 +171,7 @@ def _blamed(error: BaseException, program: Any, owner: Owner, stage: str, diagno
     """
     found = describe(error, owner)
     inner = _links(error)[0]
+    diagnostics = error.diagnostics if isinstance(error, CompilerRefused) else diagnostics
     said = f"{type(inner).__name__}: {first_sentences(str(inner)) or 'no message'}"
     compiler = re.search(r"error: (.+)|(Missing operator: .+)", diagnostics)
     if compiler:
