@@ -254,8 +254,8 @@ class BranchRewrite:
                 arm.replacements.append(self.source.swap(each, f"return {result}"))
             functions.append(self._function_text(arm, returned if arm.falls else None))
         targets = list(names)
-        after = []
         indent = self._indent()
+        after = [f"{indent}{name} = {name}.item()" for name in names if name in outputs.as_count]
         ending = (
             [f"{indent}return"]
             if self.leaving and self.source.parents[self.node] is not self.function

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
-from exportlens.inference.values import Const, Instance
+from exportlens.inference.values import Const, Instance, Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kind import UNKNOWN_KIND, Kind, merged
+from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
@@ -140,7 +140,24 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             dtype = told.dtype or kind.dtype
             names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots, dtype=dtype))
     found = known.copy()
-    found.names = names
+    found.names = names | _shared_by_calls(names, arrived[0] if arrived else {})
+    return found
+
+
+def _shared_by_calls(names: Mapping[str, Kind], followed: Mapping[str, Kind]) -> dict[str, Kind]:
+    """The names whose memory is not followed here, as what a call gave, with the memory that the interpreter knows they share."""
+    groups: dict[int, list[str]] = {}
+    for name, kind in names.items():
+        if kind.what == "tensor" and isinstance(kind.value, Tensor) and kind.value.root:
+            groups.setdefault(kind.value.root, []).append(name)
+    found: dict[str, Kind] = {}
+    for group in groups.values():
+        lost = [name for name in group if name in followed and followed[name].what == "unknown"]
+        if len(group) > 1 and lost:
+            roots = union([names[name] for name in group if name not in lost]) or frozenset(
+                {f"{LOCAL}{next(numbers)}"}
+            )
+            found |= {name: replace(names[name], roots=roots) for name in lost}
     return found
 
 

@@ -22,7 +22,8 @@ class Shape:
     constant everywhere."""
 
     parts: list[str | None] | None = None
-    kinds: list[Kind] = field(default_factory=list)
+    # The ints among them that leave as tensors.
+    counts: set[int] = field(default_factory=set)
 
     @property
     def single(self) -> bool:
@@ -30,15 +31,18 @@ class Shape:
 
     def lines(self, indent: str, taken: set[str]) -> list[str]:
         """The lines that return `{call}`."""
-        if self.parts is None or all(part is None for part in self.parts):
+        if self.parts is None:
+            return [f"{indent}return {{call}}" + (".item()" if self.counts else "")]
+        if all(part is None for part in self.parts) and not self.counts:
             return [f"{indent}return {{call}}"]
         names = [fresh("result", taken) if part is None else part for part in self.parts]
         moving = [name for name, part in zip(names, self.parts, strict=True) if part is None]
-        return [f"{indent}{', '.join(moving)} = {{call}}", f"{indent}return {', '.join(names)}"]
+        given = [f"{name}.item()" if index in self.counts else name for index, name in enumerate(names)]
+        return [f"{indent}{', '.join(moving)} = {{call}}", f"{indent}return {', '.join(given)}"]
 
     def lines_from(self, result: str, indent: str, taken: set[str]) -> list[str]:
         """The lines that return what the name `result` holds."""
-        if self.parts is None or all(part is None for part in self.parts):
+        if not self.counts and (self.parts is None or all(part is None for part in self.parts)):
             return [f"{indent}return {result}"]
         raise Refused("the branch writes in place and returns a tuple with constants")
 
@@ -50,6 +54,8 @@ class Outputs:
         self.source, self.torch, self.mark = source, torch, mark
         self.as_tensor: dict[str, str] = {}
         self.as_float: set[str] = set()
+        # Ints that leave as tensors and are read back: torch.cond gives back constant ints only.
+        self.as_count: set[str] = set()
         # What else changes in the texts of returned expressions: attributes that have a name of their own in an arm.
         self.swaps: list[Replacement] = []
 
@@ -92,6 +98,8 @@ class Outputs:
             raise Refused(f"`{name}` is a Python number read out of tensor data inside of the branch")
         if whats <= {"number", "size"}:
             if {a.type, b.type} == {"int"}:
+                if not (_is_constant(a) and _is_constant(b)):
+                    self.as_count.add(name)
                 return
             if used_as_number(name):
                 raise Refused(
@@ -123,6 +131,8 @@ class Outputs:
     def _name(self, name: str, kind: Kind, bound: bool, used: set[str]) -> str:
         if kind.what in ("number", "size"):
             dtype = self.as_tensor.get(name)
+            if name in self.as_count:
+                return f"{self.torch}.full((), {name})"
             if dtype is None:
                 return name
             if name in self.as_float and kind.type == "int":
@@ -193,7 +203,7 @@ class Outputs:
             first = values[0][1].of(values[0][0])
             for value, kinds in values[1:]:
                 same_kind("the result", first, kinds.of(value))
-            return Shape()
+            return Shape(counts={0} if _needs_tensor([kinds.of(value) for value, kinds in values]) else set())
         lengths = {len(value.elts) for value, _ in values if isinstance(value, ast.Tuple)}
         if len(lengths) != 1 or any(
             isinstance(each, ast.Starred)
@@ -203,6 +213,7 @@ class Outputs:
         ):
             raise Refused("the returns of the branch differ in length")
         parts: list[str | None] = []
+        counts: set[int] = set()
         for index in range(lengths.pop()):
             column = [(value.elts[index], kinds) for value, kinds in values if isinstance(value, ast.Tuple)]
             texts = {self.source.of(each) for each, _ in column}
@@ -214,9 +225,11 @@ class Outputs:
             for each, kinds in column[1:]:
                 same_kind("the result", first, kinds.of(each))
             parts.append(None)
+            if _needs_tensor([kinds.of(each) for each, kinds in column]):
+                counts.add(index)
         if all(part is not None for part in parts):
             raise Refused("the branch returns constants only")
-        return Shape(parts)
+        return Shape(parts, counts)
 
     def returned(self, node: ast.Return, kinds: Kinds, shape: Shape, used: set[str]) -> str:
         """The text after `return` for one return of the branch; `used` is memory that is already an
@@ -226,13 +239,20 @@ class Outputs:
             raise Refused("one way through the branch returns None")
         if shape.parts is not None and isinstance(value, ast.Tuple):
             kept = [each for each, part in zip(value.elts, shape.parts, strict=True) if part is None]
-            texts = [self.expression(each, kinds, used) for each in kept]
+            texts = [
+                self._counted(each) if index in shape.counts else self.expression(each, kinds, used)
+                for index, (each, part) in enumerate(zip(value.elts, shape.parts, strict=True))
+                if part is None
+            ]
             if len(kept) == len(value.elts):
                 return self.source.of(
                     value, [self.source.swap(each, text) for each, text in zip(kept, texts, strict=True)]
                 )
             return ", ".join(texts)
-        return self.expression(value, kinds, used)
+        return self._counted(value) if shape.counts else self.expression(value, kinds, used)
+
+    def _counted(self, node: ast.expr) -> str:
+        return f"{self.torch}.full((), {self.source.of(node, self.swaps)})"
 
     def expression(self, node: ast.expr, kinds: Kinds, used: set[str]) -> str:
         if isinstance(node, (ast.Tuple, ast.List)):
@@ -252,6 +272,17 @@ class Outputs:
         if isinstance(kind.value, ClassValue):
             raise Refused(f"`{text}` is no tensor")
         return self.leaf(text, text, kind, isinstance(node, ast.Call) or self._made_inside(kind), used)
+
+
+def _is_constant(kind: Kind) -> bool:
+    return kind.what == "number" and isinstance(kind.value, Const)
+
+
+def _needs_tensor(kinds: list[Kind]) -> bool:
+    """Whether ints are no outputs of torch.cond: it takes constants, and gives what an inner one cannot hand on."""
+    return all(kind.what in ("number", "size") and kind.type == "int" for kind in kinds) and not (
+        len(kinds) == 2 and all(map(_is_constant, kinds))
+    )
 
 
 def same_kind(name: str, a: Kind, b: Kind) -> None:

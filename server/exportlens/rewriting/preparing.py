@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from exportlens.rewriting.counters import counted_in_tensors
 from exportlens.rewriting.effects import is_log, own_expressions
 from exportlens.rewriting.inlining import inlined
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -25,7 +27,7 @@ Prepared = tuple[Source, ast.If]
 def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds]:
     """The `if` in the form that rewrites best, and the kinds just before it."""
     kinds = kinds.copy()
-    for step in (_inline, _hoist_logs, _collect_appends, _name_items, _keep_tensors):
+    for step in (_inline, _hoist_logs, _collect_appends, _name_items, _keep_tensors, counted_in_tensors):
         source, node = step(source, node, kinds, torch) or (source, node)
     return source, node, kinds
 
@@ -436,43 +438,3 @@ def _scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
     """The text of the tensor `node`, which has one element, without dimensions."""
     text = source.of(node)
     return text if kinds.of(node).rank == 0 else f"{primary(text)}.reshape(())"
-
-
-def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
-    """Whether the number ends as the operand of a tensor or in the comparison of a test."""
-    while True:
-        parent = source.parents[node]
-        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, (ast.USub, ast.UAdd)):
-            node = parent
-        elif isinstance(parent, ast.BinOp):
-            other = kinds.of(parent.right if parent.left is node else parent.left)
-            if other.what == "tensor":
-                return True
-            if other.what not in ("number", "size", "scalar"):
-                return False
-            node = parent
-        elif isinstance(parent, (ast.If, ast.IfExp)):
-            return parent.test is node
-        elif isinstance(parent, (ast.Compare, ast.BoolOp)) or (
-            isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
-        ):
-            outer = source.parents[parent]
-            while isinstance(outer, (ast.BoolOp, ast.UnaryOp)):
-                parent, outer = outer, source.parents[outer]
-            return isinstance(outer, (ast.If, ast.IfExp)) and outer.test is parent
-        elif isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-            target, function = parent.targets[0], source.enclosing_function(node)
-            if not isinstance(target, ast.Name) or function is None:
-                return False
-            same = [
-                each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == target.id
-            ]
-            loads = [each for each in same if isinstance(each.ctx, ast.Load)]
-            later = all(source.start(each) > source.start(parent) for each in loads)
-            return (
-                later
-                and len(loads) == len(same) - 1
-                and all(meets_tensor(source, each, kinds) for each in loads)
-            )
-        else:
-            return False

@@ -12,8 +12,8 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import import_edit, spelled
+from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.preparing import meets_tensor
 from exportlens.rewriting.text import Replacement
 
 

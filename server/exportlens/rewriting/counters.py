@@ -1,0 +1,146 @@
+"""Counters of a `for` loop whose branches hang on tensor data: they are tensors in the loop, and ints again behind it.
+
+torch.cond gives an int back as a number that no later torch.cond takes in.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.kind import Kind
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits
+from exportlens.rewriting.names import bound
+from exportlens.rewriting.operands import meets_tensor
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
+
+
+def counted_in_tensors(
+    source: Source, node: ast.If, kinds: Kinds, torch: str
+) -> tuple[Source, ast.If] | None:
+    """The text where the ints that the arms of `node` count are tensors while the outermost loop runs, and `node` of it;
+    None where there are none. `kinds` gets to know them as tensors."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    loop: ast.For | None = None
+    for each in source.ancestors(node):
+        if each is function:
+            break
+        if isinstance(each, ast.While) or (isinstance(each, ast.For) and each.orelse):
+            return None
+        if isinstance(each, ast.For):
+            loop = each
+    if loop is None or not source.begins_line(loop) or exits(loop.body) & {"returns", "breaks"}:
+        return None
+    certain = certainly_bound_before(function, loop)
+    names = [
+        name
+        for name in bound([*node.body, *node.orelse])
+        if name in certain and _is_count(kinds.names.get(name)) and _only_counts(source, loop, name)
+    ]
+    if not names:
+        return None
+    for name in names:
+        kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "int64", 0))
+    live = _read_back(source, function, loop, kinds, names)
+    indent, nl = source.indent_of(loop), source.newline
+    swaps = []
+    for each in ast.walk(loop):
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name) and each.target.id in names:
+            operator = (
+                source.text[source.end(each.target) : source.start(each.value)].strip().removesuffix("=")
+            )
+            value = source.of(each.value)
+            if isinstance(each.value, (ast.BinOp, ast.IfExp)):
+                value = f"({value})"
+            name = each.target.id
+            swaps.append(source.swap(each, f"{name} = {name} {operator} {value}"))
+    begin = source.start(loop)
+    head = "".join(f"{name} = {torch}.full((), {name}){nl}{indent}" for name in names)
+    end = source.span([loop])[1]
+    tail = "".join(f"{nl}{indent}{name} = {name}.item()" for name in names if name in live)
+    moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= source.start(node))
+    offset = source.start(node) + moved + len(head)
+    changed = Source(
+        replaced(source.text, [*swaps, Replacement(begin, begin, head), Replacement(end, end, tail)])
+    )
+    return changed, next(
+        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
+    )
+
+
+def _read_back(source: Source, function: Function, loop: ast.For, kinds: Kinds, names: list[str]) -> set[str]:
+    """Those of `names` that must be ints behind the loop: the others are only compared, or meet tensors of floats."""
+    live = Liveness(function).live_after(loop)
+    block, index = source.block_of(loop)
+    after = kinds.copy()
+    after.run(block[index:])
+    last = source.end(loop)
+    found = set()
+    for name in names:
+        uses = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name and source.start(each) >= last
+        ]
+        alone = source.parents[loop] is function and all(isinstance(each.ctx, ast.Load) for each in uses)
+        if not (alone and all(_meets_floats(source, each, after) for each in uses)):
+            found.add(name)
+    return found & live
+
+
+def _meets_floats(source: Source, use: ast.Name, kinds: Kinds) -> bool:
+    parent = source.parents[use]
+    if isinstance(parent, ast.BinOp) and not isinstance(parent.op, ast.Pow):
+        other = kinds.of(parent.right if parent.left is use else parent.left)
+        # A quotient is of floats, whatever the other is; elsewhere an int of any size could win over another's dtype.
+        floats = isinstance(parent.op, ast.Div) or (other.dtype or "").startswith(("float", "bfloat"))
+        return other.what == "tensor" and floats
+    return isinstance(parent, ast.Compare) and meets_tensor(source, use, kinds)
+
+
+def _is_count(kind: Kind | None) -> bool:
+    return kind is not None and kind.what in ("number", "size", "scalar") and kind.type == "int"
+
+
+def _only_counts(source: Source, loop: ast.For, name: str) -> bool:
+    """Whether the loop binds `name` only by adding ints to it, or taking them away, and reads it for that and to compare."""
+    anew = False
+    for each in ast.walk(loop):
+        if isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.GeneratorExp)) and any(
+            isinstance(one, ast.Name) and one.id == name for one in ast.walk(each)
+        ):
+            return False
+        if not (isinstance(each, ast.Name) and each.id == name):
+            continue
+        parent = source.parents[each]
+        if isinstance(parent, ast.AugAssign) and parent.target is each:
+            if not (isinstance(parent.op, (ast.Add, ast.Sub)) and _is_int(parent.value)):
+                return False
+            anew = True
+        elif isinstance(parent, ast.Assign):
+            if parent.targets != [each] or not _steps(parent.value, name):
+                return False
+            anew = True
+        elif isinstance(parent, ast.BinOp):
+            outer = source.parents[parent]
+            if not (isinstance(outer, ast.Assign) and _steps(parent, name)):
+                return False
+        elif not isinstance(parent, ast.Compare):
+            return False
+    return anew
+
+
+def _steps(node: ast.expr, name: str) -> bool:
+    return (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, (ast.Add, ast.Sub))
+        and isinstance(node.left, ast.Name)
+        and node.left.id == name
+        and _is_int(node.right)
+    )
+
+
+def _is_int(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int
