@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from exportlens.config import Config
+from exportlens.config import BadSetting, Config, load_config
+from exportlens.counterpart import with_fixes
 from exportlens.engine import Engine
 from exportlens.export.repair import KnownCause
-from exportlens.finding import Finding, Refusal
+from exportlens.finding import Finding, Refusal, Severity
 from exportlens.fixing import apply_edits
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.export_calls import trace_in_mode
 from exportlens.rewriting.runtime_causes import RuntimeCause, causes_of
 from exportlens.source.document import Document
+
+if TYPE_CHECKING:
+    from exportlens.export.report import Report
 
 
 @dataclass
@@ -59,3 +64,25 @@ class Repairer:
         """The ways out that torch's words in an export's finding lead to, best first, where the file has `text`."""
         words = failure.data.get("torch", "")
         return list(causes_of(words, failure.range.start.line, self._context(text))) if words else []
+
+
+def findings_with_fixes(report: Report, mode: str | None) -> list[Finding]:
+    """The report's findings with the fixes of the rules that know their causes; `mode` is the one asked for."""
+    blamed = {finding.path for finding in report.findings if finding.severity is Severity.ERROR}
+    known: list[Finding] = []
+    tools: dict[Path, tuple[Repairer, str]] = {}
+    for path in sorted(blamed):
+        if "site-packages" in path.parts:
+            continue  # nobody mends what a package brought
+        try:
+            own, text = Repairer(path, load_config(path, {"mode": mode})), path.read_text(encoding="utf-8")
+            known += own.diagnose(path, text)
+            tools[path] = own, text
+        except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
+            continue  # a file that cannot be checked has no fixes
+
+    def shown(failure: Finding) -> list[RuntimeCause]:
+        own = tools.get(failure.path)
+        return own[0].causes(failure, own[1]) if own is not None else []
+
+    return with_fixes(known, report, shown)

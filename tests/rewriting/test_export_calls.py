@@ -115,7 +115,7 @@ CASES = {
     "too wide": (TOO_WIDE, ["EXL418"], ['torch.export.Dim("batch", max=128)']),
     "derived": (DERIVED, ["EXL418"], ["long = 2 * short"]),
     "one mode": (STRICT_ONLY, ["strict"], ["strict=False)"]),
-    "hint": (HINT, ["EXL405"], ["torch._check(k != 0)"]),
+    "hint": (HINT, ["EXL408"], ["torch._check(k != 0)"]),
     "other size": (USED, ["EXL420"], ['dynamic_shapes={"x": {0: torch.export.Dim.AUTO}}']),
     "function": (FUNCTION, ["EXL613"], ["self.layer = layer", "NetModule(layer)"]),
 }

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from exportlens.export.report import Report
     from exportlens.export.request import ExportRequest
     from exportlens.export.session import Progress
-    from exportlens.finding import Finding
-    from exportlens.rewriting.runtime_causes import RuntimeCause
 
 
 @click.command(
@@ -149,8 +147,10 @@ def command(
     except ValueError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
+    from exportlens.repairing import findings_with_fixes
+
     try:
-        report.findings = _with_fixes(report, request)
+        report.findings = findings_with_fixes(report, mode)
     except Exception as error:  # a real export's report is not lost for the sake of an addition to it
         click.echo(f"warning: the rules could not be asked for fixes: {error}", err=True)
     if save_inputs:
@@ -179,36 +179,6 @@ def interpreters_of(words: tuple[str, ...]) -> tuple[tuple[str, Path], ...]:
             raise ValueError(f"not a target's interpreter: {word!r}; write it as NAME=PATH")
         found.append((name, Path(path)))
     return tuple(found)
-
-
-def _with_fixes(report: Report, request: ExportRequest) -> list[Finding]:
-    """The report's findings with the fixes of the rules that know their causes."""
-    from exportlens.config import BadSetting, load_config
-    from exportlens.counterpart import with_fixes
-    from exportlens.finding import Severity
-    from exportlens.repairing import Repairer
-
-    blamed = {finding.path for finding in report.findings if finding.severity is Severity.ERROR}
-    known: list[Finding] = []
-    tools: dict[Path, tuple[Repairer, str]] = {}
-    for path in sorted(blamed):
-        if "site-packages" in path.parts:
-            continue  # nobody mends what a package brought
-        try:
-            own, text = (
-                Repairer(path, load_config(path, {"mode": request.mode})),
-                path.read_text(encoding="utf-8"),
-            )
-            known += own.diagnose(path, text)
-            tools[path] = own, text
-        except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
-            continue  # a file that cannot be checked has no fixes
-
-    def shown(failure: Finding) -> list[RuntimeCause]:
-        own = tools.get(failure.path)
-        return own[0].causes(failure, own[1]) if own is not None else []
-
-    return with_fixes(known, report, shown)
 
 
 def _save_inputs(report: Report, request: ExportRequest) -> None:

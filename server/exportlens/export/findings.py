@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,13 @@ def blame_finding(
         code=code,
         name=name,
         severity=Severity.INFORMATION if key == "left" else Severity.ERROR,
-        message=_message(key, blame, "" if blame.get("whole") else _quoted(frame, place), target),
+        message=_message(
+            key,
+            blame,
+            "" if blame.get("whole") else _quoted(frame, place),
+            target,
+            _is_operator(frame, place),
+        ),
         path=Path(frame["file"]),
         range=place,
         notes=tuple(notes),
@@ -99,7 +106,7 @@ _TORCHS_WORDS = frozenset({"export", "constraint", "draft", "run", "lower"})
 """Kinds whose message is torch's (or a target's) own: the rest is said by the worker, or by the user's code."""
 
 
-def _message(key: str, blame: dict[str, Any], value: str, target: str | None) -> str:
+def _message(key: str, blame: dict[str, Any], value: str, target: str | None, operator: bool) -> str:
     """What is wrong, on which value, what to do, in a line or two; torch's own words are among the data."""
     opening = WORDS[key][2].format(target=target)
     if value and key in ("export", "lower", "eager"):
@@ -110,7 +117,7 @@ def _message(key: str, blame: dict[str, Any], value: str, target: str | None) ->
         said = f"this line needs {blame['guard']}, which some sizes in the range break"
         step = step or "Narrow the Dim, or change what restricts it here"
     elif key in _TORCHS_WORDS:
-        known = explained(said, str(blame.get("gb_type", "")))
+        known = explained(said, str(blame.get("gb_type", "")), operator=operator)
         if known is not None:
             said, step = known.what, step or known.step
     words = f"{opening}: {said}" if said else opening
@@ -130,6 +137,19 @@ def _quoted(frame: dict[str, Any], place: Range) -> str:
     )[0]
     text = text.strip().rstrip(":")
     return f"`{text}`" if 0 < len(text) <= _LONGEST_QUOTE and "`" not in text else ""
+
+
+_DECIDES = re.compile(r"\b(?:if|elif|while|assert|and|or|not|bool)\b")
+
+
+def _is_operator(frame: dict[str, Any], place: Range) -> bool:
+    """Whether what stands at the place is one call, on a line with nothing that decides."""
+    text = _source_line(frame["file"], place.start.line + 1)
+    return (
+        place.start.line == place.end.line
+        and text[: place.end.column].endswith(")")
+        and not _DECIDES.search(text)
+    )
 
 
 def left_findings(target: str, left: list[dict[str, Any]]) -> list[Finding]:

@@ -60,8 +60,18 @@ _OURS = frozenset({
 })  # fmt: skip
 
 
-def explained(*words: str) -> Meaning | None:
-    """What torch's words come to; the last that are known count. None where nothing is known of them."""
+_BY_AN_OPERATOR = Meaning(
+    "this operator would have to decide something by a number that comes from the values of a tensor",
+    "Tell torch what holds for the number, by torch._check, before the operator.",
+)
+
+
+def explained(*words: str, operator: bool = False) -> Meaning | None:
+    """What torch's words come to; the last that are known count. None where nothing is known of them. `operator` says
+    that an operator is at fault, and no statement that decides.
+    """
+    if operator and any("guard on data-dependent" in text for text in words):
+        return _BY_AN_OPERATOR
     for text in reversed(words):
         for pattern, plain in _MEANINGS:
             if text and re.search(pattern, text, re.I):
