@@ -465,6 +465,9 @@ def apply(surface: Surface) -> None:
     # (docs/torch-calls.md).
     surface.ops["aten::one_hot"].data_when = "num_classes == -1"
     surface.ops["aten::is_nonzero"].flags.add("d")
+    # As many dimensions as the other tensor has, where the samples cannot tell that from broadcasting.
+    surface.ops["aten::expand_as"].returns = "tensor same second"
+    surface.ops["aten::expand_as"].fixed = True
     for name in ("embedding", "embedding_bag"):
         (key,) = surface.functions[f"torch.nn.functional.{name}"]
         surface.ops[key].mutates = [1]

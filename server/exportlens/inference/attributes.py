@@ -68,6 +68,8 @@ def get_attribute(
     if isinstance(owner, Super):
         return _attribute_of_super(machine, owner, attr)
     if isinstance(owner, Array):
+        if attr == "size" and owner.unbacked:
+            return Shape(True, origin="a NumPy array")
         if attr in ("shape", "size", "ndim", "dtype"):
             return Static("" if attr == "shape" else "int")
         if attr == "T":

@@ -21,7 +21,7 @@ from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.places import Call, Conversion, ExportCall
-from exportlens.inference.torch_calls import call_tensor_method, call_torch, is_tensor_method
+from exportlens.inference.torch_calls import RESHAPING, call_tensor_method, call_torch, is_tensor_method
 from exportlens.inference.values import (
     Array,
     Bound,
@@ -219,6 +219,8 @@ def _call_bound(
     if isinstance(receiver, Tensor):
         result = call_tensor_method(machine, receiver, callee.name, plain, closed, frame, node)
         call_place(machine, "torch.Tensor." + callee.name, receiver, plain, closed, result, frame, node)
+        if callee.name in RESHAPING:
+            _rename(machine, node, result, frame)
         return result
     if isinstance(receiver, Super):
         return call_super(machine, receiver, callee, plain, closed, frame, node)
@@ -245,6 +247,14 @@ def _call_bound(
     if isinstance(receiver, Named):
         return Static("bool")
     return Unknown(f"the method `{callee.name}`")
+
+
+def _rename(machine: Machine, node: ast.AST, value: Value, frame: Frame) -> None:
+    """What a method made of the tensor that it was called on is what the name of that tensor stands for."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        if isinstance(owner, ast.Name) and owner.id in frame.locals:
+            machine.journal.write(frame.locals, owner.id, value)
 
 
 def _of_an_argument(node: ast.AST) -> bool:

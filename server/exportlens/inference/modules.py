@@ -132,6 +132,8 @@ def _base_attribute(machine: Machine, owner: Instance, attr: str) -> Value | Non
 
 def _state_attribute(owner: Instance, attr: str) -> Value | None:
     for base in class_order(owner.cls):
+        if attr == "weight" and isinstance(base, Named) and base.name.rpartition(".")[2] in _CONVOLUTIONS:
+            return Tensor("parameter", "self.weight")
         known = knowledge.lookup_module(base.name) if isinstance(base, Named) else None
         if known is None:
             continue
@@ -156,6 +158,10 @@ def _state_attribute(owner: Instance, attr: str) -> Value | None:
                     return Tensor(entry.type, f"self.{attr}", None, None)
                 return Instance(Named(entry.type))
     return None
+
+
+# Bases of torch's own convolutions, which are no part of its documented names but are derived from all the same.
+_CONVOLUTIONS = frozenset({"_ConvNd", "_ConvTransposeNd", "_ConvTransposeMixin"})
 
 
 def _literal(text: str | None) -> Value:

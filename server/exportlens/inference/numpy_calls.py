@@ -40,7 +40,7 @@ def call_numpy(
     if tensors and machine.emits(Conversion):
         machine.notice(Conversion(machine.site(frame), node, tensors[0], "numpy"))
     if traced:
-        return Array(True)
+        return _made_of_tensors(name.removeprefix("numpy."), args, kwargs)
     if any(isinstance(value, TensorScalar) for value in flat):
         return TensorScalar("float", "a NumPy function")
     short = name.removeprefix("numpy.")
@@ -51,6 +51,15 @@ def call_numpy(
     if any(isinstance(value, Unknown) for value in flat):
         return Unknown(f"calls `{name}`")
     return Static()
+
+
+def _made_of_tensors(short: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """What a function of NumPy makes of what was a tensor: as many items as the data has, or as the array had."""
+    first = args[0] if args else None
+    if short in ("argwhere", "flatnonzero") or (short == "unique" and len(args) == 1 and not kwargs):
+        return Array(True, unbacked=True)
+    kept = short in ("squeeze", "ravel", "sort") and isinstance(first, Array) and first.unbacked
+    return Array(True, unbacked=kept)
 
 
 def _lengths(short: str, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:
@@ -104,7 +113,8 @@ def array_method(
         if (receiver.dtype or "").startswith("int" if name == "item" else "float"):
             notice_numpy(machine, receiver, name, frame, node)
         return TensorScalar("", "a NumPy array") if receiver.traced else Static()
-    return Array(receiver.traced, _dtype_named(args[0]) if name == "astype" and args else None)
+    kept = receiver.unbacked and name in ("squeeze", "ravel", "flatten", "astype", "copy")
+    return Array(receiver.traced, _dtype_named(args[0]) if name == "astype" and args else None, unbacked=kept)
 
 
 def _words(text: str) -> frozenset[str]:

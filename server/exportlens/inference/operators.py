@@ -203,7 +203,8 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
         if isinstance(left, Const) and isinstance(left.value, str):
             return Static("str")
         kind = "float" if isinstance(op, ast.Div) or "float" in (_type(left), _type(right)) else "int"
-        return Shape(first.unbacked, first.input, first.dim, first.origin, kind)
+        part = isinstance(op, (ast.Div, ast.FloorDiv)) or any(shape.part for shape in shapes)
+        return Shape(first.unbacked, first.input, first.dim, first.origin, kind, part=part)
     if isinstance(left, Const) and isinstance(left.value, str):
         return Static("str")
     if isinstance(left, Named) or isinstance(right, Named):
@@ -269,7 +270,8 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
         shapes = [value for value in (left, right) if isinstance(value, Shape)]
         first = next((shape for shape in shapes if shape.unbacked), shapes[0])
         if first.unbacked and (
-            _decided_for_sizes(op, left, right) or (len(shapes) == 2 and all(s.unbacked for s in shapes))
+            _decided_for_sizes(op, left, right)
+            or (all(shape.unbacked and not shape.part for shape in shapes) and len(shapes) == 2)
         ):
             # Two sizes from data may be one and the same number: of a tensor and of what was made from it.
             return Static("bool")

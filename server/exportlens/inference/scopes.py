@@ -268,6 +268,11 @@ class Workspace:
             self._scopes[path] = None if text is None else self._make(Document.parse(path, text))
         return self._scopes[path]
 
+    def text(self, path: Path) -> str | None:
+        """The text of `path`, which need not be parsed for it."""
+        scope = self._scopes.get(path)
+        return scope.document.text if scope is not None else self._read(path)
+
     def resolve(self, module: str, origin: ModuleScope) -> ModuleScope | None:
         """The scope of the dotted `module` as imported by `origin`; None where its source is not followed."""
         path = self.find(module, origin)

@@ -107,7 +107,31 @@ def call_tensor_method(
     op = knowledge.lookup_method(name)
     if op is None:
         return Unknown(f"the tensor method `{name}`")
-    return apply_op(machine, op, "torch.Tensor." + name, [tensor, *args], kwargs, frame, node)
+    made = apply_op(machine, op, "torch.Tensor." + name, [tensor, *args], kwargs, frame, node)
+    return (
+        _reshaped(made, op, tensor, args, kwargs) if name in RESHAPING and isinstance(made, Tensor) else made
+    )
+
+
+# What these write in place is the shape of the tensor itself.
+RESHAPING = frozenset(
+    {"squeeze_", "unsqueeze_", "t_", "transpose_", "swapaxes_", "swapdims_", "resize_", "resize_as_", "set_"}
+)
+
+
+def _reshaped(
+    made: Tensor, op: knowledge.Op, tensor: Tensor, args: list[Value], kwargs: dict[str, Value]
+) -> Tensor:
+    """The tensor after a call that changes its shape in place: of the dimensions that the same call on a copy leaves."""
+    copying = knowledge.lookup_method(op.name.rpartition(".")[2].removesuffix("_"))
+    rank = None
+    if copying is not None:
+        fact_args = [facts_of(value) for value in (tensor, *args)]
+        fact_kwargs = {key: facts_of(value) for key, value in kwargs.items()}
+        chosen = copying.match(fact_args, fact_kwargs)
+        facts = chosen.bind(fact_args, fact_kwargs)
+        rank = knowledge.rank_after(chosen.returned(facts or {}).rank, facts) if facts is not None else None
+    return replace(made, rank=rank, open_dim=None if made.unbacked else 0)
 
 
 def _method_specials(

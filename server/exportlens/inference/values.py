@@ -80,8 +80,8 @@ class Shape(Value):
 
     `unbacked` sizes depend on tensor data (`len(torch.unique(x))`): fine to use, no Python decision may hang on them.
     `input` and `dim` name the entry point's argument and dimension where that is known. `whole` sizes are
-    those of a tensor itself, not computed from others: at least 1 for any real input. `bounds` is the Dim that an
-    export call declares it with.
+    those of a tensor itself, not computed from others: at least 1 for any real input. A `part` of a size was divided.
+    `bounds` is the Dim that an export call declares it with.
     """
 
     unbacked: bool = False
@@ -91,6 +91,7 @@ class Shape(Value):
     type: str = "int"
     whole: bool = False
     bounds: Bounds | None = None
+    part: bool = False
 
     def describe(self) -> str:
         if self.bounds is not None and self.type == "bool":
@@ -147,11 +148,15 @@ class TensorScalar(Value):
 
 @dataclass(frozen=True, slots=True)
 class Array(Value):
-    """A NumPy array (or scalar) made from a traced tensor, or (`traced` false) one of configuration."""
+    """A NumPy array (or scalar) made from a traced tensor, or (`traced` false) one of configuration.
+
+    How many items an `unbacked` one has depends on tensor data.
+    """
 
     traced: bool = True
     dtype: str | None = None
     rank: int | None = None
+    unbacked: bool = False
 
     def describe(self) -> str:
         return "a NumPy array made from a tensor" if self.traced else "a NumPy array"

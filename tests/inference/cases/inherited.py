@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.inference.cases.case import X2, Cases
+from tests.inference.cases.case import X2, X4, Cases
 
 CASES = Cases()
 
@@ -151,4 +151,36 @@ class M(nn.Module, Scorer):
         return -h
 """,
     "(4,)",
+)
+CASES(
+    "weight-of-a-convolution-base",
+    X4,
+    """
+from torch.nn.modules import conv
+from torch.nn.modules.utils import _pair
+
+
+def largest(weight, u):
+    v = torch.matmul(u, weight.data)
+    return torch.sum(v * v), torch.matmul(v, weight.data.t())
+
+
+class M(conv._ConvNd):
+    def __init__(self, inputs, outputs, size):
+        size = _pair(size)
+        super(M, self).__init__(
+            inputs, outputs, size, _pair(1), _pair(0), _pair(1), False, _pair(0), 1, True, "zeros"
+        )
+        self.register_buffer("u", torch.ones(1, outputs))
+
+    @property
+    def scaled(self):
+        sigma, u = largest(self.weight.view(self.weight.size(0), -1), self.u)
+        self.u.copy_(u)
+        return self.weight / sigma
+
+    def forward(self, x):
+        return F.conv2d(x, self.scaled, self.bias)
+""",
+    "(3, 4, 3)",
 )

@@ -278,3 +278,36 @@ class M(nn.Module):
 """,
     "(6,)",
 )
+CASES(
+    "as-many-as-a-part-of-the-labels",
+    "(torch.rand(2, 3, 6, 6), torch.randint(0, 3, (2, 6, 6)))",
+    """
+class M(nn.Module):
+    def __init__(self, thresh):
+        super().__init__()
+        self.thresh = -torch.log(torch.tensor(thresh, dtype=torch.float))
+        self.criteria = nn.CrossEntropyLoss(ignore_index=255, reduction="none")
+
+    def forward(self, logits, labels):
+        n_min = labels[labels != 255].numel() // 16
+        loss = self.criteria(logits, labels).view(-1)
+        hard = loss[loss > self.thresh]
+        if hard.numel() < n_min:
+            hard, _ = loss.topk(n_min)
+        return torch.mean(hard)
+""",
+    "(0.7,)",
+)
+CASES(
+    "as-many-as-were-taken",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        taken = x[x > 0]
+        rest = taken.numel() - 1
+        if taken.numel() > rest:
+            taken = taken * 2
+        return taken.sum()
+""",
+)

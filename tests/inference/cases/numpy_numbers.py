@@ -340,3 +340,20 @@ class M(nn.Module):
         return x * torch.tensor(np.linspace(0, 1, 6).tolist())
 """,
 )
+CASES(
+    "as-many-as-are-not-zero",
+    X4,
+    """
+class M(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.indexes = nn.Parameter(torch.ones(channels))
+
+    def forward(self, x):
+        chosen = np.squeeze(np.argwhere(self.indexes.detach().numpy()))
+        if chosen.size == 1:
+            chosen = np.resize(chosen, (1,))
+        return x[:, chosen, :, :]
+""",
+    "(3,)",
+)

@@ -493,3 +493,16 @@ class M(nn.Module):
         return x - self.mean
 """,
 )
+CASES(
+    "dimension-added-in-place",
+    "(torch.rand(4, 3),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        best = x.argmax(1)[0]
+        best.unsqueeze_(0)
+        y = torch.zeros(3)
+        y[best] = 1.0
+        return y
+""",
+)
