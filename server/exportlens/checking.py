@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import gc
 import multiprocessing
 import os
@@ -176,12 +177,30 @@ def _check_group(
 def _check_all(engine: Engine, members: list[Path], sources: Sources) -> tuple[list[Finding], list[Problem]]:
     findings: list[Finding] = []
     problems: list[Problem] = []
+    engine.neighbours = functools.cache(functools.partial(_neighbours, engine))
     with collector_paused():
         for path in members:
             found, troubles = check_one(engine, path, sources)
             findings += found
             problems += troubles
     return findings, problems
+
+
+# Where more files than these lie around a file, those that call it are not looked for.
+_MOST_NEIGHBOURS = 500
+
+
+def _neighbours(engine: Engine, path: Path) -> list[Path]:
+    """The Python files below the folder from which `path` is imported, or those beside it where they are too many."""
+    root = engine.workspace.package_root(path)[0]
+    found: list[Path] = []
+    for count, (current, folders, files) in enumerate(os.walk(root)):
+        here = Path(current)
+        folders[:] = sorted(name for name in folders if not engine.config.excludes(here / name))
+        found += [here / name for name in sorted(files) if name.endswith(".py")]
+        if len(found) > _MOST_NEIGHBOURS or count > _MOST_NEIGHBOURS:
+            return sorted(path.parent.glob("*.py"))[:_MOST_NEIGHBOURS]
+    return found
 
 
 def make_engine(config: Config, sources: Sources) -> Engine:

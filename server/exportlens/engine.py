@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import gc
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,7 @@ from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
 from exportlens.outcome import OK
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.imports import document_imports
 from exportlens.rule import Report, Rule, concerns, registry
 from exportlens.source.document import Chunk, Document
 
@@ -232,6 +234,8 @@ class Engine:
         self._documents: dict[Path, Document] = {}
         self._reports: dict[Path, dict[tuple[str, Path, object], Report]] = {}
         self._memory: Memory[dict[tuple[int, str], _Known]] = Memory()
+        # The files that may call what is in a file, where someone may look for them on disk.
+        self.neighbours: Callable[[Path], Iterable[Path]] = lambda path: ()
 
     # --- documents ---
 
@@ -390,9 +394,29 @@ class Engine:
             if report is None or document is None or not report.rule.has_fix():
                 done.append(finding)
                 continue
-            context = RewriteContext(document, self.config.torch_version, self.config.modes)
+            context = RewriteContext(
+                document,
+                self.config.torch_version,
+                self.config.modes,
+                functools.partial(self._elsewhere, finding.path),
+            )
             done.append(finding.with_fix(report.rule.fix(report, context)))
         return done
+
+    def _elsewhere(self, path: Path, name: str) -> Iterator[tuple[ast.stmt, Mapping[str, str]]]:
+        """The statements that mention `name` in the user's files but `path`: those looked at so far, and its neighbours."""
+        mentions = re.compile(rf"\b{re.escape(name)}\b")
+        for neighbour in self.neighbours(path):
+            if mentions.search(self.workspace.text(neighbour) or ""):
+                self.workspace.load(neighbour)
+        for scope in self.workspace.loaded():
+            if scope.path == path or scope.library or not mentions.search(scope.document.text):
+                continue
+            modules = document_imports(scope.document)
+            for placed in scope.document.placed:
+                if mentions.search(placed.chunk.text):
+                    for statement in placed.chunk.body:
+                        yield statement, modules
 
     def _report(self, finding: Finding, document: Document | None) -> Report | None:
         """What led to a finding, about the text as it is now: other documents may have led there before an edit."""

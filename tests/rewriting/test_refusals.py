@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 
 import pytest
+from exportlens.checking import check_files
 
 from tests.rewriting.fixing_all import mend
 
@@ -179,3 +181,24 @@ CALLERS = [
 def test_what_a_caller_writes_in_place_is_not_given_memory_of_its_own(text: str) -> None:
     mended = mend("import torch\nfrom torch import nn\n\n\n" + text)
     assert any("a caller writes it in place" in each for each in mended.refusals), mended.refusals
+
+
+def test_what_a_caller_in_another_file_writes_in_place_is_not_given_memory_of_its_own(tmp_path: Path) -> None:
+    head = "import torch\nfrom torch import nn\n\n\n"
+    block = "class {}(nn.Module):\n    def forward(self, x: torch.Tensor):\n        return x if x.sum() > 0 else x + 1\n\n\n"
+    (tmp_path / "parts.py").write_text(
+        head + CALLERS[0].partition("class M")[0] + block.format("Block") + block.format("Fine")
+    )
+    (tmp_path / "model.py").write_text(
+        head.replace("nn\n\n", "nn\n\nfrom parts import Block, Fine\nfrom parts import pick as choose\n\n")
+        + "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.block = Block()\n        self.fine = Fine()\n\n    def forward(self, x: torch.Tensor):\n"
+        "        y = choose(x)\n        y[0] = 1.0\n        y = self.block(y)\n        y += 1\n        return self.fine(y)\n"
+    )
+    for files in ([tmp_path / "parts.py"], sorted(tmp_path.glob("*.py"))):
+        findings = check_files(files, {}).findings
+        refused = [any("a caller writes it in place" in note for note in each.notes) for each in findings]
+        # `pick` is no entry point, it is only found from the model.
+        assert refused == [True, True, False][3 - len(findings) :]
+        assert len(findings) == len(files) + 1
+        assert findings[-1].fix is not None

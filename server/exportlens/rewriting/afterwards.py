@@ -7,7 +7,7 @@ too, a later write would no longer reach both.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from exportlens.rewriting.effects import visit, writes_of
@@ -91,60 +91,89 @@ def callers_write(
     kinds: Kinds,
     depth: int = 0,
 ) -> bool:
-    """Whether a function of the file writes in place what a call of `function` gave it."""
+    """Whether a function of the file, or of another one that is known, writes in place what a call of `function` gave it."""
     called = _called_as(source, function, kinds)
     if not called or depth > _MOST_CALLERS:
         return False
-    for caller in _all(source, kinds):
-        if not isinstance(caller, (ast.FunctionDef, ast.AsyncFunctionDef)) or caller is function:
-            continue
-        if not any(
-            isinstance(each, ast.Call) and getattr(each.func, "attr", getattr(each.func, "id", "")) in called
-            for each in ast.walk(caller)
-        ):
-            continue
-        inside = Kinds({}, kinds.modules)
-        inside.results = {name: Kind("tensor", roots=frozenset({_GIVEN})) for name in called}
-        for each in arguments(caller.args):
-            inside.names[each.arg] = Kind("unknown", roots=frozenset({f"{LOCAL}{each.arg}"}))
-        watch = _Watch()
-        visit(caller.body, inside, watch.see)
-        if _GIVEN in watch.written:
-            return True
-        if _GIVEN in watch.returned and callers_write(source, caller, kinds, depth + 1):
-            return True
+    for statement, modules in _mentioning(source, kinds, called):
+        for caller in ast.walk(statement):
+            if not isinstance(caller, (ast.FunctionDef, ast.AsyncFunctionDef)) or caller is function:
+                continue
+            if not any(
+                isinstance(each, ast.Call) and _last_name(each.func) in called for each in ast.walk(caller)
+            ):
+                continue
+            inside = Kinds({}, modules)
+            inside.results = {name: Kind("tensor", roots=frozenset({_GIVEN})) for name in called}
+            for each in arguments(caller.args):
+                inside.names[each.arg] = Kind("unknown", roots=frozenset({f"{LOCAL}{each.arg}"}))
+            watch = _Watch()
+            visit(caller.body, inside, watch.see)
+            if _GIVEN in watch.written:
+                return True
+            if _GIVEN in watch.returned and callers_write(source, caller, kinds, depth + 1):
+                return True
     return False
 
 
-def _all(source: Source, kinds: Kinds) -> Iterator[ast.AST]:
-    """Everything in the file."""
-    yield from ast.walk(source.tree)
-    for each in kinds.around:
-        yield from ast.walk(each)
+def _last_name(node: ast.expr) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _mentioning(
+    source: Source, kinds: Kinds, names: set[str]
+) -> Iterator[tuple[ast.stmt, Mapping[str, str]]]:
+    """The statements of the file, and those of other files in which one of `names` occurs, with what is imported there."""
+    for statement in [*source.tree.body, *kinds.around]:
+        yield statement, kinds.modules
+    for name in sorted(names):
+        yield from kinds.elsewhere(name)
 
 
 def _called_as(source: Source, function: ast.FunctionDef | ast.AsyncFunctionDef, kinds: Kinds) -> set[str]:
-    """The last names under which the file calls `function`: for `forward` the attributes that hold such a module."""
+    """The last names under which `function` is called: for `forward` the attributes that hold such a module."""
     if function.name not in ("forward", "__call__"):
-        return {function.name}
+        mentioning = [each for each, _ in _mentioning(source, kinds, {function.name})]
+        return {function.name} | _other_names(function.name, mentioning)
+    own = [*source.tree.body, *kinds.around]
     owner = next(
-        (each for each in _all(source, kinds) if isinstance(each, ast.ClassDef) and function in each.body),
+        (
+            each
+            for statement in own
+            for each in ast.walk(statement)
+            if isinstance(each, ast.ClassDef) and function in each.body
+        ),
         None,
     )
     found: set[str] = set()
-    if owner is not None:
-        for node in _all(source, kinds):
-            if isinstance(node, ast.Assign) and any(
-                isinstance(each, ast.Call) and dotted(each.func) == owner.name
-                for each in ast.walk(node.value)
-            ):
-                found |= {getattr(each, "attr", getattr(each, "id", "")) for each in node.targets}
-        for node in _all(source, kinds):
-            if isinstance(node, (ast.For, ast.comprehension)) and any(
-                isinstance(each, ast.Attribute) and each.attr in found for each in ast.walk(node.iter)
-            ):
-                found |= set(bound(node.target))
+    if owner is None:
+        return found
+    everywhere = [statement for statement, _ in _mentioning(source, kinds, {owner.name})]
+    built = {owner.name} | _other_names(owner.name, everywhere)
+    nodes = [node for statement in everywhere for node in ast.walk(statement)]
+    for node in nodes:
+        if isinstance(node, ast.Assign) and any(
+            isinstance(each, ast.Call) and _last_name(each.func) in built for each in ast.walk(node.value)
+        ):
+            found |= {getattr(each, "attr", getattr(each, "id", "")) for each in node.targets}
+    for node in nodes:
+        if isinstance(node, (ast.For, ast.comprehension)) and any(
+            isinstance(each, ast.Attribute) and each.attr in found for each in ast.walk(node.iter)
+        ):
+            found |= set(bound(node.target))
     return found - {""}
+
+
+def _other_names(name: str, statements: Iterable[ast.stmt]) -> set[str]:
+    """The names that imports give to `name`."""
+    return {
+        alias.asname
+        for statement in statements
+        for node in ast.walk(statement)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name == name and alias.asname
+    }
 
 
 def loaded(node: ast.expr) -> ast.expr:

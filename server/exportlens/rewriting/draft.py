@@ -50,6 +50,7 @@ class Draft:
             if placed.chunk is not self.chunk
             for each in placed.chunk.body
         ]
+        kinds.elsewhere = self.context.elsewhere
         return kinds
 
     def taken(self, node: ast.AST) -> set[str]:

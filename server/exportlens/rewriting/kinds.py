@@ -21,6 +21,7 @@ from exportlens.inference.values import (
     Tensor,
     Value,
 )
+from exportlens.rewriting.context import Elsewhere, nowhere
 from exportlens.rewriting.kind import (
     LOCAL,
     UNKNOWN_KIND,
@@ -53,6 +54,8 @@ class Kinds:
         self.results: Mapping[str, Kind] = {}
         # The other statements of the file, for what calls the function at hand.
         self.around: Iterable[ast.stmt] = ()
+        # And those of other files.
+        self.elsewhere: Elsewhere = nowhere
 
     @classmethod
     def from_values(cls, variables: Mapping[str, Value], modules: Mapping[str, str]) -> Kinds:
@@ -61,6 +64,7 @@ class Kinds:
     def copy(self) -> Kinds:
         copied = Kinds(self.names, self.modules)
         copied.told, copied.results, copied.around = self.told, self.results, self.around
+        copied.elsewhere = self.elsewhere
         return copied
 
     def qualified(self, node: ast.expr) -> str | None:
