@@ -92,7 +92,7 @@ def _is_optional(place: Call) -> bool:
     if function is None:
         return False
     for node in ast.walk(function.node):
-        arms = [*node.body, *node.orelse] if isinstance(node, ast.If) else []
+        arms: list[ast.AST] = [*node.body, *node.orelse] if isinstance(node, ast.If) else []
         if isinstance(node, ast.IfExp):
             arms = [node.body, node.orelse]
         if any(inner is call for arm in arms for inner in ast.walk(arm)):
