@@ -15,7 +15,7 @@ from exportlens_rules.reading import words
 class CallOf(Rule):
     """Base of rules on calls of `callees`: what is `wrong` with the call, and the `advice`."""
 
-    places = (Call,)
+    places: ClassVar[tuple[type[Place], ...]] = (Call,)
     wrong: ClassVar[str]
     advice: ClassVar[str] = ""
 

@@ -1,23 +1,28 @@
-"""`hash(t)`."""
+"""`hash(t)`, and sets of numbers from data."""
 
 from __future__ import annotations
 
-from exportlens.inference.places import Call
+from collections.abc import Iterator
+
+from exportlens.inference.places import Call, Conversion, Place
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
-from exportlens_rules.reading import is_tensor
+from exportlens_rules.reading import is_tensor, words
+
+_SET = Outcome(FAILS, FAILS)
 
 
 class HashOfTensor(CallOf):
     """A tensor is hashed.
 
     ## What it does
-    Finds `hash(...)` of traced tensors.
+    Finds `hash(...)` of traced tensors, and sets of numbers that were read out of tensors.
 
     ## Why it matters
-    The hash of a tensor is its identity: strict tracing fails, non-strict tracing freezes the number.
+    The hash of a tensor is its identity: strict tracing fails, non-strict tracing freezes the number. Numbers
+    from data are symbols while tracing, and which of them are equal only the running model knows.
 
     ## References
     - https://docs.python.org/3/library/functions.html#hash
@@ -26,6 +31,7 @@ class HashOfTensor(CallOf):
     code = "EXL302"
     name = "hash-of-tensor"
     outcome = Outcome(FAILS, BAKED)
+    places = (Call, Conversion)
     callees = ("builtins.hash",)
     wrong = "hashes the identity of a tensor, which is another in each process."
     advice = "Use a name or an index that you give yourself."
@@ -40,7 +46,30 @@ def forward(self, x):
     return x + 7
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x / len(set(x.long().flatten().tolist()))
+""",
+            good="""
+def forward(self, x):
+    return x / torch.unique(x.long()).shape[0]
+""",
+            outcome=_SET,
+        ),
     )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, Conversion):
+            if place.to == "set":
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` puts numbers from tensor data into a set: tracing cannot tell which "
+                    "are equal. Use torch.unique.",
+                    outcome=_SET,
+                )
+        else:
+            yield from super().check(place)
 
     def applies(self, place: Call) -> bool:
         return is_tensor(place.argument(0, "object"))

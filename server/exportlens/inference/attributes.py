@@ -70,6 +70,10 @@ def get_attribute(
     if isinstance(owner, Array):
         if attr == "size" and owner.unbacked:
             return Shape(True, origin="a NumPy array")
+        if attr == "shape" and owner.unbacked:
+            return Sequence(
+                "tuple", None, Static("int"), "torch.Size", first=Shape(True, origin="a NumPy array")
+            )
         if attr in ("shape", "size", "ndim", "dtype"):
             return Static("" if attr == "shape" else "int")
         if attr == "T":
@@ -96,6 +100,11 @@ def get_attribute(
     if isinstance(owner, Bound) and attr == "__self__":
         return owner.receiver
     if isinstance(owner, Unknown):
+        from exportlens.inference.uses import by_attribute
+
+        tensor = by_attribute(machine, owner, attr)
+        if tensor is not None:
+            return get_attribute(machine, tensor, attr, frame, node, use)
         if owner.made and attr in _FACTS_OF_TENSORS:
             return _tensor_attribute(Tensor(), attr)
         return Unknown(f"`{attr}` of something unknown", attr, owner.made)

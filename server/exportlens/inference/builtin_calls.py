@@ -154,6 +154,12 @@ def _range(
     )
 
 
+def hashed(machine: Machine, element: Value, frame: Frame, node: ast.AST) -> None:
+    """Note that numbers from data go into a set, which tells equal ones apart."""
+    if machine.emits(Conversion) and not isinstance(element, Tensor) and from_data(element):
+        machine.notice(Conversion(machine.site(frame), node, element, "set"))
+
+
 def make_sequence(kind: str) -> Run:
     def run(
         machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
@@ -164,6 +170,8 @@ def make_sequence(kind: str) -> Run:
         items, element = elements_of(machine, args[0], frame, node, context=kind)
         if isinstance(args[0], Sequence) and args[0].type_name == "torch.Size":
             return Sequence(kind, items, None if items is not None else element)
+        if kind in ("set", "frozenset"):
+            hashed(machine, element, frame, node)
         return Sequence(
             kind,
             items if kind not in ("set", "frozenset") else None,

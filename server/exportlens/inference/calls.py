@@ -18,6 +18,7 @@ from exportlens.inference.lattice import join
 from exportlens.inference.legacy import make_tensor
 from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.modules import PARAMETERS
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.places import Call, Conversion, ExportCall
@@ -140,6 +141,8 @@ def call_value(
         name = f"torch.nn.Module.{callee.method}"
         call_place(machine, name, None, plain_items(args), closed_items(kwargs), result, frame, node)
         return result
+    if isinstance(callee, Unknown) and callee.method in PARAMETERS and not args:
+        return PARAMETERS[callee.method]()
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(is_made, (*plain_items(args), *kwargs.values())))

@@ -44,7 +44,7 @@ def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None
             and value.scope is scope
             and value.name == name
             and is_module_class(value)
-            and has_forward(value) is not None
+            and _traced(value) is not None
         ):
             yield value
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_calls import item_of_array
 from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import (
     Conversion,
@@ -69,7 +70,7 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
             return Const(owner.value[key.value])
         return Static("str")
     if isinstance(owner, Array):
-        return owner
+        return item_of_array(owner, key)
     if isinstance(owner, Static):
         return Static()
     if isinstance(owner, (Named, ClassValue)):

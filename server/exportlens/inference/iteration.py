@@ -71,6 +71,9 @@ def elements_of(
             )
         return ([row] * expected if expected is not None else None), row
     if isinstance(value, Array):
+        if value.unbacked and node is not None and machine.emits(Conversion):
+            size = Shape(True, origin="a NumPy array")
+            machine.notice(Conversion(machine.site(frame), node, size, "range"))
         return ([value] * expected if expected is not None else None), value
     if isinstance(value, Const) and isinstance(value.value, str):
         if len(value.value) <= _MAX_ITEMS:
@@ -163,6 +166,8 @@ def length_of(machine: Machine, value: Value, frame: Frame, node: ast.AST) -> Va
         from exportlens.inference.tensors import size_of
 
         return size_of(value, Const(0))
+    if isinstance(value, Array) and value.unbacked:
+        return Shape(True, origin="a NumPy array")
     if isinstance(value, Const) and isinstance(value.value, (str, bytes)):
         return Const(len(value.value))
     if isinstance(value, Instance):

@@ -232,16 +232,33 @@ def _nothing(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[
     return Const(None)
 
 
+def _each_parameter() -> Value:
+    return Sequence("generator", None, Tensor("parameter"))
+
+
+def _each_named_parameter() -> Value:
+    return Sequence("generator", None, Sequence("tuple", [Static("str"), Tensor("parameter")]))
+
+
+# Nothing but a Module has methods of these names: what they give, whatever Module it is.
+PARAMETERS: dict[str, Callable[[], Value]] = {
+    "parameters": _each_parameter,
+    "buffers": _each_parameter,
+    "named_parameters": _each_named_parameter,
+    "named_buffers": _each_named_parameter,
+}
+
+
 def _parameters(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
     del machine, owner, args, kwargs
-    return Sequence("generator", None, Tensor("parameter"))
+    return _each_parameter()
 
 
 def _named_parameters(
     machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]
 ) -> Value:
     del machine, owner, args, kwargs
-    return Sequence("generator", None, Sequence("tuple", [Static("str"), Tensor("parameter")]))
+    return _each_named_parameter()
 
 
 def _children(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy
@@ -58,6 +59,8 @@ def _made_of_tensors(short: str, args: list[Value], kwargs: dict[str, Value]) ->
     first = args[0] if args else None
     if short in ("argwhere", "flatnonzero") or (short == "unique" and len(args) == 1 and not kwargs):
         return Array(True, unbacked=True)
+    if len(args) == 1 and not kwargs and short in ("where", "nonzero"):
+        return Sequence("tuple", None, Array(True, unbacked=True))
     kept = short in ("squeeze", "ravel", "sort") and isinstance(first, Array) and first.unbacked
     return Array(True, unbacked=kept)
 
@@ -113,8 +116,16 @@ def array_method(
         if (receiver.dtype or "").startswith("int" if name == "item" else "float"):
             notice_numpy(machine, receiver, name, frame, node)
         return TensorScalar("", "a NumPy array") if receiver.traced else Static()
+    if receiver.traced and name == "nonzero":
+        return Sequence("tuple", None, Array(True, unbacked=True))
     kept = receiver.unbacked and name in ("squeeze", "ravel", "flatten", "astype", "copy")
     return Array(receiver.traced, _dtype_named(args[0]) if name == "astype" and args else None, unbacked=kept)
+
+
+def item_of_array(owner: Array, key: Value) -> Array:
+    """`owner[key]`: as many items as the data says where the key is a mask."""
+    masked = isinstance(key, Array) and key.traced and key.dtype == "bool"
+    return replace(owner, unbacked=masked) if masked or owner.unbacked else owner
 
 
 def _words(text: str) -> frozenset[str]:

@@ -262,7 +262,7 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
         assert isinstance(scalar, TensorScalar)
         return TensorScalar("bool", scalar.origin)
     if isinstance(left, Array) or isinstance(right, Array):
-        return fresh_array(left, right)
+        return replace(fresh_array(left, right), dtype="bool")
     if isinstance(left, Shape) or isinstance(right, Shape):
         declared = dynamic.compare_sizes(op, left, right)
         if declared is not None:

@@ -109,7 +109,7 @@ def comparison(left: Value, right: Value) -> Tensor:
     )
 
 
-def fresh_array(*operands: Value) -> Value:
+def fresh_array(*operands: Value) -> Array:
     """The result of NumPy arithmetic: from tensor data when an operand is."""
     return Array(
         any(
@@ -191,6 +191,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
         unbacked,
         tensor.root if view else 0,
         open_dim=open_dim,
+        converted=view and tensor.converted,
     )
 
 

@@ -221,7 +221,19 @@ class _Uses(ast.NodeVisitor):
                 self.container += 1
             elif self.is_it(argument):
                 self._passed(node, index)
+        for keyword in node.keywords:
+            if keyword.arg is not None and self.is_it(keyword.value):
+                self._passed_by_name(node, keyword.arg)
         self.generic_visit(node)
+
+    def _passed_by_name(self, node: ast.Call, name: str) -> None:
+        """Count what a function of the workspace uses the argument `name` as."""
+        callee = self._resolved(node.func)
+        if isinstance(callee, Function):
+            spec = callee.node.args
+            names = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
+            if name in names:
+                self._passed_on(callee, names.index(name) - _is_bound(callee))
 
     def _passed(self, node: ast.Call, index: int) -> None:
         function = node.func
@@ -276,8 +288,7 @@ class _Uses(ast.NodeVisitor):
         """Count what a function of the workspace uses the argument at `index` as."""
         spec = callee.node.args
         positional = [*spec.posonlyargs, *spec.args]
-        bound = callee.owner is not None and not any("staticmethod" in name for name in callee.decorators)
-        place = index + (1 if bound else 0)
+        place = index + _is_bound(callee)
         if place >= len(positional) or self.depth >= _MAX_PASSED_ON:
             self.weak += callee.owner is not None
             return
@@ -296,6 +307,7 @@ class _Uses(ast.NodeVisitor):
             body = callee.node.body if isinstance(callee.node.body, list) else [callee.node.body]
             for statement in body:
                 inner.visit(statement)
+            inner.number += bool(inner.iterated) and _holds_numbers(self.machine, callee, parameter.arg)
         self._count(inner)
 
     def _submodule(self, owner: ClassValue, attr: str) -> Value | None:
@@ -331,6 +343,11 @@ class _Uses(ast.NodeVisitor):
                 return evaluate(self.machine, function, frame)
             except Raised:
                 return None
+
+
+def _is_bound(callee: Function) -> bool:
+    """Whether the first parameter is the object that a method is called on."""
+    return callee.owner is not None and not any("staticmethod" in name for name in callee.decorators)
 
 
 def _assignments(machine: Machine, function: Function) -> list[_Binding]:
@@ -439,4 +456,9 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
         return Static()
     if uses.weak and not uses.number:
         return input_tensor(machine, name)
-    return Unknown(f"nothing tells what `{name}` is")
+    return Unknown(f"nothing tells what `{name}` is", argument=name)
+
+
+def by_attribute(machine: Machine, value: Unknown, attr: str) -> Value | None:
+    """The tensor that an argument is of which nothing was known before its attribute `attr` was asked for, far from the entry point."""
+    return input_tensor(machine, value.argument) if value.argument and attr in _STRONG else None

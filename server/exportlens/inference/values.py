@@ -32,11 +32,13 @@ class Unknown(Value):
     """Nothing is known. `why` says what could not be followed, for --explain; `method` is the attribute's name where it is one of something unknown.
 
     `made` is true for what a part of the model that is not known made of tensors: a tensor, or a structure that holds some.
+    `argument` names the entry point's parameter where it is one that the body of the entry point itself tells nothing of.
     """
 
     why: str = ""
     method: str = ""
     made: bool = False
+    argument: str = ""
 
     def describe(self) -> str:
         return f"unknown ({self.why})" if self.why else "unknown"
@@ -109,6 +111,7 @@ class Tensor(Value):
     `name` is how people know it (`x`, `self.weight`); `dtype` is "float", "int", "bool", "complex" or a full name or None;
     `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data, `open_dim` is the dimension
     that does (None: one of them).
+    `converted` is true for what `.to()`, `.float()`, `.cpu()` and the like returned, and for views of that.
     `dims` are its sizes where an export call declares them. `root` identifies the storage: two tensors with one root may share memory.
     """
 
@@ -121,6 +124,7 @@ class Tensor(Value):
     requires_grad: bool | None = None
     open_dim: int | None = 0
     dims: tuple[Value, ...] | None = None
+    converted: bool = False
 
     def describe(self) -> str:
         facts = [

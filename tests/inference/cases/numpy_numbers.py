@@ -357,3 +357,73 @@ class M(nn.Module):
 """,
     "(3,)",
 )
+_CLASSES = "(torch.tensor([1, 2, 1, 0]),)"
+CASES(
+    "set-of-floats-of-a-tensor",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x / len(set(x.flatten().tolist()))
+""",
+)
+CASES(
+    "set-of-an-array",
+    _CLASSES,
+    """
+class Selector:
+    def classes(self, labels):
+        count = 0
+        for label in set(labels.cpu().numpy()):
+            count = count + 1
+        return count
+
+
+class M(nn.Module):
+    def __init__(self, selector=None):
+        super().__init__()
+        self.selector = selector or Selector()
+
+    def forward(self, target):
+        return self.selector.classes(target) + target
+""",
+)
+CASES(
+    "each-of-the-unique",
+    _CLASSES,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        total = 0
+        for label in np.unique(x.cpu().numpy()):
+            total = total + (x == 1).sum()
+        return total
+""",
+)
+CASES(
+    "as-many-as-where-says",
+    _CLASSES,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = np.where(x.cpu().numpy() > 1)[0]
+        if len(found) < 2:
+            return x * 0
+        return x[found]
+""",
+)
+CASES(
+    "as-many-as-a-mask-says",
+    _CLASSES,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        values = x.cpu().numpy()
+        chosen = values[values > 1]
+        if values[:2].shape[0] == 2 and values.size > 3:
+            x = x + 1
+        if chosen.shape[0] == 0:
+            return x * 0
+        return x + torch.from_numpy(chosen).sum()
+""",
+)

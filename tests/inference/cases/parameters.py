@@ -281,3 +281,76 @@ class M(nn.Module):
         return self.model(x)
 """,
 )
+CASES(
+    "argument-given-by-name",
+    "(torch.rand(6, 8), torch.tensor([0, 1, 0, 2, 1, 2]))",
+    """
+def binarize(T, classes):
+    T = T.cpu().numpy()
+    return torch.FloatTensor(np.eye(classes)[T])
+
+
+class M(nn.Module):
+    def forward(self, X, T):
+        return X.sum() * binarize(T=T, classes=3)
+""",
+)
+CASES(
+    "numbers-gone-through-in-a-method",
+    "(torch.rand(2, 5, 4), [4, 5])",
+    """
+class M(nn.Module):
+    def mask(self, most, counts):
+        packed = [torch.ones(int(count)) for count in counts]
+        out = torch.zeros(len(counts), most)
+        for i, mask in enumerate(packed):
+            out[i, : counts[i]] = mask
+        return out.unsqueeze(2)
+
+    def forward(self, x, counts):
+        return x * self.mask(x.size(1), counts)
+""",
+)
+CASES(
+    "called-without-forward",
+    "(torch.rand(2, 1, 4, 4), True)",
+    """
+class M(nn.Module):
+    def __init__(self, label=1.0, tensor=torch.FloatTensor):
+        super().__init__()
+        self.label = label
+        self.target = None
+        self.Tensor = tensor
+        self.loss = nn.MSELoss()
+
+    def target_of(self, input, real):
+        if self.target is None or self.target.numel() != input.numel():
+            self.target = Variable(self.Tensor(input.size()).fill_(self.label), requires_grad=False)
+        return self.target
+
+    def __call__(self, input, real):
+        return self.loss(input, self.target_of(input, real))
+""",
+)
+CASES(
+    "parameters-of-a-part-not-known",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, encoder):
+        super().__init__()
+        self.online = encoder(6, 3)
+        self.slow = encoder(6, 3)
+        self.m = 0.9
+
+    @torch.no_grad()
+    def update(self):
+        for fast, slow in zip(self.online.parameters(), self.slow.parameters()):
+            slow.data = slow.data * self.m + fast.data * (1.0 - self.m)
+
+    def forward(self, x):
+        self.update()
+        return self.online(x) + self.slow(x)
+""",
+    "(nn.Linear,)",
+)
