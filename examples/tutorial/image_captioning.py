@@ -1,7 +1,7 @@
 """Image captioning: an in-place write to token ids that an object which is no tensor holds.
 
-The captioner of BLIP overwrites the first token of what its tokenizer returned. torch before 2.7 fails there
-with "cannot mutate tensors with frozen storage"; later ones export it. Writing to a clone works everywhere:
+The captioner of BLIP overwrites the first token of what its tokenizer returned and `.to(device)` handed on. torch
+before 2.6 fails there with "cannot mutate tensors with frozen storage"; later ones export it. Writing to a clone works everywhere:
 `exportlens check --torch-version 2.5` reports the line.
 """
 
@@ -16,6 +16,10 @@ class Encoding:
 
     def __init__(self, input_ids: torch.Tensor) -> None:
         self.input_ids = input_ids
+
+    def to(self, device: torch.device) -> Encoding:
+        """The same token ids on another device."""
+        return Encoding(self.input_ids.to(device))
 
 
 class CharacterTokenizer:
@@ -42,7 +46,7 @@ class Captioner(nn.Module):
 
     def forward(self, image: torch.Tensor, caption: str) -> torch.Tensor:
         patches = self.patches(image).flatten(2).transpose(1, 2)
-        text = self.tokenizer(caption)
+        text = self.tokenizer(caption).to(image.device)
         text.input_ids[:, 0] = self.tokenizer.begin_token_id
         words = self.words(text.input_ids).expand(image.shape[0], -1, -1)
         attended, _ = self.attention(words, patches, patches)

@@ -1,4 +1,4 @@
-"""In-place writes to tensors that no Module owns."""
+"""In-place writes to tensors whose storage older torch freezes."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from exportlens_rules.reading import words
 
 
 class FrozenStorage(Rule):
-    """An in-place write to a tensor that a plain object holds.
+    """An in-place write to what a conversion returned, or to a tensor that no Module owns.
 
     ## What it does
-    Finds `text.ids[:, 0] = start` and the like: writes to a tensor that is made of constants while tracing,
-    or held by a plain object, as what a tokenizer returns is.
+    Finds `ids = tokens.to(device); ids[:, 0] = start` and the like: in-place writes to the result of `.to()`, `.float()`,
+    `.long()`, `.cpu()` and other conversions, to views of it, and to tensors that a global or a plain attribute holds.
 
     ## Why it matters
-    Such a tensor becomes a constant of the program. Older torch refuses with "cannot mutate tensors with
-    frozen storage". A clone is the program's own.
-
-    torch's tutorial reports it for BLIP before 2.7. The small example below exports even on 2.4 and 2.6, so
-    what is said of these versions is a statement of theirs, not a measurement.
+    torch before 2.6 refuses both in both modes: what a conversion returns may be the very tensor that was converted, so
+    export freezes it ("cannot mutate tensors with frozen storage"). BLIP's captioner fails there, as torch's tutorial
+    tells. A clone is the program's own. `torch.tensor([...])`, `.clone()` and `.type_as()` are not affected.
 
     ## References
     - https://docs.pytorch.org/tutorials/recipes/torch_export_challenges_solutions.html
@@ -35,7 +33,7 @@ class FrozenStorage(Rule):
 
     code = "EXL207"
     name = "frozen-storage"
-    outcome = Outcome(OK, OK, before={"2.7": (FAILS, FAILS)})
+    outcome = Outcome(OK, OK, before={"2.6": (FAILS, FAILS)})
     places = (Mutation,)
     examples = (
         Example(
@@ -48,6 +46,9 @@ class Encoding:
     def __init__(self, ids):
         self.ids = ids
 
+    def to(self, device):
+        return Encoding(self.ids.to(device))
+
 
 def tokenize(text):
     return Encoding(torch.tensor([[ord(letter) for letter in text]]))
@@ -55,7 +56,7 @@ def tokenize(text):
 
 class M(nn.Module):
     def forward(self, x):
-        text = tokenize("abcd")
+        text = tokenize("abcd").to(x.device)
         text.ids[:, 0] = 7
         return x + text.ids
 """,
@@ -68,6 +69,9 @@ class Encoding:
     def __init__(self, ids):
         self.ids = ids
 
+    def to(self, device):
+        return Encoding(self.ids.to(device))
+
 
 def tokenize(text):
     return Encoding(torch.tensor([[ord(letter) for letter in text]]))
@@ -75,26 +79,47 @@ def tokenize(text):
 
 class M(nn.Module):
     def forward(self, x):
-        text = tokenize("abcd")
+        text = tokenize("abcd").to(x.device)
         ids = text.ids.clone()
         ids[:, 0] = 7
         return x + ids
 """,
             inputs="(torch.randn(2, 4),)",
         ),
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    weights = (x > 0).float()
+    weights[:, 0] = 2
+    return x * weights
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    weights = (x > 0).float().clone()
+    weights[:, 0] = 2
+    return x * weights
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Mutation)
-        if all(
-            isinstance(option, Tensor) and option.origin in ("constant", "outside", "attribute", "literal")
-            for option in options(place.target)
-        ):
+        given = list(options(place.target))
+        if not all(isinstance(option, Tensor) for option in given):
+            return
+        tensors = [option for option in given if isinstance(option, Tensor)]
+        written = words(place.node)
+        if all(tensor.converted for tensor in tensors):
             yield self.report(
                 place,
-                f"`{words(place.node)}` writes to a tensor that no Module owns: it becomes a constant of "
-                "the program, "
-                "which older torch refuses to write. Clone it first.",
+                f"`{written}` is written in place, but it is what a conversion such as `.to()` or `.float()` returned: "
+                "torch before 2.6 freezes that while it exports. Clone it first.",
+            )
+        elif all(tensor.origin in ("outside", "attribute") for tensor in tensors):
+            yield self.report(
+                place,
+                f"`{written}` writes to a tensor that no Module owns: it becomes a constant of the program, which "
+                "torch before 2.6 refuses to write. Clone it first.",
             )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

@@ -53,6 +53,7 @@ def _join_alike(left: Value, right: Value) -> Value | None:
             requires_grad=left.requires_grad if left.requires_grad == right.requires_grad else None,
             open_dim=left.open_dim if left.open_dim == right.open_dim else None,
             dims=left.dims if left.dims == right.dims else None,
+            converted=left.converted and right.converted,
         )
     if isinstance(left, Static) and isinstance(right, Static):
         return Static(left.type if left.type == right.type else "")

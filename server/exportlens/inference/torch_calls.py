@@ -185,7 +185,9 @@ def _method_specials(
             "byte": "uint8",
             "char": "int8",
         }.get(name, name)
-        return replace(tensor, dtype=dtype, origin="constant" if constant else "fresh", name="")
+        return replace(
+            tensor, dtype=dtype, origin="constant" if constant else "fresh", name="", converted=True
+        )
     if name in (
         "cuda",
         "cpu",
@@ -201,6 +203,7 @@ def _method_specials(
             tensor,
             origin="constant" if constant else tensor.origin if name.endswith("_") else "fresh",
             root=tensor.root if name != "clone" else 0,
+            converted=name in ("cuda", "cpu") or (tensor.converted and name != "clone"),
         )
     return None
 
@@ -225,7 +228,8 @@ def _convert(tensor: Tensor, name: str, args: list[Value], kwargs: dict[str, Val
             and not (isinstance(value, Static) and value.type == "device")
         ) or (isinstance(value, Const) and isinstance(value.value, str) and value.value.startswith("torch.")):
             dtype = None
-    return replace(tensor, dtype=dtype, origin="constant" if tensor.origin == "constant" else "fresh")
+    origin = "constant" if tensor.origin == "constant" else "fresh"
+    return replace(tensor, dtype=dtype, origin=origin, converted=name != "type_as")
 
 
 def _read_out(machine: Machine, tensor: Tensor, how: str, frame: Frame, node: ast.AST) -> Value:
@@ -419,11 +423,11 @@ class _Made:
         if not unbacked and any(tensor.unbacked for tensor in self.tensors):
             # A reduction over everything loses the size that depends on data; others may keep it.
             unbacked = rank != 0
-        root = 0
+        root, converted = 0, False
         if self.op.aliases and self.bound is not None:
             source = self.bound.get(self.op.params[self.op.aliases[0]].name)
             if isinstance(source, Tensor):
-                root = source.root
+                root, converted = source.root, source.converted
         open_dim: int | None = 0
         given_size = self.open_size()
         if given_size is not None and not unbacked:
@@ -432,9 +436,8 @@ class _Made:
             moves = self.op.name.rpartition(".")[2] in _MOVING
             dims = {None if moves else tensor.open_dim for tensor in self.tensors if tensor.unbacked}
             open_dim = dims.pop() if len(dims) == 1 else None
-        return Tensor(
-            "constant" if self.constant else "fresh", "", dtype, rank, unbacked, root, open_dim=open_dim
-        )
+        origin = "constant" if self.constant else "fresh"
+        return Tensor(origin, "", dtype, rank, unbacked, root, open_dim=open_dim, converted=converted)
 
     def open_size(self) -> int | None:
         """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`."""
