@@ -70,7 +70,7 @@ REFUSED = [
     ),
     (
         "a name that only the loop binds",
-        "for i, part in enumerate(x):\n    y = x * part\n    if y.sum() > 1:\n        break\n    x = y\nreturn y",
+        "for i, part in enumerate(x[x > 0]):\n    y = x * part\n    if y.sum() > 1:\n        break\n    x = y\nreturn y",
         "may run no round at all",
     ),
     (

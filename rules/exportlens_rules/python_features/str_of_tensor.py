@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion, Place
 from exportlens.outcome import BAKED, FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import log_not_while_compiling
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words
@@ -54,3 +57,6 @@ def forward(self, x):
                 "frozen at "
                 "export. Return the tensor and format it outside of the model.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        return log_not_while_compiling(report.place, context)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import BAKED, FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import log_not_while_compiling
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_data, is_scalar, is_tensor, words
@@ -87,6 +90,9 @@ def forward(self, x):
                 "tensor and format it outside of the model.",
                 outcome=outcome,
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        return log_not_while_compiling(report.place, context)
 
 
 def _outcome(place: Conversion) -> Outcome | None:

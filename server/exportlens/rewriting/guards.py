@@ -8,8 +8,9 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Place
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import is_log
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.text import Replacement
+from exportlens.rewriting.text import Replacement, Source
 
 _READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")
 
@@ -23,7 +24,7 @@ def not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
         node = source.find(place.node)
         statement = source.enclosing_statement(node)
         alone = isinstance(statement, (ast.Assign, ast.Expr)) and source.begins_line(statement)
-        if not alone or source.text[source.end(statement) :].split("\n", 1)[0].lstrip().startswith(";"):
+        if not alone or not _alone(source, statement):
             raise Refused("the change of `requires_grad` is a part of a longer statement")
         if isinstance(statement, ast.Expr) and statement.value is not node:
             raise Refused("the change of `requires_grad` is a part of a longer statement")
@@ -45,6 +46,52 @@ def not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Keep this out of the traced program", [source.swap(statement, guarded)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def log_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """A print or log of a text that is made of tensor data, under `if not torch.compiler.is_compiling():`, and with it
+    the assignment of that text where nothing else reads it."""
+    try:
+        draft = Draft.of(place, context)
+        source = draft.source
+        statement = source.enclosing_statement(source.find(place.node))
+        kinds = draft.kinds(getattr(place, "variables", {}))
+        statements: list[ast.stmt] = [statement]
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target, function = statement.targets[0], source.enclosing_function(statement)
+            uses = [
+                each
+                for each in ast.walk(function or source.tree)
+                if isinstance(each, ast.Name) and isinstance(target, ast.Name) and each.id == target.id
+            ]
+            if len([each for each in uses if not isinstance(each.ctx, ast.Load)]) == 1:
+                read = [source.enclosing_statement(each) for each in uses if isinstance(each.ctx, ast.Load)]
+                statements += dict.fromkeys(read)
+        logs = statements[1:] or statements
+        if not all(isinstance(each, ast.Expr) and is_log(each.value, kinds) for each in logs):
+            raise Refused(
+                "the text is more than printed or logged: return the tensor, and make the text of it outside of the model"
+            )
+        if not all(source.begins_line(each) and _alone(source, each) for each in statements):
+            raise Refused("the statement shares its line with another one")
+        return draft.replace(
+            "Keep this out of the traced program", [_under_guard(draft, each) for each in statements]
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _alone(source: Source, statement: ast.stmt) -> bool:
+    return not source.text[source.end(statement) :].split("\n", 1)[0].lstrip().startswith(";")
+
+
+def _under_guard(draft: Draft, statement: ast.stmt) -> Replacement:
+    source = draft.source
+    indent = source.indent_of(statement)
+    inner = indent + source.indent_unit()
+    text = source.shifted(source.start(statement), source.end(statement), indent, inner)
+    guard = f"if not {draft.torch}.compiler.is_compiling():{source.newline}"
+    return source.swap(statement, f"{guard}{inner}{text}")
 
 
 def as_boolean_mask(place: Place, context: RewriteContext) -> Fix | Refusal:

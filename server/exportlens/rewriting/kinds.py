@@ -97,6 +97,9 @@ class Kinds:
             known = self.of(node.args[0]).value if len(node.args) == 1 else None
             return isinstance(known, Const) and known.value > 0
         kind = self.of(node)
+        if isinstance(kind.value, Instance):
+            modules = kind.value.attributes.get("__items__")
+            return isinstance(modules, Sequence) and bool(modules.items)
         if kind.what == "container":
             return bool(kind.items) or kind.type == "tensors"
         unbacked = isinstance(kind.value, Tensor) and kind.value.unbacked

@@ -120,8 +120,15 @@ class _Flags:
             self._refuse_peeling(peeled)
         head = [f"{indent}{self.flag} = {self.torch}.zeros((), dtype={self.torch}.bool{self._device()})"]
         before = 1
+        rounds = ""
         if peeled:
-            if (
+            if isinstance(loop, ast.For) and not self._counts():
+                # The first element is taken before the loop over the others.
+                rounds = fresh("rounds", every_name(source.tree))
+                head.append(f"{indent}{rounds} = list({source.of(loop.iter)})")
+                head.append(f"{indent}{source.of(loop.target)} = {rounds}[0]")
+                before += 2
+            elif (
                 isinstance(loop, ast.For)
                 and isinstance(loop.target, ast.Name)
                 and loop.target.id in reads(loop.body)
@@ -133,7 +140,9 @@ class _Flags:
         inner = indent + self.unit
         if isinstance(loop, ast.For):
             header = source.between(source.start(loop), self._header_end())
-            if peeled:
+            if rounds:
+                header = f"for {source.of(loop.target)} in {rounds}[1:]:"
+            elif peeled:
                 assert isinstance(loop.iter, ast.Call)
                 count = source.of(loop.iter.args[0])
                 header = f"for {source.of(loop.target)} in range(1, {count}):"
@@ -146,7 +155,7 @@ class _Flags:
             test = "" if _is_true(loop.test) else f" and {_grouped(source, loop.test)}"
             lines = [f"{indent}while not {self.flag}{test}:", self._block(loop.body, inner)]
         after = []
-        if self.returned is not None:
+        if self.returned is not None and not self._returned_next():
             after = [f"{indent}if {self.flag}:", f"{inner}return {self.returned}"]
         start, end = source.span([loop])
         comments = source.comments_between(start, source.start(loop))
@@ -157,6 +166,16 @@ class _Flags:
             _path(source, loop),
             index,
             before + 1 + (1 if after else 0),
+        )
+
+    def _returned_next(self) -> bool:
+        """Whether the same value is returned right behind the loop, however that was left."""
+        block, index = self.source.block_of(self.loop)
+        following = block[index + 1] if index + 1 < len(block) else None
+        return (
+            isinstance(following, ast.Return)
+            and following.value is not None
+            and self.source.of(following.value) == self.returned
         )
 
     # --- the first round --------------------------------------------------------------------------------------
@@ -174,14 +193,17 @@ class _Flags:
         loop = self.loop
         if isinstance(loop, ast.While):
             return _is_true(loop.test)
+        return self.kinds.has_elements(loop.iter)
+
+    def _counts(self) -> bool:
+        """Whether the loop runs over `range(n)`."""
+        loop = self.loop
         return (
-            isinstance(loop.iter, ast.Call)
+            isinstance(loop, ast.For)
+            and isinstance(loop.iter, ast.Call)
             and isinstance(loop.iter.func, ast.Name)
             and loop.iter.func.id == "range"
             and len(loop.iter.args) == 1
-            and isinstance(loop.iter.args[0], ast.Constant)
-            and isinstance(loop.iter.args[0].value, int)
-            and loop.iter.args[0].value > 0
             and isinstance(loop.target, ast.Name)
         )
 

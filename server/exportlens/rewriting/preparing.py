@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.counters import counted_in_tensors
 from exportlens.rewriting.effects import is_log, own_expressions
+from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.inlining import inlined
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
@@ -27,7 +28,15 @@ Prepared = tuple[Source, ast.If]
 def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds]:
     """The `if` in the form that rewrites best, and the kinds just before it."""
     kinds = kinds.copy()
-    for step in (_inline, _hoist_logs, _collect_appends, _name_items, _keep_tensors, counted_in_tensors):
+    for step in (
+        _inline,
+        _hoist_logs,
+        _collect_appends,
+        _name_items,
+        _keep_tensors,
+        counted_in_tensors,
+        indexed_by_tensors,
+    ):
         source, node = step(source, node, kinds, torch) or (source, node)
     return source, node, kinds
 

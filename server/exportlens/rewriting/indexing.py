@@ -1,0 +1,112 @@
+"""Indices that are tensors: inside of a branch torch.cond cannot make a Python number of them, and takes index tensors."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.afterwards import afterwards, loaded
+from exportlens.rewriting.effects import Write, own_expressions, visit, writes_of
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+
+def indexed_by_tensors(
+    source: Source, node: ast.If, kinds: Kinds, torch: str
+) -> tuple[Source, ast.If] | None:
+    """The text where `node`, and what becomes its arms, has `x[j.unsqueeze(0)].select(0, 0)` for `x[j]`, `j` being one int of
+    a tensor, and `node` of it; None where there is none."""
+    statements: list[ast.stmt] = [node]
+    if exits([node]) != {"falls"}:
+        block, index = source.block_of(node)
+        statements = block[index:]
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    written = set(afterwards(source, node, function, kinds).written)
+    for write, now in _writes(statements, kinds):
+        roots = now.of(loaded(write.base)).roots
+        if roots is None:
+            return None
+        written |= roots
+    swaps: dict[int, Replacement] = {}
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        for each in own_expressions(statement):
+            if isinstance(each, ast.Subscript) and not _inside(source, each, swaps):
+                # An index tensor gives a copy: what is written in place later must stay a view.
+                view = isinstance(each.ctx, ast.Load) and not isinstance(
+                    source.parents[each], (ast.BinOp, ast.Compare, ast.UnaryOp)
+                )
+                roots = now.of(each.value).roots
+                if view and (roots is None or roots & written):
+                    continue
+                text = _text(source, each, now)
+                if text is not None:
+                    swaps[source.start(each)] = source.swap(each, text)
+
+    visit(statements, kinds.copy(), see)
+    if not swaps:
+        return None
+    offset = source.start(node)
+    changed = Source(replaced(source.text, swaps.values()))
+    return changed, next(
+        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
+    )
+
+
+def _writes(statements: list[ast.stmt], kinds: Kinds) -> list[tuple[Write, Kinds]]:
+    found: list[tuple[Write, Kinds]] = []
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        found.extend((write, now.copy()) for write in writes_of(statement, now))
+
+    visit(statements, kinds.copy(), see)
+    return found
+
+
+def _inside(source: Source, node: ast.expr, swaps: dict[int, Replacement]) -> bool:
+    start, end = source.start(node), source.end(node)
+    return any(each.start < end and start < each.end for each in swaps.values())
+
+
+def _text(source: Source, node: ast.Subscript, kinds: Kinds) -> str | None:
+    """The new text of `node`; None where its index is none, or what it gives is not certain."""
+    if kinds.of(node.value).what != "tensor":
+        return None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    numbers = [index for index, part in enumerate(parts) if _is_one_int(part, kinds)]
+    if not numbers:
+        return None
+    place, seen = 0, False
+    for index, part in enumerate(parts):
+        if index in numbers:
+            if seen and index - 1 not in numbers:
+                return None
+            seen = True
+        elif isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is None):
+            place += 0 if seen else 1
+        elif kinds.of(part).what not in ("number", "size") or kinds.of(part).type != "int":
+            return None
+    swaps = [
+        source.swap(parts[index], f"{primary(source.of(parts[index]))}.unsqueeze(0)") for index in numbers
+    ]
+    text = source.of(node, swaps)
+    if isinstance(node.ctx, ast.Load):
+        return f"{text}.select({place}, 0)"
+    # What is written has no dimension for the index: it fits where that is the first one.
+    statement = source.enclosing_statement(node)
+    value = getattr(statement, "value", None)
+    one = value is not None and (kinds.of(value).what == "number" or kinds.of(value).rank == 0)
+    return text if isinstance(statement, ast.Assign) and (place == 0 or one) else None
+
+
+def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` is an int of a tensor, or probably: an item of a tensor of ints whose dimensions are not known."""
+    kind = kinds.of(node)
+    if kind.what != "tensor" or not (kind.dtype or "").startswith(("int", "uint")):
+        return False
+    return kind.rank == 0 or (
+        kind.rank is None and isinstance(node, ast.Subscript) and kinds.of(node.slice).type == "int"
+    )
