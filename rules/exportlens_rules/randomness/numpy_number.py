@@ -33,6 +33,10 @@ class NumpyNumber(Rule):
     name = "numpy-number"
     outcome = Outcome(FAILS, OK)
     places = (NumpyRead,)
+    no_fix = (
+        "`math` has other types than NumPy (`math.floor` gives an int) and no arrays: which of its functions means the "
+        "same here is for you to say"
+    )
     examples = (
         Example(
             bad="""

@@ -307,7 +307,8 @@ def _same_tensor(name: str, a: Kind, b: Kind) -> None:
     if a.what == b.what == "tensor":
         if a.dtype and b.dtype and _dtype_differs(a.dtype, b.dtype):
             raise Refused(
-                f"{name} is of dtype {a.dtype} on one side of the branch and of {b.dtype} on the other"
+                f"{name} is of dtype {a.dtype} on one side of the branch and of {b.dtype} on the other, and torch.cond "
+                "gives one dtype: convert the side that may change to the other's"
             )
         if a.rank is not None and b.rank is not None and a.rank != b.rank:
             raise Refused(
