@@ -48,6 +48,7 @@ class Built:
     arguments: tuple[Any, ...]
     init: str
     inputs: str
+    profile: int = 0
 
 
 class Settings(SimpleNamespace):
@@ -448,6 +449,6 @@ def build(cls: type, budget: Budget) -> Built:
                 last = f"run: {type(error).__name__}: {str(error)[:150]}"
                 continue
             if has_tensor(result):
-                return Built(renewed(cls, profile), arguments, init, describe(arguments, {}))
+                return Built(renewed(cls, profile), arguments, init, describe(arguments, {}), profile)
             last = "gives no tensor"
     raise GaveUp(last)

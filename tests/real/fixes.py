@@ -5,6 +5,10 @@
 
 One line that torch blames, in the modules of tests/real/data that do not export, counts once. Where `check` has an
 error on its statement, that finding either has a fix, or says what could not be proved, or neither.
+
+    python -m tests.real.fixes --research --verify
+
+mends each module that does not export, and says how many then export and equal the original.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from exportlens.finding import Finding, Severity
 from exportlens.inference.scopes import Workspace
 
 from tests.real.corpus import MODES, Row, Sources, by_package, read_rows
+from tests.real.fixed import DIFFERS, verdicts
 from tests.real.score import RESEARCH_ROOT, RESEARCH_ROWS, ROWS, SOURCES
 
 FIXED, REFUSED, NEITHER = "fixed", "refused with reason", "neither"
@@ -97,11 +102,15 @@ def main() -> int:
     )
     parser.add_argument("--research", action="store_true", help="the collected research packages")
     parser.add_argument("--package", action="append", help="only this distribution (repeatable)")
+    parser.add_argument("--verify", action="store_true", help="mend, run and export each failing module")
     parser.add_argument("--list", action="store_true", help="list each line")
     options = parser.parse_args()
     rows = read_rows(RESEARCH_ROWS if options.research else ROWS)
     rows = [row for row in rows if not options.package or row.distribution in options.package]
-    done = answers(rows, Sources((RESEARCH_ROOT if options.research else SOURCES).resolve()))
+    sources = Sources((RESEARCH_ROOT if options.research else SOURCES).resolve())
+    if options.verify:
+        return _verify(rows, sources)
+    done = answers(rows, sources)
     for answer, count in Counter(each.answer for each in done).most_common():
         print(f"{answer}: {count} of {len(done)} distinct blamed lines")
     for title, wanted in (("without either", NEITHER), ("refused", REFUSED), ("fixed", FIXED)):
@@ -113,6 +122,16 @@ def main() -> int:
             for reason in each.reasons:
                 print(f"      reason: {reason}")
     return 0
+
+
+def _verify(rows: list[Row], sources: Sources) -> int:
+    found = []
+    for verdict in verdicts(rows, sources, sources.root.parent / "venv" / "bin" / "python"):
+        found.append(verdict.outcome)
+        print(f"{verdict.outcome}: {verdict.row.case} {verdict.words[:200]}", flush=True)
+    for outcome, count in Counter(found).most_common():
+        print(f"{outcome}: {count} of {len(found)} modules that do not export")
+    return 1 if DIFFERS in found else 0
 
 
 if __name__ == "__main__":
