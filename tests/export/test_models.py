@@ -10,7 +10,9 @@ from click.testing import CliRunner
 from exportlens.cli.export import command as export
 from exportlens.export.configured import configured_inputs, save_inputs
 from exportlens.export.models import ModelInfo, find_models
-from exportlens.export.request import ModelInputs, parse_size
+from exportlens.export.request import ExportRequest, ModelInputs, parse_size
+
+from .conftest import Runner
 
 HEAD = "import torch\nfrom torch import nn\n"
 
@@ -360,3 +362,117 @@ def test_uses_tell_what_a_model_takes(
     first = model.proposals[0]
     assert (first.init or None, first.kwargs) == (init, kwargs)
     assert inputs is None or first.inputs == inputs
+
+
+CONFIGURED = {
+    "a dataclass by its fields": (
+        """
+@dataclass
+class Settings:
+    width: int
+    depth: int = 2
+    kernel: int = field(default=5)
+
+class Net(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv1d(config.width, config.width, config.kernel) for _ in range(config.depth)])
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+""",
+        "config=Settings(width=8)",
+        "(torch.randn(2, 8, 32),)",
+    ),
+    "options of the command line": (
+        """
+def options():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--vocab-size", type=int, default=90)
+    parser.add_argument("--tie", action="store_true")
+    return parser.parse_args()
+
+class Net(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.args = args
+        self.words = nn.Embedding(args.vocab_size, getattr(args, "dim", 12))
+        self.out = nn.LSTM(12, args.hidden, batch_first=True)
+    def forward(self, sentence, lengths):
+        y, _ = self.out(self.words(sentence))
+        return y * 2 if self.args.tie else y
+""",
+        "args=Namespace(vocab_size=90, dim=12, hidden=8, tie=False)",
+        "(torch.randint(0, 90, (2, 8)), torch.full((2,), 8),)",
+    ),
+    "keys of a dict, and inputs in one": (
+        """
+class Net(nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.image = nn.Sequential(nn.Conv2d(cfg["model"]["channels"], 8, 3), nn.ReLU())
+        self.words = nn.Embedding(cfg["vocab"], cfg.get("dim", 16))
+    def forward(self, batch):
+        return self.image(batch["image"]).mean(), self.words(batch["ids"])
+""",
+        "cfg={'model': {'channels': 8}, 'vocab': 32, 'dim': 16}",
+        "({'image': torch.randn(2, 8, 32, 32), 'ids': torch.randint(0, 32, (2, 8))},)",
+    ),
+    "what a method and a submodule do": (
+        """
+class Graph(nn.Module):
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n_in, n_out))
+    def forward(self, x, adj):
+        return torch.spmm(adj, torch.mm(x, self.weight))
+
+class Net(nn.Module):
+    def __init__(self, n_in):
+        super().__init__()
+        self.first = Graph(n_in, 8)
+        self.words = nn.Embedding(40, 8)
+    def read(self, text):
+        return self.words(text)
+    def forward(self, x, adj, text):
+        return self.first(x, adj), self.read(text)
+""",
+        "n_in=8",
+        "(torch.randn(2, 8), torch.rand(2, 2), torch.randint(0, 40, (2, 8)),)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CONFIGURED)
+def test_what_is_read_of_a_configuration_makes_one(tmp_path: Path, kind: str) -> None:
+    text, init, inputs = CONFIGURED[kind]
+    infos = found(tmp_path, "import argparse\nfrom dataclasses import dataclass, field\n" + dedent(text))
+    [info] = [info for info in infos if info.name == "Net"]
+    assert (info.proposals[0].init, info.proposals[0].inputs) == (init, inputs)
+
+
+def test_a_package_without_init_files_is_imported_by_its_relative_imports(
+    worker: Runner, tmp_path: Path
+) -> None:
+    (tmp_path / "library" / "nets").mkdir(parents=True)
+    (tmp_path / "library" / "sizes.py").write_text("WIDTH = 4\n")
+    (tmp_path / "library" / "nets" / "blocks.py").write_text(
+        HEAD
+        + """
+from torch.nn.utils import weight_norm
+from ..sizes import WIDTH
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = weight_norm(nn.Linear(WIDTH, WIDTH))
+    def forward(self, x):
+        return self.layer(x)
+"""
+    )
+    file = tmp_path / "library" / "nets" / "net.py"
+    file.write_text("from torch import nn\nfrom .blocks import Block\n\nclass Net(Block):\n    pass\n")
+    request = ExportRequest(f"{file}:Net", ModelInputs(inputs="(torch.randn(2, 4),)"), targets=())
+    report = worker.run(worker.session.run(request))
+    assert report.ok, report.failure

@@ -6,110 +6,16 @@ import ast
 import operator
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from exportlens.export.dimensions import longest_sequence
-from exportlens.export.uses import called_arguments, kind_of, rank_of, sequence_length
+from exportlens.export.constructors import BATCH, LENGTH, SIDE, WIDTH, Constructor
+from exportlens.export.dimensions import longest_sequence, shape_of
+from exportlens.export.flows import DEEPEST, Parts, Place, Taker, in_order, takers
+from exportlens.export.uses import kind_of, rank_of, usual
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
     from exportlens.export.models import FileNames
-
-BATCH = 2
-LENGTH = 8
-SIDE = 32
-WIDTH = 8
-
-# Constructor arguments by name, where neither a default nor an annotation gives a value: small sizes that
-# fit together.
-INT_BY_NAME = (
-    (re.compile(r"head|group"), 2),
-    (re.compile(r"layer|depth|block|repeat|stage"), 2),
-    (re.compile(r"kernel|window"), 3),
-    (re.compile(r"stride|scale|factor|dilation|expansion|ratio|patch"), 2),
-    (re.compile(r"padding"), 1),
-    (re.compile(r"vocab|token|entit|item|user"), 32),
-    (re.compile(r"img|image|resolution"), SIDE),
-    (re.compile(r"in_c|channels_in|in_chan"), 4),
-    (re.compile(r""), WIDTH),
-)
-FLOAT_NAMES = re.compile(
-    r"drop|rate|eps|alpha|beta|gamma|prob|temperature|momentum|slope|lambda|lr\b|weight$|^p$"
-)
-BOOL_NAMES = re.compile(
-    r"^(use_|is_|has_|with_|return_)|bias$|bidirectional|batch_first|causal|inplace|affine"
-)
-
-
-@dataclass
-class Constructor:
-    """Proposed constructor arguments: their text, and the values of the class's parameters as expressions."""
-
-    text: str
-    values: dict[str, ast.expr] = field(default_factory=dict)
-
-
-def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | None:
-    """Arguments for parameters without a default, by annotation and name; None where one cannot be made
-    up.
-    """
-    init = names.method(cls, "__init__")
-    if init is None:
-        return Constructor("")
-    models = called_arguments(init, names.method(cls, "forward"))
-    arguments = [*init.args.posonlyargs, *init.args.args][1:]
-    defaults: list[ast.expr | None] = [None] * (len(arguments) - len(init.args.defaults)) + list(
-        init.args.defaults
-    )
-    pairs = [
-        *zip(arguments, defaults, strict=True),
-        *zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True),
-    ]
-    values: dict[str, ast.expr] = {}
-    words = []
-    for argument, default in pairs:
-        if default is not None:
-            values[argument.arg] = default
-            continue
-        if argument.arg in models:
-            made: ast.expr | None = parse_python(models[argument.arg], mode="eval").body
-        else:
-            made = _argument_value(argument, names, sequence_length(init, argument.arg))
-        if made is None:
-            return None
-        values[argument.arg] = made
-        words.append(f"{argument.arg}={ast.unparse(made)}")
-    return Constructor(", ".join(words), values)
-
-
-def _argument_value(argument: ast.arg, names: FileNames, items: int | None) -> ast.expr | None:
-    said = ast.unparse(argument.annotation) if argument.annotation is not None else ""
-    name = argument.arg.lower()
-    if argument.annotation is not None and (full := names.full(argument.annotation)) in names.classes:
-        cls = names.classes[full]
-        if any("dataclass" in ast.unparse(decorator) for decorator in cls.decorator_list):
-            needed = [n for n in cls.body if isinstance(n, ast.AnnAssign) and n.value is None]
-            return None if needed else parse_python(f"{full}()", mode="eval").body
-        return None
-    if said in ("bool",) or (not said and BOOL_NAMES.search(name)):
-        return ast.Constant(False)
-    if said == "float" or (not said and FLOAT_NAMES.search(name)):
-        return ast.Constant(0.1)
-    if items is not None and not said:
-        return ast.List([ast.Constant(WIDTH) for _ in range(items)])
-    if said in ("int", "") and not name.startswith(
-        ("model", "module", "encoder", "decoder", "config", "cfg", "net")
-    ):
-        return ast.Constant(next(size for pattern, size in INT_BY_NAME if pattern.search(name)))
-    if re.fullmatch(r"(?:typing\.)?(?:Sequence|List|list|Tuple|tuple)\[int.*\]", said):
-        return parse_python(
-            f"[{WIDTH}, {WIDTH}]" if "ist" in said or "eq" in said else f"({WIDTH}, {WIDTH})", mode="eval"
-        ).body
-    if said.startswith(("Optional", "typing.Optional")) or said.endswith("| None"):
-        return ast.Constant(None)
-    return None
-
 
 _ARITHMETIC: dict[type[ast.operator], object] = {
     ast.Add: operator.add,
@@ -122,6 +28,7 @@ _ARITHMETIC: dict[type[ast.operator], object] = {
 }
 
 
+_ON_CHANNELS = re.compile(r"torch\.randn\((\d+), (\d+), (\d+)\)")
 _ON_LAST = re.compile(r"torch\.randn\((\d+), (\d+)\)")
 """What a layer takes that works on the last dimension alone: there may be others between."""
 GUESSES = frozenset({"the first layers", "common shapes"})
@@ -138,25 +45,9 @@ class LayerReader:
     ) -> None:
         self._names = names
         self._forward = forward
-        self._values = dict(made.values)
-        self._attributes: dict[str, ast.expr] = {}
-        init = names.method(cls, "__init__")
-        for node in ast.walk(init) if init is not None else ():
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    self._remember(target, node.value)
-            elif isinstance(node, ast.AnnAssign) and node.value is not None:
-                self._remember(node.target, node.value)
-
-    def _remember(self, target: ast.expr, value: ast.expr) -> None:
-        if (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.value.id == "self"
-        ):
-            self._attributes[target.attr] = value
-        elif isinstance(target, ast.Name):
-            self._values.setdefault(target.id, value)
+        self._parts = Parts(cls, names, made.values)
+        self._values = self._parts.values
+        self._attributes = self._parts.attributes
 
     def proposals(self, parameters: list[ast.arg]) -> Iterator[tuple[str, str]]:
         """(inputs, where they come from): annotations, first layers, then common shapes."""
@@ -166,29 +57,35 @@ class LayerReader:
             yield "()", "forward takes nothing"
             return
         annotated = [self._annotated(p) for p in wanted]
-        layered = [self._layered(p) for p in wanted]
-        if any(annotated):
-            yield (
-                _tuple(
-                    [
-                        a or b or self._plain(p) or self._of_shape(p, (BATCH, WIDTH))
-                        for p, a, b in zip(wanted, annotated, layered, strict=True)
-                    ]
-                ),
-                "shape annotations",
-            )
-        if any(layered):
-            for rest in ((BATCH, WIDTH), (BATCH, LENGTH, WIDTH)):
-                plain = [
-                    text or self._plain(p) or self._of_shape(p, rest)
-                    for p, text in zip(wanted, layered, strict=True)
+        layered = [self._keyed(p) or self._layered(p) for p in wanted]
+
+        def of(known: list[str | None], shape: tuple[int, ...], like: str | None = None) -> str:
+            return _tuple(
+                [
+                    text
+                    or self._plain(p)
+                    or self._usual(p)
+                    or self._alike(p, like)
+                    or self._of_shape(p, shape)
+                    for p, text in zip(wanted, known, strict=True)
                 ]
-                yield _tuple(plain), "the first layers"
-                if all(layered):
-                    break
+            )
+
+        if any(annotated):
+            both = [a or b for a, b in zip(annotated, layered, strict=True)]
+            yield of(both, (BATCH, WIDTH)), "shape annotations"
+        if any(layered):
             longer = [text and _ON_LAST.sub(rf"torch.randn(\1, {LENGTH}, \2)", text) for text in layered]
-            if longer != layered and all(layered):
-                yield _tuple([text for text in longer if text]), "the first layers"
+            sequences = any(text and _ON_CHANNELS.fullmatch(text) for text in layered)
+            tries = [longer, layered] if sequences else [layered, longer]
+            for known in tries if longer != layered else tries[:1]:
+                for rest in ((BATCH, WIDTH), (BATCH, LENGTH, WIDTH)):
+                    yield of(known, rest), "the first layers"
+                    if all(known):
+                        break
+            like = next((text for text in layered if text and text.startswith("torch.randn")), None)
+            if like is not None and not all(layered):
+                yield of(layered, (BATCH, WIDTH), like), "the first layers"
         for shape in (
             (BATCH, WIDTH),
             (BATCH, LENGTH, WIDTH),
@@ -197,10 +94,38 @@ class LayerReader:
             (BATCH, WIDTH, SIDE),
             (WIDTH,),
         ):
-            yield (
-                _tuple([self._layered(p) or self._plain(p) or self._of_shape(p, shape) for p in wanted]),
-                "common shapes",
+            yield of(layered, shape), "common shapes"
+
+    def _usual(self, parameter: ast.arg) -> str | None:
+        """What inputs of this name are as a rule, where the code does not say otherwise."""
+        text = usual(parameter.arg)
+        known = shape_of(parse_python(text, mode="eval").body) if text is not None else None
+        rank = self.rank(parameter.arg) if known is not None else None
+        return text if rank is None or known is None or rank == len(known[0]) else None
+
+    def _alike(self, parameter: ast.arg, like: str | None) -> str | None:
+        return like if self.rank(parameter.arg) is None and self.kind(parameter) == "float" else None
+
+    def _keyed(self, parameter: ast.arg) -> str | None:
+        """A dict with what forward takes out of the parameter by string; None where it takes out nothing so."""
+        keys = list(
+            dict.fromkeys(
+                node.slice.value
+                for node in in_order(self._forward)
+                if isinstance(node, ast.Subscript)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == parameter.arg
+                and isinstance(node.ctx, ast.Load)
+                and isinstance(node.slice, ast.Constant)
+                and isinstance(node.slice.value, str)
             )
+        )
+        items = [
+            self.accepted(f"{parameter.arg}[{key!r}]", 0) or usual(key) or _randn(BATCH, WIDTH)
+            for key in keys
+        ]
+        inside = ", ".join(f"{key!r}: {item}" for key, item in zip(keys, items, strict=True))
+        return f"{{{inside}}}" if keys else None
 
     def keyword_only(self) -> str | None:
         """The inputs that the model asks for by keyword alone, as a dict's text; None where it asks for none."""
@@ -214,10 +139,10 @@ class LayerReader:
 
     def _of_shape(self, parameter: ast.arg, shape: tuple[int, ...]) -> str:
         """A tensor of the shape, or of as many dimensions as the code says; whole numbers and truth values where it picks."""
-        rank = rank_of(self._forward, parameter.arg)
+        rank = self.rank(parameter.arg)
         if rank is not None and rank != len(shape):
             shape = {4: (BATCH, 3, SIDE, SIDE)}.get(rank, (BATCH, *[LENGTH] * (rank - 2), WIDTH)[-rank:])
-        kind = kind_of(self._forward, parameter)
+        kind = self.kind(parameter)
         if kind == "float":
             return _randn(*shape)
         sizes = list(
@@ -259,7 +184,7 @@ class LayerReader:
         if match and "," in match[1]:
             return _tensor(
                 [self._size(word.strip()) for word in match[1].split(",") if word.strip()],
-                {"index": "Int", "mask": "Bool", "float": "Float"}[kind_of(self._forward, parameter)],
+                {"index": "Int", "mask": "Bool", "float": "Float"}[self.kind(parameter)],
             )
         return None
 
@@ -289,10 +214,11 @@ class LayerReader:
             return None
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return int(node.value)
-        if isinstance(node, ast.Name):
-            return self._number(self._values.get(node.id) or self._names.constants.get(node.id), depth + 1)
-        if isinstance(node, ast.Attribute):
-            return self._attribute_number(node, depth)
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+            return self._number(self._resolved(node), depth + 1)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):  # `out_channels or channels`
+            numbers = (self._number(value, depth + 1) for value in node.values)
+            return next((number for number in numbers if number), None)
         if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
             left, right = self._number(node.left, depth + 1), self._number(node.right, depth + 1)
             if left is None or right is None:
@@ -303,107 +229,173 @@ class LayerReader:
                 return None
         if isinstance(node, ast.Call) and names_end(self._names.full(node.func), "int") and node.args:
             return self._number(node.args[0], depth + 1)
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            value = self._values.get(node.value.id) if isinstance(node.value, ast.Name) else None
-            if isinstance(value, (ast.List, ast.Tuple)) and isinstance(node.slice.value, int):
-                try:
-                    return self._number(value.elts[node.slice.value], depth + 1)
-                except IndexError:
-                    return None
+        if isinstance(node, ast.Call) and names_end(self._names.full(node.func), "len") and node.args:
+            items = self._resolved(node.args[0])
+            return len(items.elts) if isinstance(items, (ast.List, ast.Tuple)) else None
         return None
 
-    def _attribute_number(self, node: ast.Attribute, depth: int) -> int | None:
-        if isinstance(node.value, ast.Name) and node.value.id == "self":
-            return self._number(self._attributes.get(node.attr), depth + 1)
-        if isinstance(node.value, ast.Name):
-            made = self._values.get(node.value.id)
-            if isinstance(made, ast.Call) and (cls := self._names.classes.get(self._names.full(made.func))):
-                for field_ in cls.body:
-                    target = field_.target if isinstance(field_, ast.AnnAssign) else None
-                    if isinstance(target, ast.Name) and target.id == node.attr:
-                        assert isinstance(field_, ast.AnnAssign)
-                        return self._number(field_.value, depth + 1)
-        return None
+    def _resolved(self, node: ast.expr, depth: int = 0) -> ast.expr | None:
+        """What a name, an attribute or an item stands for, as far as `__init__` and the proposed arguments tell."""
+        if depth > 20:
+            return None
+        found: ast.expr | None = node
+        if isinstance(node, ast.Name):
+            found = self._values.get(node.id) or self._names.constants.get(node.id)
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id == "self":
+                found = self._attributes.get(node.attr)
+            else:
+                owner = self._resolved(node.value, depth + 1)
+                found = self._part(owner, node.attr) if owner is not None else None
+        elif isinstance(node, ast.Subscript):
+            owner = self._resolved(node.value, depth + 1)
+            key = self._resolved(node.slice, depth + 1)
+            found = (
+                self._part(owner, key.value) if owner is not None and isinstance(key, ast.Constant) else None
+            )
+        if found is None or found is node:
+            return found
+        return self._resolved(found, depth + 1)
+
+    def _part(self, owner: ast.expr, key: object) -> ast.expr | None:
+        """The part of a configuration object, a dict or a list that has this name or place."""
+        if isinstance(owner, (ast.List, ast.Tuple)) and isinstance(key, int):
+            return owner.elts[key] if -len(owner.elts) <= key < len(owner.elts) else None
+        if isinstance(owner, ast.Dict):
+            pairs = zip(owner.keys, owner.values, strict=True)
+            return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
+        if not isinstance(owner, ast.Call):
+            return None
+        given = next((k.value for k in owner.keywords if k.arg == key), None)
+        cls = self._names.classes.get(self._names.full(owner.func))
+        return given if given is not None or cls is None else _field(cls, str(key))
 
     def first_layers(self, parameters: list[str]) -> dict[str, str]:
         """The kind (`Linear`) of the torch.nn layer that takes each parameter first, where there is one."""
         found = {}
         for name in parameters:
-            for layer in self._layers_on(name):
-                while names_end(self._names.full(layer.func), "Sequential") and layer.args:
-                    first = layer.args[0]
-                    if not isinstance(first, ast.Call):
-                        break
-                    layer = first
-                found[name] = self._names.full(layer.func).rpartition(".")[2]
-                break
+            for taker in self._takers(name):
+                if isinstance(taker, Taker):
+                    found[name] = self._names.full(taker.layer.func).rpartition(".")[2]
+                    break
         return found
+
+    def _takers(self, name: str) -> Iterator[Taker | Place]:
+        return takers(self._forward, name, self._parts, self._names)
 
     def longest_sequence(self) -> int | None:
         """The length that the model has positions for."""
         return longest_sequence(self._values, self._attributes, self._number)
 
     def _layered(self, parameter: ast.arg) -> str | None:
-        """The input that the first layer called on the parameter takes, following renames and plain
-        operators.
-        """
-        for layer in self._layers_on(parameter.arg):
-            shape = self._accepts(layer)
+        """The input that the first layer that takes the parameter accepts."""
+        return self.accepted(parameter.arg, 0)
+
+    def accepted(self, name: str, depth: int) -> str | None:
+        """The same for `x`, or for `batch['x']` of a parameter that is a dict."""
+        for taker in self._takers(name):
+            shape = self._accepts(taker.layer, depth, taker.position) if isinstance(taker, Taker) else None
             if shape is not None:
-                return self._ranked(shape, parameter.arg)
+                match = _ON_CHANNELS.fullmatch(shape) if isinstance(taker, Taker) and taker.swapped else None
+                shape = _randn(int(match[1]), LENGTH, int(match[2])) if match else shape
+                return self._ranked(shape, name)
         return None
+
+    def rank(self, name: str, depth: int = 0) -> int | None:
+        """How many dimensions a parameter has, by what is done with it here and in what it is given to."""
+        for taker in self._takers(name):
+            if isinstance(taker, Place):
+                found = rank_of(taker.function, taker.name)
+            elif taker.swapped:
+                found = 3
+            else:
+                inner = self._inner(taker.layer)
+                place = inner.parameter(taker.position) if inner is not None else None
+                found = (
+                    inner.rank(place, depth + 1) if inner is not None and place and depth < DEEPEST else None
+                )
+            if found is not None:
+                return found
+        return None
+
+    def kind(self, parameter: ast.arg, depth: int = 0) -> str:
+        """`kind_of` the parameter, by what is done with it here and in what it is given to."""
+        for taker in self._takers(parameter.arg):
+            if isinstance(taker, Place):
+                annotation = parameter.annotation if taker.function is self._forward else None
+                found = kind_of(taker.function, ast.arg(taker.name, annotation))
+            else:
+                inner = self._inner(taker.layer)
+                place = inner.parameter(taker.position) if inner is not None else None
+                known = inner is not None and place is not None and depth < DEEPEST
+                found = inner.kind(ast.arg(place), depth + 1) if known and inner and place else "float"
+            if found != "float":
+                return found
+        return "float"
+
+    def parameter(self, position: int) -> str | None:
+        """The name of forward's parameter at this place."""
+        arguments = [a.arg for a in (*self._forward.args.posonlyargs, *self._forward.args.args)][1:]
+        return arguments[position] if position < len(arguments) else None
+
+    def _inner(self, layer: ast.Call) -> LayerReader | None:
+        """The reader of a submodule of this file, with the arguments that it is given."""
+        cls = self._names.classes.get(self._names.full(layer.func))
+        forward = self._names.method(cls, "forward") if cls is not None else None
+        if cls is None or forward is None:
+            return None
+        values: dict[str, ast.expr] = {}
+        init = self._names.method(cls, "__init__")
+        if init is not None:
+            arguments = [a.arg for a in (*init.args.posonlyargs, *init.args.args)][1:]
+            defaults = init.args.defaults
+            values.update(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))
+            only = zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
+            values.update({k.arg: v for k, v in only if v is not None})
+            values.update({k: _fixed(self, v) for k, v in zip(arguments, layer.args, strict=False)})
+            values.update({k.arg: _fixed(self, k.value) for k in layer.keywords if k.arg})
+        return LayerReader(cls, forward, self._names, Constructor("", values))
 
     def _ranked(self, text: str, name: str) -> str:
         """What a layer takes over the last dimension alone, with as many dimensions as the code says."""
-        rank = rank_of(self._forward, name)
         match = _ON_LAST.fullmatch(text)
+        rank = self.rank(name) if match is not None else None
         if rank is None or rank < 3 or match is None:
             return text
         return _randn(BATCH, *[LENGTH] * (rank - 2), int(match[2]))
 
-    def _layers_on(self, name: str) -> Iterator[ast.Call]:
-        """The layers that are called on a parameter, in order, as they are made in `__init__`."""
-        aliases = {name}
-        for node in _in_order(self._forward):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in aliases:
-                aliases |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            first = node.args[0]
-            if not (isinstance(first, ast.Name) and first.id in aliases):
-                continue
-            layer = self._layer(node.func)
-            if layer is not None:
-                yield layer
-
-    def _layer(self, function: ast.expr) -> ast.Call | None:
-        if (
-            isinstance(function, ast.Attribute)
-            and isinstance(function.value, ast.Name)
-            and function.value.id == "self"
-        ):
-            made = self._attributes.get(function.attr)
-            return made if isinstance(made, ast.Call) else None
-        return None
-
-    def _accepts(self, layer: ast.Call, depth: int = 0) -> str | None:
+    def _accepts(self, layer: ast.Call, depth: int = 0, position: int = 0) -> str | None:
         """The tensor that a torch.nn layer (or the first one of a Sequential, or of a class in this file)
         accepts.
         """
         kind = self._names.full(layer.func).rpartition(".")[2]
-        if kind == "Sequential":
-            for item in layer.args:
-                if isinstance(item, ast.Call):
-                    found = self._accepts(item, depth + 1)
-                    if found is not None:
-                        return found
+        if kind in self._names.classes:
+            inner = self._inner(layer) if depth < DEEPEST else None
+            place = inner.parameter(position) if inner is not None else None
+            return inner.accepted(place, depth + 1) if inner is not None and place else None
+        if position > 0 and kind not in (
+            "MultiheadAttention",
+            "Bilinear",
+            "Transformer",
+            "TransformerDecoderLayer",
+        ):
             return None
-        if kind in self._names.classes and depth < 4:
-            return self._accepts_class(self._names.classes[kind], layer, depth)
+        if kind in ("TransformerEncoder", "TransformerDecoder"):
+            part = self._parts.made(_pick(layer, 0, "encoder_layer", "decoder_layer"))
+            return self._accepts(part, depth + 1) if part is not None else None
         size = self._number(_pick(layer, 0, *SIZE_KEYWORDS))
         if size is None:
             return None
-        if kind in ("Linear", "LazyLinear", "LayerNorm", "RMSNorm", "Bilinear"):
+        if kind in (
+            "Linear",
+            "LazyLinear",
+            "LayerNorm",
+            "RMSNorm",
+            "Bilinear",
+            "LSTMCell",
+            "GRUCell",
+            "RNNCell",
+        ):
             return _randn(BATCH, size)
         if kind in ("Conv1d", "ConvTranspose1d"):
             return _randn(BATCH, size, SIDE)
@@ -422,30 +414,12 @@ class LayerReader:
             "GRU",
             "RNN",
             "MultiheadAttention",
+            "Transformer",
             "TransformerEncoderLayer",
             "TransformerDecoderLayer",
         ):
             return _randn(BATCH, LENGTH, size)
-        if kind == "TransformerEncoder" and layer.args and isinstance(layer.args[0], ast.Call):
-            return self._accepts(layer.args[0], depth + 1)
         return None
-
-    def _accepts_class(self, cls: ast.ClassDef, call: ast.Call, depth: int) -> str | None:
-        """What a submodule of this file accepts: its own first layer, with the arguments that it is given."""
-        forward = self._names.method(cls, "forward")
-        init = self._names.method(cls, "__init__")
-        if forward is None:
-            return None
-        values: dict[str, ast.expr] = {}
-        if init is not None:
-            arguments = [a.arg for a in (*init.args.posonlyargs, *init.args.args)][1:]
-            defaults = init.args.defaults
-            values.update(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))
-            values.update({k: _fixed(self, v) for k, v in zip(arguments, call.args, strict=False)})
-            values.update({k.arg: _fixed(self, k.value) for k in call.keywords if k.arg})
-        inner = LayerReader(cls, forward, self._names, Constructor("", values))
-        parameters = [a for a in (*forward.args.posonlyargs, *forward.args.args) if a.arg != "self"]
-        return inner._layered(parameters[0]) if parameters and depth < 4 else None
 
 
 SIZE_KEYWORDS = (
@@ -467,7 +441,28 @@ def names_end(full: str, name: str) -> bool:
 def _fixed(reader: LayerReader, node: ast.expr) -> ast.expr:
     """An argument as a number where the outer class knows it: the inner class has other names."""
     number = reader._number(node)
-    return ast.Constant(number) if number is not None else node
+    return ast.Constant(number) if number is not None else reader._resolved(node) or node
+
+
+def _field(cls: ast.ClassDef, name: str) -> ast.expr | None:
+    """The default that a configuration class gives to one of its fields."""
+    for node in cls.body:
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AnnAssign)
+            else []
+        )
+        if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            continue
+        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
+        if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("field"):
+            said = {k.arg: k.value for k in value.keywords}
+            made = said.get("default_factory")
+            return said.get("default") or (made.body if isinstance(made, ast.Lambda) else None)
+        return value
+    return None
 
 
 def _pick(call: ast.Call, position: int, *names: str) -> ast.expr | None:
@@ -475,12 +470,6 @@ def _pick(call: ast.Call, position: int, *names: str) -> ast.expr | None:
         if keyword.arg in names:
             return keyword.value
     return call.args[position] if len(call.args) > position else None
-
-
-def _in_order(function: ast.FunctionDef) -> list[ast.AST]:
-    """The nodes of a function in the order of their text, inner calls before outer ones."""
-    nodes = [node for node in ast.walk(function) if hasattr(node, "lineno")]
-    return sorted(nodes, key=lambda n: (n.lineno, getattr(n, "end_col_offset", 0)))
 
 
 def _tensor(sizes: list[int], kind: str) -> str:

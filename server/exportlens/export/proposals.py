@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import builtins
-import copy
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from exportlens.export.configured import configured_inputs
+from exportlens.export.constructors import constructor_proposal
 from exportlens.export.dimensions import examples_of, proposed_shapes
-from exportlens.export.layers import LayerReader, constructor_proposal
+from exportlens.export.inlining import inlined
+from exportlens.export.layers import LayerReader
 from exportlens.export.models import FileNames, is_main_guard, parameters_of
 from exportlens.export.request import ModelInputs
 from exportlens.source.parsing import parse_python
@@ -19,7 +20,7 @@ from exportlens.source.parsing import parse_python
 EXPORTS = frozenset({"torch.export.export", "torch.export.draft_export", "torch.export.export_for_training"})
 TRACES = frozenset({"torch.jit.trace", "torch.onnx.export"})
 PROVIDERS = ("get_example_inputs", "example_inputs", "get_dummy_inputs", "dummy_inputs", "sample_inputs")
-SAFE_NAMES = frozenset({"torch", "nn", "F", "np", "numpy", "Dim", "math", *dir(builtins)})
+SAFE_NAMES = frozenset({"torch", "nn", "F", "np", "numpy", "Dim", "math", "Namespace", *dir(builtins)})
 MOST_TEST_FILES = 40
 
 
@@ -81,29 +82,6 @@ def _expressions(node: ast.stmt) -> Iterator[ast.expr]:
                 yield item
             elif isinstance(item, ast.withitem):
                 yield item.context_expr
-
-
-class _Inline(ast.NodeTransformer):
-    def __init__(self, bound: dict[str, ast.expr]) -> None:
-        self._bound = bound
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if isinstance(node.ctx, ast.Load) and node.id in self._bound:
-            return self._bound[node.id]
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        return node
-
-
-def inlined(node: ast.expr, bound: dict[str, ast.expr]) -> ast.expr:
-    """The expression with the names of its scope replaced by what they were bound to. What is bound is shared, not
-    copied: no one may write into the result.
-    """
-    if not any(isinstance(each, ast.Name) and each.id in bound for each in ast.walk(node)):
-        return node
-    result: ast.expr = _Inline(bound).visit(copy.deepcopy(node))
-    return result
 
 
 def _scopes(tree: ast.Module) -> Iterator[_Scope]:
@@ -199,6 +177,7 @@ class Proposer:
         self._path = path
         self._names = names
         self._scopes = list(_scopes(tree))
+        self._found_tests: list[Path] | None = None
 
     def for_class(self, cls: ast.ClassDef) -> tuple[ModelInputs, ...]:
         """All proposals for a Module class, the most trusted first."""
@@ -347,24 +326,34 @@ class Proposer:
 
     def _tests(self, name: str) -> list[ModelInputs]:
         """Calls of the model in the project's tests, as far as their expressions stand by themselves."""
-        for folder in self._project_folders():
-            candidates = [*sorted(folder.glob("test_*.py")), *sorted(folder.glob("test*/**/test_*.py"))]
-            for file in candidates[:MOST_TEST_FILES]:
-                try:
-                    text = file.read_text(encoding="utf-8")
-                    tree = parse_python(text) if name in text else None
-                except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
-                    continue
-                if tree is None:
-                    continue
-                names = FileNames(tree)
-                module = names.imports.get(name, "").split(".")[-2:-1]
-                if module not in ([self._path.stem], [self._path.parent.name]):
-                    continue  # another class of this name
-                found = self._calls(list(_scopes(tree)), name, names, f"a call in {file.name}")
-                if found:
-                    return found
+        for file in self._test_files():
+            try:
+                text = file.read_text(encoding="utf-8")
+                tree = parse_python(text) if name in text else None
+            except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
+                continue
+            if tree is None:
+                continue
+            names = FileNames(tree)
+            module = names.imports.get(name, "").split(".")[-2:-1]
+            if module not in ([self._path.stem], [self._path.parent.name]):
+                continue  # another class of this name
+            found = self._calls(list(_scopes(tree)), name, names, f"a call in {file.name}")
+            if found:
+                return found
         return []
+
+    def _test_files(self) -> list[Path]:
+        """The test files of the project, nearest first; the folders are gone through once for all models of the file."""
+        if self._found_tests is None:
+            self._found_tests = [
+                file
+                for folder in self._project_folders()
+                for file in [*sorted(folder.glob("test_*.py")), *sorted(folder.glob("test*/**/test_*.py"))][
+                    :MOST_TEST_FILES
+                ]
+            ]
+        return self._found_tests
 
     def _project_folders(self) -> list[Path]:
         """The file's folder, and those above it up to the project's own; of a file in no project, its

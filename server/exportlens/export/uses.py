@@ -7,6 +7,21 @@ import ast
 import re
 
 _INDEX_NAMES = re.compile(r"(?:^|_)(?:ids?|idx|index|indices|tokens?|labels?|targets?|edge_index)$")
+# What inputs of these names are taken to be where the code does not say: rows of 2 in a batch, 8 steps, sides of 32.
+_USUAL = tuple(
+    (re.compile(rf"^(?:{names})\d*$"), text)
+    for names, text in (
+        (r"(?:\w+_)?(?:edge_index|edge_label_index|edges)", "torch.randint(0, 2, (2, 8))"),
+        (r"(?:\w+_)?(?:adj|adjacency|adj_mat|adj_matrix)", "torch.rand(2, 2)"),
+        (r"(?:\w+_)?(?:lengths?|lens?|lengths_\w+|seq_lens?|num_frames)", "torch.full((2,), 8)"),
+        (r"t|ts|timesteps?|time_steps?|diffusion_steps?", "torch.randint(0, 10, (2,))"),
+        (r"(?:\w+_)?(?:imgs?|images?|pixel_values|frames?|left|right|rgb)", "torch.randn(2, 3, 32, 32)"),
+        (r"(?:\w+_)?(?:videos?|clips?)", "torch.randn(2, 3, 8, 32, 32)"),
+        (r"(?:\w+_)?(?:wavs?|wave|waveforms?|audios?|speech|signals?)", "torch.randn(2, 4096)"),
+        (r"(?:\w+_)?(?:seqs?|texts?|tokens|captions?|sentences?|words|questions?|src|trg|tgt|input_ids)",
+         "torch.randint(0, 2, (2, 8))"),
+    )
+)  # fmt: skip
 _MASK_NAMES = re.compile(r"(?:^|_)mask$")
 _INTEGERS = frozenset({"LongTensor", "IntTensor"})
 _TAKES_INDICES = {"one_hot": 0, "embedding": 0, "cross_entropy": 1, "nll_loss": 1}
@@ -26,13 +41,34 @@ IDENTITY = "torch.nn.Identity()"
 
 def rank_of(function: ast.FunctionDef, name: str) -> int | None:
     """How many dimensions the parameter has, as the first statement that tells says; None where none does."""
-    for node in ast.walk(function):
+    nodes = _before_rebound(function, name)
+    for node in nodes:
         found = (
             _unpacked(node, name) or _compared(node, name) or _permuted(node, name) or _rearranged(node, name)
         )
         if found is not None and 0 < found <= MOST_DIMENSIONS:
             return found
-    return None
+    if any(_multiplied(node, name) for node in nodes):
+        return 2
+    least = max((_reached(node, name) for node in nodes), default=0)
+    return least if 2 < least <= MOST_DIMENSIONS else None
+
+
+def _before_rebound(function: ast.FunctionDef, name: str) -> list[ast.AST]:
+    """The nodes of the function up to where the name stands for something else."""
+    lines = [
+        node.end_lineno or node.lineno
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id == name for target in node.targets for t in ast.walk(target))
+    ]
+    last = min(lines, default=None)
+    return [node for node in ast.walk(function) if last is None or getattr(node, "lineno", 0) <= last]
+
+
+def usual(name: str) -> str | None:
+    """What an input of this name is as a rule, as text; None where the name says nothing."""
+    return next((text for pattern, text in _USUAL if pattern.match(name.lower())), None)
 
 
 def kind_of(function: ast.FunctionDef, parameter: ast.arg) -> str:
@@ -148,6 +184,37 @@ def _permuted(node: ast.AST, name: str) -> int | None:
     if isinstance(node, ast.Call) and ast.unparse(node.func) == f"{name}.permute" and len(node.args) > 1:
         return len(node.args)
     return None
+
+
+def _reached(node: ast.AST, name: str) -> int:
+    """How many dimensions the parameter has at least: `x[:, :, 0]`, `x.shape[2]`, `x.size(2)`, `x.transpose(1, 2)`."""
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Tuple)
+        and ast.unparse(node.value) == name
+    ):
+        plain = [n for n in node.slice.elts if not isinstance(n, ast.Constant) or isinstance(n.value, int)]
+        return len(plain) if len(plain) == len(node.slice.elts) else 0
+    places: list[ast.expr] = []
+    if isinstance(node, ast.Subscript) and _is_shape(node.value, name):
+        places = [node.slice]
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and ast.unparse(node.func.value) == name
+    ):
+        places = node.args if node.func.attr in ("size", "transpose", "unbind") else []
+    numbers = [place.value for place in places if isinstance(place, ast.Constant)]
+    return max((n + 1 for n in numbers if isinstance(n, int)), default=0)
+
+
+def _multiplied(node: ast.AST, name: str) -> bool:
+    """Whether the parameter is one of two matrices: `torch.mm(x, w)`."""
+    return (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "torch.mm"
+        and name in map(ast.unparse, node.args)
+    )
 
 
 def _rearranged(node: ast.AST, name: str) -> int | None:

@@ -287,7 +287,8 @@ def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
     except RuntimeError as error:
         words = str(error)
         fits_not = any(word in words for word in ("size", "shape", "dimension", "dtype"))
-        if fits_not and "data-dependent" not in words.lower():
+        own = any(word in words.lower() for word in ("data-dependent", "internal error", "nested"))
+        if fits_not and not own:
             raise StageError("eager", f"the proposed inputs do not fit: {error}", error) from error
     except Exception:
         return  # what fake tensors cannot do, eager may

@@ -7,9 +7,12 @@ import copy
 import importlib
 import importlib.util
 import inspect
+import itertools
 import os
 import random
+import re
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +46,31 @@ def package_root(path: Path) -> tuple[Path, str]:
     """
     parts = [] if path.name == "__init__.py" else [path.stem]
     folder = path.parent
-    while (folder / "__init__.py").exists() and folder.name.isidentifier():
+    above = _folders_above(path)
+    while ((folder / "__init__.py").exists() or above > 0) and folder.name.isidentifier():
         parts.insert(0, folder.name)
-        folder = folder.parent
+        folder, above = folder.parent, above - 1
     return folder, ".".join(parts)
+
+
+def _folders_above(path: Path) -> int:
+    """How many folders above its own the relative imports of a file, or of one beside it, lead to, with its own."""
+    found = 0
+    for file in (path, *itertools.islice(path.parent.glob("*.py"), MOST_BESIDE)):
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        if file == path or found > 0:  # what is beside it matters where it imports from there
+            dots = re.findall(
+                r"^\s*from\s+(\.+)\s*\w*\s+import\b|^\s*from\s+(\.+)[\w.]+\s+import\b", text, re.M
+            )
+            found = max([found, *(len(one or other) for one, other in dots)])
+    return found
+
+
+MOST_BESIDE = 200
+"""Files beside a model's that are looked at for where they import from."""
 
 
 def import_user_module(model: str, roots: list[str]) -> tuple[ModuleType, str]:
@@ -117,6 +141,8 @@ def _belongs_to_another(dotted: str, path: Path) -> bool:
         except (ImportError, ValueError):
             return True
         origin = spec.origin if spec is not None else None
+        if spec is not None and origin is None:  # a folder without __init__.py
+            return not any(Path(place) in path.parents for place in spec.submodule_search_locations or ())
     if origin is None:
         return True
     # as written and resolved: a package may be linked file by file
@@ -132,7 +158,7 @@ class Space:
     def __init__(self, module: ModuleType) -> None:
         self._names: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional}
         export = torch.export
-        self._names.update({"Dim": getattr(export, "Dim", None), "export": export})
+        self._names.update({"Dim": getattr(export, "Dim", None), "export": export, "Namespace": Namespace})
         numpy = sys.modules.get("numpy")
         if numpy is not None:
             self._names.update({"np": numpy, "numpy": numpy})
@@ -184,7 +210,7 @@ class Subject:
         try:
             if not self.is_module:
                 return getattr(copy.deepcopy(self.original.__self__), self.original.__name__)
-            return copy.deepcopy(self.original)
+            return copy.deepcopy(self.original, _computed_tensors(self.original))
         except Exception as error:
             raise StageError(
                 "construct",
@@ -192,6 +218,18 @@ class Subject:
                 "and the original is not exported",
                 error,
             ) from error
+
+
+def _computed_tensors(model: torch.nn.Module) -> dict[int, Any]:
+    """Copies of the tensors that Modules keep and that were computed from others, by id, as `copy.deepcopy` takes them:
+    it copies leaves alone, and weight norm keeps what it computed before the last call.
+    """
+    held = (value for module in model.modules() for value in vars(module).values())
+    return {
+        id(value): value.detach().clone()
+        for value in held
+        if isinstance(value, torch.Tensor) and not value.is_leaf
+    }
 
 
 class _Wrapper(torch.nn.Module):

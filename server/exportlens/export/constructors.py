@@ -1,0 +1,142 @@
+"""Proposed constructor arguments: by annotation, by name, and by what is read of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from exportlens.export.configurations import configuration, reads_of
+from exportlens.export.uses import called_arguments, sequence_length
+from exportlens.source.parsing import parse_python
+
+if TYPE_CHECKING:
+    from exportlens.export.models import FileNames
+
+BATCH = 2
+LENGTH = 8
+SIDE = 32
+WIDTH = 8
+
+# Constructor arguments by name, where neither a default nor an annotation gives a value: small sizes that
+# fit together.
+INT_BY_NAME = (
+    (re.compile(r"head|group"), 2),
+    (re.compile(r"layer|depth|block|repeat|stage"), 2),
+    (re.compile(r"kernel|window"), 3),
+    (re.compile(r"stride|scale|factor|dilation|expansion|ratio|patch"), 2),
+    (re.compile(r"padding"), 1),
+    (re.compile(r"vocab|token|entit|item|user"), 32),
+    (re.compile(r"img|image|resolution"), SIDE),
+    (re.compile(r"in_c|channels_in|in_chan"), 4),
+    (re.compile(r""), WIDTH),
+)
+FLOAT_NAMES = re.compile(
+    r"drop|rate|eps|alpha|beta|gamma|prob|temperature|momentum|slope|lambda|lr\b|weight$|^p$"
+)
+BOOL_NAMES = re.compile(
+    r"^(use_|is_|has_|with_|return_)|bias$|bidirectional|batch_first|causal|inplace|affine"
+)
+
+
+_CONFIGURATIONS = re.compile(r"^(?:args|opts?|cfg|configs?|hparams|hps?|params)$")
+_OBJECTS = re.compile(
+    r"^(?!(?:d|dim|n)_)(?:\w+_)?(?:model|module|encoder|decoder|configs?|cfg|net|network|args|opts?|hparams|backbone)$"
+)
+"""Names of what is no number."""
+
+
+@dataclass
+class Constructor:
+    """Proposed constructor arguments: their text, and the values of the class's parameters as expressions."""
+
+    text: str
+    values: dict[str, ast.expr] = field(default_factory=dict)
+
+
+def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | None:
+    """Arguments for parameters without a default, by annotation and name; None where one cannot be made
+    up.
+    """
+    init = names.method(cls, "__init__")
+    if init is None:
+        return Constructor("")
+    models = called_arguments(init, names.method(cls, "forward"))
+    arguments = [*init.args.posonlyargs, *init.args.args][1:]
+    defaults: list[ast.expr | None] = [None] * (len(arguments) - len(init.args.defaults)) + list(
+        init.args.defaults
+    )
+    pairs = [
+        *zip(arguments, defaults, strict=True),
+        *zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True),
+    ]
+    values: dict[str, ast.expr] = {}
+    words = []
+    for argument, default in pairs:
+        if default is not None:
+            values[argument.arg] = default
+            continue
+        named = _model_called(argument, cls, names)
+        if named is not None:
+            made: ast.expr | None = named
+        elif argument.arg in models:
+            made = parse_python(models[argument.arg], mode="eval").body
+        else:
+            made = _configuration(cls, argument, names) or _argument_value(
+                argument, names, sequence_length(init, argument.arg)
+            )
+        if made is None:
+            return None
+        values[argument.arg] = made
+        words.append(f"{argument.arg}={ast.unparse(made)}")
+    return Constructor(", ".join(words), values)
+
+
+def _model_called(argument: ast.arg, cls: ast.ClassDef, names: FileNames) -> ast.expr | None:
+    """The model of this file that an argument is named or annotated for: `encoder` for `Encoder`."""
+    said = names.full(argument.annotation) if argument.annotation is not None else ""
+    wanted = argument.arg.replace("_", "").lower()
+    found = next(
+        (c for n, c in names.classes.items() if n == said or (not said and n.lower() == wanted)), None
+    )
+    if found is None or found is cls or not names.is_model(found):
+        return None
+    made = constructor_proposal(found, names)
+    return parse_python(f"{found.name}({made.text})", mode="eval").body if made is not None else None
+
+
+def _configuration(cls: ast.ClassDef, argument: ast.arg, names: FileNames) -> ast.expr | None:
+    """An object for an argument of which the model reads parts by name."""
+
+    def by_name(name: str, said: str, items: int | None) -> ast.expr | None:
+        annotation = parse_python(said, mode="eval").body if said else None
+        return _argument_value(ast.arg(name, annotation), names, items)
+
+    annotation = names.full(argument.annotation) if argument.annotation is not None else ""
+    unread = _CONFIGURATIONS.match(argument.arg) is not None and not annotation
+    return configuration(reads_of(cls, argument.arg, names), annotation, names, by_name, unread=unread)
+
+
+def _argument_value(argument: ast.arg, names: FileNames, items: int | None) -> ast.expr | None:
+    said = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+    name = argument.arg.lower()
+    if argument.annotation is not None and names.full(argument.annotation) in names.classes:
+        return None
+    if said in ("", "torch.device", "str") and name == "device":
+        return ast.Constant("cpu")
+    if said in ("bool",) or (not said and BOOL_NAMES.search(name)):
+        return ast.Constant(False)
+    if items is not None and not said:
+        return ast.List([ast.Constant(WIDTH) for _ in range(items)])
+    if said == "float" or (not said and FLOAT_NAMES.search(name)):
+        return ast.Constant(0.1)
+    if said == "int" or (not said and not _OBJECTS.search(name)):
+        return ast.Constant(next(size for pattern, size in INT_BY_NAME if pattern.search(name)))
+    if re.fullmatch(r"(?:typing\.)?(?:Sequence|List|list|Tuple|tuple)\[int.*\]", said):
+        return parse_python(
+            f"[{WIDTH}, {WIDTH}]" if "ist" in said or "eq" in said else f"({WIDTH}, {WIDTH})", mode="eval"
+        ).body
+    if said.startswith(("Optional", "typing.Optional")) or said.endswith("| None"):
+        return ast.Constant(None)
+    return None
