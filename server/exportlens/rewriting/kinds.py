@@ -517,7 +517,11 @@ class Kinds:
         if bound is not None:
             dtype = knowledge.dtype_after(op.dtype, bound) or self._float_after(op, given, named)
             rank = knowledge.rank_after(op.rank, bound)
-        return returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+        kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+        if kind.what == "scalar" and not kind.type and given and given[0].dtype:
+            # What `.item()` gives.
+            kind = replace(kind, type=_python_type(given[0].dtype))
+        return kind
 
     def _float_after(self, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
         """The dtype of what an operation gives where that is the same for every float dtype of its inputs, "float" where
@@ -616,6 +620,13 @@ _CONTROL_FLOW = {
     "functorch.experimental.control_flow.cond",
     "torch._higher_order_ops.while_loop",
 }
+
+
+def _python_type(dtype: str) -> str:
+    """The type of Python that an element of a tensor of `dtype` has."""
+    if dtype.startswith(("float", "bfloat")):
+        return "float"
+    return "int" if dtype.startswith(("int", "uint")) else "bool" if dtype == "bool" else ""
 
 
 def _out_of_place(op: Op, kinds: Mapping[str, object]) -> bool:

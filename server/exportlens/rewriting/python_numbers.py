@@ -12,9 +12,10 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import import_edit, spelled
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.text import Replacement
+from exportlens.rewriting.text import Replacement, Source
 
 
 def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal:
@@ -159,6 +160,74 @@ def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bo
         assert isinstance(each.func, ast.Attribute)
         swaps.append(Replacement(draft.source.end(each.func.value), draft.source.end(each), ""))
     return bool(found)
+
+
+def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`max(a, b)` of floats from data -> `torch.sym_max(a, b)`, which gives a float where any of them is one."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or node.keywords or len(node.args) < 2:
+            raise Refused("the call has keywords, or takes its numbers from a list")
+        if any(isinstance(each, ast.Starred) for each in node.args):
+            raise Refused("the call takes its numbers from a list")
+        kinds = draft.kinds(place.variables)
+        statement = source.enclosing_statement(node)
+        function = source.enclosing_function(statement)
+        if function is not None:
+            kinds = kinds_before(function, statement, kinds)
+        types = [_number_type(each, kinds) for each in node.args]
+        if types.count("") == 1 and "float" not in types:
+            # One of them is the float that was read out of data.
+            types[types.index("")] = "float"
+        if set(types) != {"float"} and not _only_in_quotients(draft, node):
+            raise Refused(
+                "the call may give an int or a float, and `torch.sym_max` and `torch.sym_min` always give the float: "
+                "write all of its numbers as floats"
+            )
+        name = f"{draft.torch}.sym_{place.use}"
+        text = source.of(node.args[0])
+        for each in node.args[1:]:
+            text = f"{name}({text}, {source.of(each)})"
+        return draft.replace(f"Use `{name}`", [source.swap(node, text)], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _number_type(node: ast.expr, kinds: Kinds) -> str:
+    """ "int" or "float", empty where that is not certain."""
+    if isinstance(node, ast.Constant):
+        return type(node.value).__name__
+    if isinstance(node, ast.BinOp):
+        sides = {_number_type(node.left, kinds), _number_type(node.right, kinds)}
+        if isinstance(node.op, ast.Div) or "float" in sides:
+            return "float"
+    return kinds.of(node).type if kinds.of(node).what in ("scalar", "number", "size") else ""
+
+
+def _only_in_quotients(draft: Draft, node: ast.expr) -> bool:
+    """Whether the number is only divided by, or divided, where an int does what the equal float does."""
+    source = draft.source
+    parent = source.parents[node]
+    if (
+        isinstance(parent, ast.Assign)
+        and len(parent.targets) == 1
+        and isinstance(parent.targets[0], ast.Name)
+    ):
+        name, function = parent.targets[0].id, source.enclosing_function(parent)
+        same = [
+            each
+            for each in ast.walk(function or source.tree)
+            if isinstance(each, ast.Name) and each.id == name
+        ]
+        loads = [each for each in same if isinstance(each.ctx, ast.Load)]
+        return len(loads) == len(same) - 1 and all(_is_in_quotient(source, each) for each in loads)
+    return _is_in_quotient(source, node)
+
+
+def _is_in_quotient(source: Source, node: ast.expr) -> bool:
+    parent = source.parents[node]
+    return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
 
 
 def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
