@@ -24,6 +24,8 @@ class NumpyNumber(Rule):
     ## Why it matters
     Strict tracing turns every number of NumPy's into a tensor, whose value it does not know: "Data-dependent branching".
     Non-strict tracing leaves NumPy alone. `math.log2(n)`, `int(...)` and `float(...)` are numbers of Python.
+    Where the model or its file holds the number, torch's functions do not take it either (`F.leaky_relu(x, self.slope)`),
+    nor do layers that were made with it (`nn.Dropout(np.float64(0.1))`).
 
     ## References
     - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html#does-numpy-work-with-torch-compile
@@ -97,6 +99,37 @@ class M(nn.Module):
         return x
 """,
         ),
+        Example(
+            bad="""
+import numpy as np
+import torch.nn.functional as F
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slope = np.sqrt(0.04)
+
+    def forward(self, x):
+        return F.leaky_relu(x, self.slope)
+""",
+            good="""
+import math
+
+import torch.nn.functional as F
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.slope = math.sqrt(0.04)
+
+    def forward(self, x):
+        return F.leaky_relu(x, self.slope)
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -122,6 +155,8 @@ def _is_asserted(place: NumpyRead) -> bool:
 
 
 _USES = {
+    "argument": "is given",
+    "layer": "was made with",
     "truth": "decides on",
     "in": "compares",
     "range": "counts to",

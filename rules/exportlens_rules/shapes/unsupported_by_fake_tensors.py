@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from exportlens.inference.places import Call
-from exportlens.outcome import FAILS, Outcome
+from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import tensors_in
+
+# Kernels of their own that read where the sizes are kept: strict tracing answers for them.
+_READ_BY_A_KERNEL = ("torch.onnx.operators.shape_as_tensor", "torch._shape_as_tensor")
 
 
 class UnsupportedByFakeTensors(CallOf):
     """An operator cannot run without data.
 
     ## What it does
-    Finds `torch.linalg.lstsq`, `torch.nn.functional.ctc_loss` and `nn.CTCLoss`, `torch.combinations`, `random_` and
-    nested tensors on traced tensors.
+    Finds `torch.linalg.lstsq`, `torch.nn.functional.ctc_loss` and `nn.CTCLoss`, `torch.combinations`, `random_`,
+    nested tensors and `torch.onnx.operators.shape_as_tensor` (which strict mode takes) on traced tensors.
 
     ## Why it matters
     torch has no rule that says which shape their result has without looking at the data: both modes fail.
@@ -41,6 +44,7 @@ class UnsupportedByFakeTensors(CallOf):
         "torch.nested.nested_tensor",
         "torch.nested.as_nested_tensor",
         "torch.Tensor.random_",
+        *_READ_BY_A_KERNEL,
     )
     wrong = "has no rule for its shape without data."
     advice = "Use another operator, or keep it out of the model that is exported."
@@ -65,7 +69,32 @@ def forward(self, x: torch.Tensor):
     return nn.utils.rnn.pad_sequence([x[0], x[1]], batch_first=True)
 """,
         ),
+        Example(
+            bad="""
+import torch
+import torch.onnx.operators
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + torch.onnx.operators.shape_as_tensor(x)[0]
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return x + x.size(0)
+""",
+            outcome=Outcome(OK, FAILS),
+        ),
     )
+
+    def outcome_of(self, place: Call) -> Outcome:
+        return Outcome(OK, FAILS) if place.name in _READ_BY_A_KERNEL else self.outcome
 
     def applies(self, place: Call) -> bool:
         values = [place.receiver, *place.args, *place.kwargs.values()]

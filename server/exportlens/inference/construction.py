@@ -39,7 +39,7 @@ def call_super(
     frame: Frame,
     node: ast.AST,
 ) -> Value:
-    from exportlens.inference.calls import call_value
+    from exportlens.inference.calls import call_place, call_value
 
     name = callee.name
     instance = receiver.instance
@@ -48,6 +48,8 @@ def call_super(
         if name == "__init__":
             if is_module_base(base):
                 initialize(machine, instance, base, args, kwargs)
+            else:
+                call_place(machine, base, instance.cls, args, kwargs, instance, frame, node)
             return Const(None)
         if name in ("__setattr__", "__delattr__") and len(args) == 2 and isinstance(args[0], Const):
             machine.journal.write(instance.attributes, args[0].value, args[1])
@@ -217,8 +219,11 @@ def _instantiate(
         base_name = next(
             (base.name for base in order if isinstance(base, Named) and is_module_base(base.name)), None
         )
+        plain, closed = plain_items(args), closed_items(kwargs)
         if base_name is not None:
-            initialize(machine, instance, base_name, plain_items(args), closed_items(kwargs))
+            initialize(machine, instance, base_name, plain, closed)
+        else:
+            _made_by_bases(machine, order, instance, plain, closed, frame, node)
         for base in order:
             if isinstance(base, Named) and base.name.rpartition(".")[2] in (
                 "dict",
@@ -232,6 +237,24 @@ def _instantiate(
             elif isinstance(base, Named) and base.name.rpartition(".")[2] in ("list", "tuple"):
                 instance.attributes["__items__"] = Sequence("list", None, Unknown("an element"))
     return instance
+
+
+def _made_by_bases(
+    machine: Machine,
+    order: list[Value],
+    instance: Instance,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> None:
+    """Where no class of the workspace has an `__init__`, that of the first other base makes the object."""
+    from exportlens.inference.calls import call_place
+
+    for base in order:
+        if isinstance(base, Named):
+            call_place(machine, base.name, instance.cls, args, kwargs, instance, frame, node)
+            return
 
 
 def _harmless(name: str) -> bool:

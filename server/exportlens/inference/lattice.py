@@ -68,7 +68,7 @@ def _join_alike(left: Value, right: Value) -> Value | None:
     if isinstance(left, TensorScalar) and isinstance(right, TensorScalar):
         return replace(left, type=left.type if left.type == right.type else "")
     if isinstance(left, Array) and isinstance(right, Array) and left.traced == right.traced:
-        return Array(left.traced)
+        return Array(left.traced, held=left.held and right.held)
     if (
         isinstance(left, Sequence)
         and isinstance(right, Sequence)

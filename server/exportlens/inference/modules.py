@@ -10,7 +10,9 @@ from exportlens.inference import knowledge
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.values import (
+    Array,
     ClassValue,
     Const,
     Function,
@@ -404,7 +406,33 @@ def call_external_module(
         return Unknown(f"calls `{name}`")
     from exportlens.inference.torch_calls import apply_op
 
+    for number in _numbers_held(canonical, instance.arguments):
+        notice_numpy(machine, number, "layer", frame, node)
     return apply_op(machine, known.forward, name, args, kwargs, frame, node)
+
+
+def _numbers_held(name: str, arguments: Mapping[str, Value]) -> list[Value]:
+    """The numbers of NumPy's that a layer was made with and that its forward asks about; sizes of weights it does not."""
+    kind = name.rpartition(".")[2]
+    asked = {key for key in arguments if key in _ASKED_ABOUT and not (key == "padding" and "Pad" in kind)}
+    if "kernel_size" in arguments and "Pool" in kind:
+        asked.add("kernel_size")
+    given = [
+        item
+        for key in sorted(asked)
+        if isinstance(value := arguments[key], Value)
+        for item in ((value.items or []) if isinstance(value, Sequence) else [value])
+    ]
+    return [value for value in given if isinstance(value, Array) and value.held]
+
+
+# Measured on torch 2.13, in strict mode.
+_ASKED_ABOUT = frozenset(
+    {
+        "stride", "padding", "dilation", "groups", "num_groups", "normalized_shape", "eps", "momentum", "p", "negative_slope", "alpha",
+        "dim", "upscale_factor", "output_size", "min_val", "max_val",
+    }
+)  # fmt: skip
 
 
 def _run_sequential(

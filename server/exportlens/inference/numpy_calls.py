@@ -26,6 +26,17 @@ def call_numpy(
     machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
     """`name(...)` for a function of NumPy, named in full."""
+    result = _result_of(machine, name, args, kwargs, frame, node)
+    # NumPy's random functions give numbers of Python where no size is asked for.
+    if isinstance(result, Array) and not result.traced and not name.startswith("numpy.random."):
+        held = not machine.tracing or any(isinstance(value, Array) and value.held for value in args)
+        return replace(result, held=held)
+    return result
+
+
+def _result_of(
+    machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
     values = [*args, *kwargs.values()]
     flat = [
         item
@@ -119,7 +130,8 @@ def array_method(
     if receiver.traced and name == "nonzero":
         return Sequence("tuple", None, Array(True, unbacked=True))
     kept = receiver.unbacked and name in ("squeeze", "ravel", "flatten", "astype", "copy")
-    return Array(receiver.traced, _dtype_named(args[0]) if name == "astype" and args else None, unbacked=kept)
+    dtype = _dtype_named(args[0]) if name == "astype" and args else None
+    return Array(receiver.traced, dtype, unbacked=kept, held=receiver.held)
 
 
 def item_of_array(owner: Array, key: Value) -> Array:

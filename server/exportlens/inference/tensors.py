@@ -116,7 +116,8 @@ def fresh_array(*operands: Value) -> Array:
             isinstance(value, (Array, Tensor))
             and (from_data(value) if isinstance(value, Tensor) else value.traced)
             for value in operands
-        )
+        ),
+        held=any(isinstance(value, Array) and value.held for value in operands),
     )
 
 

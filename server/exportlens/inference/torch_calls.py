@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import Conversion, Mutation
 from exportlens.inference.tensors import dtype_of_named, size_of
 from exportlens.inference.values import (
@@ -270,12 +272,32 @@ def apply_op(
     written = _note_writes(machine, chosen, bound, plain_kwargs, frame, node)
     if bound is not None:
         _note_sizes(machine, chosen, bound, frame, node)
+        if tensors and not constant:
+            for number in _numbers_held(chosen, bound):
+                notice_numpy(machine, number, "argument", frame, node)
     if chosen.returns.kind == "self" and plain_args:
         return plain_args[0]
     if written is not None:
         return written
     made = _Made(machine, chosen, constant, facts, tensors, bound).value(chosen.returned(facts or {}))
     return replace(made, origin="literal") if literal and isinstance(made, Tensor) else made
+
+
+def _numbers_held(op: knowledge.Op, bound: Mapping[str, Value | tuple[Value, ...]]) -> list[Value]:
+    """The numbers of NumPy's that the model holds, among the arguments that are no sizes: of a size, a later operator may tell the tracer which it is."""
+    if op.name.rpartition(".")[2] in _MADE_IN_A_SIZE:
+        return []
+    given = [value for name, value in bound.items() if name not in _SIZES]
+    flat = _flatten([item for value in given for item in (value if isinstance(value, tuple) else (value,))])
+    return [value for value in flat if isinstance(value, Array) and value.held]
+
+
+_SIZES = frozenset(
+    {
+        "size", "sizes", "shape", "repeats", "split_size", "split_sizes", "split_size_or_sections", "sections", "start", "end", "step",
+        "length", "k", "n", "m", "pad", "steps", "num_samples", "indices_or_sections", "unflattened_size",
+    }
+)  # fmt: skip
 
 
 def _single(value: Value) -> Value:
@@ -448,7 +470,7 @@ class _Made:
             sizes = _flatten(list(given) if isinstance(given, tuple) else [given])
         else:
             sizes = [value for name in ("n", "end") if isinstance(value := self.bound.get(name), Value)]
-        open_ones = [index for index, size in enumerate(sizes) if isinstance(size, Shape) and size.unbacked]
+        open_ones = [index for index, size in enumerate(sizes) if _is_of_data(size)]
         return open_ones[0] if open_ones else None
 
     def number(self, kind: str) -> Value:
@@ -457,3 +479,10 @@ class _Made:
         if self.constant and self.op.data_dependent:
             return Static(kind)
         return Static("" if kind == "number" else kind)
+
+
+def _is_of_data(size: Value) -> bool:
+    """Whether a size was read out of tensor data."""
+    return (isinstance(size, Shape) and size.unbacked) or (
+        isinstance(size, TensorScalar) and size.type in ("", "int")
+    )

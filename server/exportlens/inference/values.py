@@ -154,13 +154,15 @@ class TensorScalar(Value):
 class Array(Value):
     """A NumPy array (or scalar) made from a traced tensor, or (`traced` false) one of configuration.
 
-    How many items an `unbacked` one has depends on tensor data.
+    How many items an `unbacked` one has depends on tensor data. A `held` one was made before tracing, by the model's
+    constructor or at module level, or comes from one that was.
     """
 
     traced: bool = True
     dtype: str | None = None
     rank: int | None = None
     unbacked: bool = False
+    held: bool = False
 
     def describe(self) -> str:
         return "a NumPy array made from a tensor" if self.traced else "a NumPy array"

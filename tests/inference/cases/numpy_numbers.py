@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.inference.cases.case import X2, X4, Cases
+from tests.inference.cases.case import X2, X3, X4, Cases
 
 CASES = Cases()
 
@@ -425,5 +425,52 @@ class M(nn.Module):
         if chosen.shape[0] == 0:
             return x * 0
         return x + torch.from_numpy(chosen).sum()
+""",
+)
+CASES(
+    "numpy-numbers-given-to-torch",
+    X3,
+    """
+STEPS = np.linspace(0.1, 0.5, 3)
+
+
+class M(nn.Module):
+    def __init__(self, kernel=2):
+        super().__init__()
+        self.kernel = np.maximum(kernel, 1)
+
+    def forward(self, x):
+        x = F.dropout(x, STEPS[0], self.training)
+        return F.avg_pool1d(x, self.kernel)
+""",
+)
+CASES(
+    "numpy-numbers-that-layers-were-made-with",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, rates=(0.1, 0.5)):
+        super().__init__()
+        widths = np.array([5, 8])
+        self.conv = nn.Conv1d(widths[0], widths[1], 3, padding=1)
+        self.drop = nn.Dropout(np.mean(rates))
+
+    def forward(self, x):
+        return self.drop(self.conv(x))
+""",
+)
+CASES(
+    "numpy-numbers-as-sizes",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, shape=(5, 4)):
+        super().__init__()
+        self.flat = np.prod(shape)
+        self.fc = nn.Linear(int(self.flat), 3)
+        self.conv = nn.Conv1d(np.max(shape), 2, np.int64(1))
+
+    def forward(self, x):
+        return self.fc(x.view(-1, self.flat)) + torch.zeros(self.flat).sum() * 0, self.conv(x)
 """,
 )

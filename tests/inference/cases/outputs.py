@@ -452,3 +452,41 @@ class M(nn.Module):
 """,
     "(6,)",
 )
+CASES(
+    "a-distribution-of-its-own",
+    X2,
+    """
+class FixedCategorical(torch.distributions.Categorical):
+    def log_probs(self, actions):
+        return super().log_prob(actions.squeeze(-1)).unsqueeze(-1)
+
+    def mode(self):
+        return self.probs.argmax(dim=-1, keepdim=True)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return FixedCategorical(logits=self.fc(x)).mode()
+""",
+)
+CASES(
+    "a-distribution-of-its-own-unvalidated",
+    X2,
+    """
+class Gaussian(torch.distributions.Normal):
+    def __init__(self, mean, log_std):
+        super().__init__(mean, log_std.exp(), validate_args=False)
+
+    def mode(self):
+        return self.mean
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Gaussian(x, x).mode()
+""",
+)
