@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from exportlens.inference.places import Truth
-from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Example
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Conversion, Place, Truth
+from exportlens.inference.values import TensorScalar
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.python_numbers import symbolic_extreme
+from exportlens.rule import Example, Report
 
 from exportlens_rules.control_flow.decision import Decision
-from exportlens_rules.reading import is_tested
+from exportlens_rules.reading import is_tested, words
+
+_OF_FLOATS = Outcome(OK, FAILS)
 
 
 class DataDependentComparison(Decision):
     """`a < t < b` or `x in tensor` decides on tensor data.
 
     ## What it does
-    Finds chained comparisons and membership tests on tensors.
+    Finds chained comparisons and membership tests on tensors, and Python's `max()` and `min()` of floats that were
+    read out of tensors.
 
     ## Why it matters
     `a < t < b` is `a < t and t < b`, and `in` compares until it finds a match: both take a decision on the
-    way.
+    way. `max()` compares as well: non-strict tracing has an operator for whole numbers alone.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.isin.html
@@ -27,6 +36,7 @@ class DataDependentComparison(Decision):
     code = "EXL110"
     name = "data-dependent-comparison"
     outcome = Outcome(FAILS, FAILS)
+    places = (Truth, Conversion)
     contexts = ("compare", "in")
     words = "A chained comparison or `in`"
     advice = "Write (a < t) & (t < b), or torch.isin."
@@ -44,7 +54,41 @@ def forward(self, x):
     return x, inside
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    total = max((x > 0).float().sum().item(), 1.0)
+    return x / total
+""",
+            good="""
+def forward(self, x):
+    total = (x > 0).float().sum().clamp(min=1.0)
+    return x / total
+""",
+            outcome=_OF_FLOATS,
+        ),
     )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, Conversion):
+            if (
+                place.to == "compare"
+                and isinstance(place.value, TensorScalar)
+                and place.value.type == "float"
+            ):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` compares a float that was read out of tensor data: non-strict tracing "
+                    "cannot decide. Use torch.clamp, or torch.maximum or torch.minimum.",
+                    outcome=_OF_FLOATS,
+                )
+        else:
+            yield from super().check(place)
 
     def applies(self, place: Truth) -> bool:
         return not is_tested(place)
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        if isinstance(report.place, Conversion):
+            return symbolic_extreme(report.place, context)
+        return super().fix(report, context)

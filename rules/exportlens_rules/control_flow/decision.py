@@ -19,7 +19,7 @@ from exportlens_rules.reading import is_data, is_scalar, subject
 class Decision(Rule):
     """Base of the rules that look at one kind of decision."""
 
-    places = (Truth,)
+    places: ClassVar[tuple[type[Place], ...]] = (Truth,)
     contexts: ClassVar[tuple[str, ...]]
     words: ClassVar[str]
     advice: ClassVar[str]

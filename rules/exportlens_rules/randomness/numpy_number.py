@@ -17,8 +17,8 @@ class NumpyNumber(Rule):
 
     ## What it does
     Finds `if`, `while`, ternaries, `and`, `or`, `not`, `bool()`, `any()` and `all()` on a number of NumPy's, and where
-    it is looked up in a list or dict, given to `range`, `np.arange` or `round`, or given to `str`: `if np.log2(n) > 3`,
-    `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`.
+    it is looked up in a list or dict, given to `range`, `np.arange`, `round` or `math.floor`, or given to `str`:
+    `if np.log2(n) > 3`, `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`. `sorted()` of an array too, and a loop over `np.unique`.
     So does `.item()` of whole numbers, and `.tolist()` of floats. `assert` is fine, and so are sizes that torch is given.
 
     ## Why it matters
@@ -166,4 +166,6 @@ _USES = {
     "round": "rounds",
     "item": "takes out",
     "tolist": "takes out",
+    "sorted": "sorts",
+    "loop": "goes through",
 }

@@ -76,7 +76,7 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
         if isinstance(value, Array) and (value.dtype or "").startswith("int"):
             notice_numpy(machine, value, "item", frame, node)  # the same as `value.item()`; a float is fine
         if from_data(value):
-            if not isinstance(value, (TensorScalar, Shape)) and machine.emits(Conversion):
+            if not isinstance(value, TensorScalar) and machine.emits(Conversion):
                 machine.notice(Conversion(machine.site(frame), node, value, kind))
             if isinstance(value, Shape):
                 return Shape(True, value.input, value.dim, value.origin, kind)
@@ -263,6 +263,7 @@ def _notice_keys(
 def _sorted(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
+    notice_numpy(machine, args[0], "sorted", frame, node)
     items, element = elements_of(machine, args[0], frame, node)
     _notice_keys(machine, items if items is not None else [element, element], kwargs, frame, node)
     if (
@@ -319,7 +320,9 @@ def _extreme(name: str) -> Run:
         ]
         if scalars and len(values) > 1 and "key" not in kwargs:
             if machine.emits(Conversion):
-                machine.notice(Conversion(machine.site(frame), node, scalars[0], "compare", name))
+                # Whole numbers have an operator for this, floats do not.
+                told = next((value for value in scalars if value.type == "float"), scalars[0])
+                machine.notice(Conversion(machine.site(frame), node, told, "compare", name))
             return scalars[0]
         tensors = [value for value in values if isinstance(value, Tensor) and from_data(value)]
         if tensors and len(values) > 1 and "key" not in kwargs:

@@ -110,7 +110,9 @@ def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Fram
         if key.value == 0 and owner.first is not None:
             return owner.first
         if owner.type_name == "torch.Size" and isinstance(owner.element, Shape):
-            return replace(owner.element, dim=key.value)
+            start = owner.first.dim if isinstance(owner.first, Shape) else 0
+            counted = start is not None and (not start or key.value > 0)
+            return replace(owner.element, dim=start + key.value if counted and start is not None else None)
         return element_of(owner)
     if isinstance(key, Slice):
         bounds = [key.lower, key.upper, key.step]
@@ -126,7 +128,13 @@ def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Fram
                 return Sequence(owner.kind, owner.items[cut], None, owner.type_name)
             except ValueError:
                 return Unknown("a slice with step 0")
-        return Sequence(owner.kind, None, element_of(owner), owner.type_name)
+        first = owner.first
+        if isinstance(owner.element, Shape) and (key.lower is not None or key.step is not None):
+            plain = isinstance(key.lower, Const) and isinstance(key.lower.value, int) and key.step is None
+            first = replace(
+                owner.element, dim=key.lower.value if plain and isinstance(key.lower, Const) else None
+            )
+        return Sequence(owner.kind, None, element_of(owner), owner.type_name, first=first)
     _index_place(machine, key, "index", frame, node)
     return element_of(owner)
 

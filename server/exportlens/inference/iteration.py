@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import Conversion, Iteration
 from exportlens.inference.tensors import index_tensor
 from exportlens.inference.values import (
@@ -55,6 +57,12 @@ def elements_of(
                 "element of an empty sequence"
             )
         element = element_of(value)
+        if expected and value.type_name == "torch.Size" and isinstance(element, Shape):
+            start = value.first.dim if isinstance(value.first, Shape) else 0
+            sizes: list[Value] = [
+                replace(element, dim=None if start is None else start + index) for index in range(expected)
+            ]
+            return [value.first or sizes[0], *sizes[1:]], element
         if expected and value.first is not None:
             return [value.first, *[element] * (expected - 1)], element
         return ([element] * expected if expected is not None else None), element
@@ -71,7 +79,9 @@ def elements_of(
             )
         return ([row] * expected if expected is not None else None), row
     if isinstance(value, Array):
-        if value.unbacked and node is not None and machine.emits(Conversion):
+        if value.unbacked and node is not None:
+            notice_numpy(machine, value, "loop", frame, node)
+        if value.unbacked and value.traced and node is not None and machine.emits(Conversion):
             size = Shape(True, origin="a NumPy array")
             machine.notice(Conversion(machine.site(frame), node, size, "range"))
         return ([value] * expected if expected is not None else None), value
@@ -166,7 +176,7 @@ def length_of(machine: Machine, value: Value, frame: Frame, node: ast.AST) -> Va
         from exportlens.inference.tensors import size_of
 
         return size_of(value, Const(0))
-    if isinstance(value, Array) and value.unbacked:
+    if isinstance(value, Array) and value.unbacked and value.traced:
         return Shape(True, origin="a NumPy array")
     if isinstance(value, Const) and isinstance(value.value, (str, bytes)):
         return Const(len(value.value))

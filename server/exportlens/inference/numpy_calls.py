@@ -59,7 +59,8 @@ def _result_of(
     for number in _lengths(short, args, kwargs):
         notice_numpy(machine, number, "range", frame, node)
     if short in _DTYPES or short in _ARRAYS or short.removeprefix("random.") in _RANDOM:
-        return Array(False, _dtype(short, args, kwargs))
+        open_ended = short == "flatnonzero" or (short == "unique" and len(args) == 1 and not kwargs)
+        return Array(False, _dtype(short, args, kwargs), unbacked=open_ended)
     if any(isinstance(value, Unknown) for value in flat):
         return Unknown(f"calls `{name}`")
     return Static()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from exportlens.inference.attributes import set_attribute
-from exportlens.inference.classes import define_class, define_function
+from exportlens.inference.classes import define_class, define_function, dotted
 from exportlens.inference.expressions import evaluate, narrow, test_value, unpacked
 from exportlens.inference.items import set_item
 from exportlens.inference.iteration import elements_of
@@ -27,6 +27,8 @@ from exportlens.inference.values import (
     Instance,
     Named,
     Sequence,
+    Shape,
+    Static,
     Tensor,
     Unknown,
     Value,
@@ -194,6 +196,7 @@ def _run_if(machine: Machine, node: ast.If, frame: Frame) -> bool:
     machine.doubt = doubt_before
 
     unsure = not data
+    usual = _usual(machine, node.test, frame) if unsure else None
     then_guard = _only_raises(node.body)
     else_guard = bool(node.orelse) and _only_raises(node.orelse)
     if data:
@@ -203,14 +206,14 @@ def _run_if(machine: Machine, node: ast.If, frame: Frame) -> bool:
             machine,
             frame,
             lambda: _enter(machine, node.test, True, node.body, frame),
-            unsure and not else_guard,
+            unsure and not else_guard and usual is not True,
             node.test,
         )
         other = _arm(
             machine,
             frame,
             lambda: _enter(machine, node.test, False, node.orelse, frame),
-            unsure and not then_guard,
+            unsure and not then_guard and usual is not False,
             node.test,
         )
     finally:
@@ -292,6 +295,41 @@ def _locals_of(changes: Changes, frame: Frame) -> dict[str, Value]:
         for container, key, value in changes.values()
         if container is frame.locals and isinstance(value, Value)
     }
+
+
+def _usual(machine: Machine, test: ast.expr, frame: Frame) -> bool | None:
+    """What a test comes to in most models, where configuration decides.
+
+    Sizes of a real input rarely are 1, the batch apart; lists of numbers (axes, strides) are rarely empty.
+    """
+    if isinstance(test, ast.BoolOp):
+        decisive = isinstance(test.op, ast.Or)
+        return decisive if any(_usual(machine, part, frame) is decisive for part in test.values) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    answer = _OF_LEAST.get(type(test.ops[0]))
+    if answer is None:
+        return None
+    counted = isinstance(test.left, ast.Call) and dotted(test.left) == "len" and len(test.left.args) == 1
+    machine.quiet += 1
+    try:
+        left = evaluate(machine, test.left.args[0] if counted else test.left, frame)  # type: ignore[attr-defined]
+        right = evaluate(machine, test.comparators[0], frame)
+    except Raised:
+        return None
+    finally:
+        machine.quiet -= 1
+    if counted:
+        numbers = (
+            isinstance(left, Sequence) and left.items is None and isinstance(left.element, (Const, Static))
+        )
+        return answer if numbers and right == Const(0) else None
+    size = isinstance(left, Shape) and left.whole and left.dim not in (None, 0)
+    return answer if size and right == Const(1) else None
+
+
+# What comparisons with the least that something may be come to.
+_OF_LEAST: dict[type[ast.cmpop], bool] = {ast.Eq: False, ast.LtE: False, ast.NotEq: True, ast.Gt: True}
 
 
 def _run_while(machine: Machine, node: ast.While, frame: Frame) -> bool:

@@ -186,6 +186,10 @@ class _Uses(ast.NodeVisitor):
         self._test(node.test)
         self.generic_visit(node)
 
+    def visit_Assert(self, node: ast.Assert) -> None:
+        self._test(node.test)
+        self.generic_visit(node)
+
     def visit_IfExp(self, node: ast.IfExp) -> None:
         self._test(node.test)
         self.generic_visit(node)

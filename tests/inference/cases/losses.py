@@ -311,3 +311,51 @@ class M(nn.Module):
         return taken.sum()
 """,
 )
+CASES(
+    "larger-of-a-float-and-one",
+    "(torch.randn(4, 3), torch.ones(4, 3))",
+    """
+class M(nn.Module):
+    def forward(self, pred, weight):
+        total = max((weight > 0).float().sum().item(), 1.0)
+        count = max((weight > 0).sum().item(), 1)
+        return pred.sigmoid().sum() / total / count
+""",
+)
+CASES(
+    "window-of-as-many-channels",
+    "(torch.rand(2, 3, 8, 8),)",
+    """
+def create_window(size, channel):
+    flat = torch.ones(size).unsqueeze(1)
+    window = flat.mm(flat.t()).unsqueeze(0).unsqueeze(0)
+    return Variable(window.expand(channel, 1, size, size).contiguous())
+
+
+class M(nn.Module):
+    def __init__(self, size=5):
+        super().__init__()
+        self.size = size
+        self.channel = 1
+        self.window = create_window(size, self.channel)
+
+    def forward(self, x):
+        (_, channel, _, _) = x.size()
+        if channel == self.channel and self.window.type() == x.type():
+            window = self.window
+        else:
+            window = create_window(self.size, channel)
+        return F.conv2d(x, window, padding=self.size // 2, groups=channel)
+""",
+)
+CASES(
+    "interface-compatible",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, z, temp=None, rescale=False):
+        assert temp is None or temp == 1.0, "only for the interface"
+        assert rescale == False
+        return z.permute(0, 2, 3, 1) * 2
+""",
+)

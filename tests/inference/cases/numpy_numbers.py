@@ -428,6 +428,63 @@ class M(nn.Module):
 """,
 )
 CASES(
+    "axes-sorted",
+    X4,
+    """
+def reduced(x, axes):
+    axes = np.unique(axes).astype(int)
+    for axis in sorted(axes, reverse=True):
+        x = x.sum(int(axis))
+    return x
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return reduced(x, [0] + list(range(2, len(x.shape))))
+""",
+)
+CASES(
+    "axes-gone-through",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        for axis in np.unique((0, 2)):
+            x = x.sum(int(axis), keepdim=True)
+        return x
+""",
+)
+CASES(
+    "axes-of-an-array",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        for axis in np.arange(2):
+            x = x + len(np.unique((0, 2))) + np.unique((0, 2)).size
+        return x
+""",
+)
+CASES(
+    "rounded-by-math",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        most = np.max((x.size(2), x.size(3)))
+        return x[..., : math.floor(most / 2)]
+""",
+)
+CASES(
+    "root-by-math",
+    X4,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * math.sqrt(np.sqrt(5.0)) + min(np.prod(x.shape), 3) + max(np.arange(3))
+""",
+)
+CASES(
     "numpy-numbers-given-to-torch",
     X3,
     """
