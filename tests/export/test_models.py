@@ -476,3 +476,28 @@ class Block(nn.Module):
     request = ExportRequest(f"{file}:Net", ModelInputs(inputs="(torch.randn(2, 4),)"), targets=())
     report = worker.run(worker.session.run(request))
     assert report.ok, report.failure
+
+
+def test_dims_of_a_dict_of_inputs_and_of_a_graph(tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(9, 4)
+    def forward(self, {names}):
+        return self.words({used})
+
+if __name__ == "__main__":
+    Net()({given})
+"""
+    given = "{'ids': torch.ones(2, 6, dtype=torch.long), 'lengths': torch.full((2,), 6)}"
+    [keyed] = found(tmp_path, text.format(names="batch", used="batch['ids']", given=given))
+    assert keyed.dynamic_shapes == (
+        "{'batch': {'ids': {0: Dim('batch', min=1, max=64), 1: Dim('sequence', min=2, max=128)}, "
+        "'lengths': {0: Dim('batch', min=1, max=64)}}}"
+    )
+    given = "torch.ones(5, 4), torch.ones(5, 5), torch.randint(0, 5, (2, 7))"
+    [graph] = found(tmp_path, text.format(names="x, adj, edge_index", used="edge_index", given=given))
+    assert graph.dynamic_shapes == (
+        "{'x': None, 'adj': None, 'edge_index': {1: Dim('sequence', min=2, max=128)}}"
+    )

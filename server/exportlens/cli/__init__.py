@@ -25,6 +25,14 @@ _COMMANDS = {
 }
 
 
+_CANCELLED = {
+    "check": "what was written before stands",
+    "repair": "the file is as it was",
+    "survey": "the results so far are kept, and the same command goes on after them",
+}
+"""What a user who ends a command by Ctrl-C has to know, beside that it was ended."""
+
+
 class _Commands(click.Group):
     """Finds `exportlens.cli.<name>:command` when it is asked for."""
 
@@ -39,6 +47,16 @@ class _Commands(click.Group):
             raise TypeError(f"exportlens.cli.{cmd_name}.command is no click command")
         command.name = cmd_name
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """As usual; Ctrl-C ends with one line, and with the exit code of what could not be run."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            known = _CANCELLED.get(ctx.invoked_subcommand or "")
+            click.echo("\r\x1b[K" if sys.stderr.isatty() else "", nl=False, err=True)
+            click.echo(f"cancelled: {known}" if known else "cancelled", err=True)
+            sys.exit(2)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -56,7 +74,7 @@ Examples:
   exportlens rule EXL101                       explain a rule
 
 \b
-Exit codes: 0 nothing found, 1 errors or warnings found (or an export failed), 2 could not run.
+Exit codes: 0 nothing found, 1 errors or warnings found (or an export failed), 2 could not run, or cancelled.
 """,
 )
 @click.version_option(__version__, prog_name="exportlens")

@@ -143,7 +143,11 @@ def command(
             raise ValueError(f"no such file: {request.place}")
         request = _with_proposals(request)
         start = request.file.parent if request.file else Path.cwd()
-        report = run_export(find_interpreter(python, start), request, _Teller(output_format, verbose))
+        teller = _Teller(output_format, verbose)
+        try:
+            report = run_export(find_interpreter(python, start), request, teller)
+        finally:
+            teller.clear()
     except ValueError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(2)
@@ -211,6 +215,7 @@ class _Teller:
     def __init__(self, output_format: str, verbose: bool) -> None:
         self._live = sys.stderr.isatty() and output_format == "text"
         self._verbose = verbose
+        self._told = False
 
     def __call__(self, progress: Progress) -> None:
         if progress.stage == "log":
@@ -218,5 +223,9 @@ class _Teller:
                 click.echo(progress.log, nl=False, err=True)
         elif self._live:
             click.echo(f"\r\x1b[K{progress.subject}: {progress.stage} ...", nl=False, err=True)
-            if progress.stage == "done":
-                click.echo("\r\x1b[K", nl=False, err=True)
+            self._told = True
+
+    def clear(self) -> None:
+        """Leave an empty line to whoever writes next, and to the terminal when the run is cancelled."""
+        if self._told:
+            click.echo("\r\x1b[K", nl=False, err=True)

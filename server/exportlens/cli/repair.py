@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,15 +111,25 @@ def command(
 
 def _tell(step: Step) -> None:
     where = f"line {step.line}: " if step.line else ""
-    click.echo(f"{where}{_first_line(step.reason)}")
+    click.echo(f"{where}{_plainly(step.reason)}")
     if step.fix:
         click.echo(f"  {step.code}: {step.fix}")
     if step.withdrawn:
-        click.echo(f"  withdrawn: {_first_line(step.withdrawn)}")
+        click.echo(f"  withdrawn: {_plainly(step.withdrawn)}")
 
 
 def _first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _plainly(text: str) -> str:
+    """A failure in one line: in words for people where torch's are known, after the mode that they are of."""
+    from exportlens.export.plain_words import explained
+
+    line = _first_line(text)
+    known = explained(line)
+    mode = re.match(r"(?:strict|non-strict): ", line)
+    return f"{mode[0] if mode else ''}{known.what}" if known is not None else line
 
 
 def _show(done: Repair) -> None:
@@ -128,7 +139,7 @@ def _show(done: Repair) -> None:
         click.echo(f"{done.model} exports and equals eager: {rest}")
         return
     if done.changed:
-        click.echo()
+        click.echo() if done.repaired else click.echo("\nThis was tried, and is not enough:")
         for line in done.diff(_shown(done.path)).splitlines():
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
             click.echo(click.style(line, fg=colour) if colour else line)
@@ -140,7 +151,7 @@ def _show(done: Repair) -> None:
         click.echo(f"{done.model} exports and equals eager after {fixes}")
         return
     click.echo(f"gave up after {fixes}; the file is as it was")
-    click.echo(f"  what is left: {_first_line(done.reason)}")
+    click.echo(f"  what is left: {_plainly(done.reason)}")
     for refusal in done.refusals:
         click.echo(f"  {refusal}")
 

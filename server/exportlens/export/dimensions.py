@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from exportlens.source.parsing import parse_python
@@ -33,6 +33,8 @@ LAST_DIM_LAYERS = frozenset({"Conv1d", "ConvTranspose1d", "BatchNorm1d", "AvgPoo
 _LENGTH_NAME = re.compile(
     r"^(?:max_?(?:seq\w*|len\w*|pos\w*|tokens|source_pos\w*)|block_size|context(?:_\w+)?|n_positions|n_ctx|seq_?len\w*)$"
 )
+_PAIRS = re.compile(r"edge\w*_index$|^edges$")
+"""Names of inputs whose first dimension is always 2: where each edge of a graph begins, and where it ends."""
 _POSITION_NAME = re.compile(r"pos")
 _BY_SIZES = frozenset({"randn", "rand", "zeros", "ones", "empty"})
 _BY_SHAPE = frozenset({"randint", "full", "normal"})
@@ -49,6 +51,18 @@ class Example:
     shape: tuple[int, ...] | None
     integers: bool = False
     layer: str | None = None
+    parts: tuple[Example, ...] = ()
+    """The inputs inside, where it is a dict."""
+
+    @property
+    def is_square(self) -> bool:
+        """Whether it is a matrix over the rows of another input, as a graph's adjacency is."""
+        return (
+            self.shape is not None
+            and len(self.shape) == 2
+            and self.shape[0] == self.shape[1]
+            and not self.integers
+        )
 
     @property
     def sequence_dim(self) -> int | None:
@@ -69,21 +83,43 @@ def proposed_shapes(examples: list[Example], longest: int | None) -> str | None:
     alone, since torch takes it as fixed. `longest` is the length that the model has positions for.
     """
     names: dict[tuple[str, int], str] = {}
-    entries, found = [], False
+    everything = [part for example in examples for part in (example, *example.parts)]
+    fixed = {example.shape[0] for example in everything if example.shape is not None and example.is_square}
+    text = _entries(examples, longest, names, fixed)
+    return text if names else None
+
+
+def _entries(
+    examples: Sequence[Example], longest: int | None, names: dict[tuple[str, int], str], fixed: set[int]
+) -> str:
+    """The dict of dims by input; `names` collects the Dims, and batches of a size in `fixed` are left alone."""
+    entries = []
     for example in examples:
         dims: dict[int, str] = {}
-        if example.shape is not None and len(example.shape) >= 2 and example.shape[0] >= 2:
-            dims[0] = _dim("batch", example.shape[0], names, 1, LARGEST_BATCH)
+        shape = example.shape
+        if (
+            shape is not None
+            and shape[0] >= 2
+            and shape[0] not in fixed
+            and (len(shape) >= 2 or example.integers)
+        ):
+            dims[0] = _dim("batch", shape[0], names, 1, LARGEST_BATCH)
         at = example.sequence_dim
-        if at is not None and example.shape is not None and example.shape[at] >= 2:
-            size = example.shape[at]
+        if at is not None and shape is not None and shape[at] >= 2:
+            size = shape[at]
             high = longest if longest is not None and longest > size else max(LARGEST_SEQUENCE, 4 * size)
             low = 2 if at == 1 else min(size, SHORTEST_FOR_KERNELS)
             dims[at] = _dim("sequence", size, names, low, size if longest == size else high)
-        found = found or bool(dims)
         inside = ", ".join(f"{dim}: {text}" for dim, text in dims.items())
-        entries.append(f"{example.name!r}: " + (f"{{{inside}}}" if dims else "None"))
-    return "{" + ", ".join(entries) + "}" if found else None
+        whole = (
+            _entries(example.parts, longest, names, fixed)
+            if example.parts
+            else f"{{{inside}}}"
+            if dims
+            else "None"
+        )
+        entries.append(f"{example.name!r}: {whole}")
+    return "{" + ", ".join(entries) + "}"
 
 
 def _dim(kind: str, size: int, names: dict[tuple[str, int], str], low: int, high: int) -> str:
@@ -124,7 +160,13 @@ def shape_of(node: ast.expr) -> tuple[tuple[int, ...], bool] | None:
     if not sizes or len(sizes) != len(given):
         return None
     dtype = next((ast.unparse(k.value) for k in node.keywords if k.arg == "dtype"), "")
-    whole = kind == "randint" or re.search(r"\b(?:long|int\d*)$", dtype) is not None
+    filled = (
+        kind == "full"
+        and len(node.args) > 1
+        and isinstance(node.args[1], ast.Constant)
+        and type(node.args[1].value) is int
+    )
+    whole = filled or kind == "randint" or re.search(r"\b(?:long|int\d*)$", dtype) is not None
     return tuple(sizes), whole
 
 
@@ -154,12 +196,21 @@ def examples_of(
             if not (isinstance(key, ast.Constant) and isinstance(key.value, str)):
                 return None
             given.append((key.value, value))
-    found = []
-    for name, node in given:
-        said = shape_of(node)
-        shape, whole = said if said is not None else (None, False)
-        found.append(Example(name, shape, whole, layers.get(name)))
-    return found if any(example.shape for example in found) else None
+    found = [_example(name, node, layers.get(name)) for name, node in given]
+    return found if any(each.shape for example in found for each in (example, *example.parts)) else None
+
+
+def _example(name: str, node: ast.expr, layer: str | None) -> Example:
+    said = shape_of(node)
+    shape, whole = said if said is not None else (None, False)
+    parts: tuple[Example, ...] = ()
+    if isinstance(node, ast.Dict):
+        pairs = [
+            (k.value, v) for k, v in zip(node.keys, node.values, strict=True) if isinstance(k, ast.Constant)
+        ]
+        parts = tuple(_example(key, value, None) for key, value in pairs if isinstance(key, str))
+        parts = parts if len(parts) == len(node.keys) else ()
+    return Example(name, shape, whole, layer, parts)
 
 
 def longest_sequence(

@@ -15,15 +15,13 @@ from exportlens.finding import Finding, Severity
 def render_report(report: Report, *, verbose: bool = False) -> str:
     """The whole report, coloured where the terminal takes it."""
     lines = [f"{report.model}  (torch {report.torch or '?'}, {report.interpreter})"]
-    if report.chosen and report.chosen.get("source"):
-        lines.append(
-            f"inputs from {report.chosen['source']}: "
-            f"{report.chosen.get('inputs') or report.chosen.get('kwargs')}"
-        )
+    lines += _chosen_lines(report)
     lines += [_mode_line(mode) for mode in report.modes]
     if verbose:
         lines += [line for mode in report.modes[:1] for line in _histogram_lines(mode)]
-    lines += _target_table(report.targets)
+    lines += _target_table(
+        report.targets, cancelled=report.failure is not None and report.failure.kind == "cancelled"
+    )
     for finding in report.findings:
         if finding.severity is Severity.ERROR or verbose:
             lines += ["", *frame_lines(finding)]
@@ -31,7 +29,9 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
     if hints and not verbose:
         are = "1 line is" if hints == 1 else f"{hints} lines are"
         lines += ["", f"{are} left to the CPU by a target (--verbose lists them)"]
-    if report.failure is not None and not any(_tells(finding) for finding in report.findings):
+    if report.failure is not None and report.failure.kind == "cancelled":
+        lines += ["", "cancelled: what is not told above was not tried"]
+    elif report.failure is not None and not any(_tells(finding) for finding in report.findings):
         lines += [
             "",
             f"{click.style('failed', fg='red')} at {report.failure.stage}: {report.failure.message}",
@@ -51,9 +51,25 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
     return "\n".join(lines)
 
 
+def _chosen_lines(report: Report) -> list[str]:
+    """What nobody gave: the constructor's arguments, the inputs and the dynamic shapes that were proposed and taken."""
+    chosen = report.chosen or {}
+    if not chosen.get("source"):
+        return []
+    inputs = [f"{chosen[field]}" for field in ("inputs", "kwargs") if chosen.get(field)]
+    lines = [f"inputs from {chosen['source']}: {' and '.join(inputs) or 'none'}"]
+    if chosen.get("init"):
+        lines.append(f"made as {report.model.rpartition(':')[2].partition('.')[0]}({chosen['init']})")
+    if chosen.get("dynamic_shapes"):
+        lines.append(f"dynamic shapes: {chosen['dynamic_shapes']}")
+    return lines
+
+
 def _mode_line(mode: ModeReport) -> str:
     comparison: dict[str, Any] = mode.comparison or {}
     same_as = comparison.get("same_as")
+    if mode.failure is not None and mode.failure.kind == "cancelled":
+        return f"  {mode.mode:<12} cancelled at {mode.failure.stage}, after {mode.seconds:.1f} s"
     if mode.failure is not None:
         word = click.style("fails", fg="red")
         same = f", the same program as in {same_as} mode" if same_as else ""
@@ -105,9 +121,14 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{float(f'{value:.2g}'):,.10g}"
 
 
-def _target_table(targets: list[TargetReport]) -> list[str]:
+def _target_table(targets: list[TargetReport], *, cancelled: bool) -> list[str]:
     if not targets:
         return []
+    if all(target.status == "skipped" for target in targets):
+        names = ", ".join(target.name for target in targets)
+        if cancelled:
+            return []
+        return ["", f"  not tried on {names}: there is no program to lower"]
     heads = ("target", "status", "stage", "seconds", "max error", "eager -> here", "size", "peak memory")
     rows = [(*heads, "taken", "left", "artifact")]
     for target in targets:
