@@ -17,6 +17,7 @@ from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held
 from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -35,6 +36,8 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         _name_items,
         _keep_tensors,
         counted_in_tensors,
+        extremes_inside,
+        numbers_held,
         indexed_by_tensors,
     ):
         source, node = step(source, node, kinds, torch) or (source, node)

@@ -177,8 +177,8 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
         if function is not None:
             kinds = kinds_before(function, statement, kinds)
         types = [_number_type(each, kinds) for each in node.args]
-        if types.count("") == 1 and "float" not in types:
-            # One of them is the float that was read out of data.
+        if sum(not isinstance(each, ast.Constant) for each in node.args) == 1 and "" in types:
+            # It is the float that was read out of data.
             types[types.index("")] = "float"
         if set(types) != {"float"} and not _only_in_quotients(draft, node):
             raise Refused(

@@ -6,6 +6,7 @@ import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call, Conversion
+from exportlens.inference.values import Tensor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.predicates import primary
@@ -60,7 +61,7 @@ def range_for_dimensions(place: Conversion, context: RewriteContext) -> Fix | Re
 
 
 def check_rows(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`torch._check(rows.shape[0] != 0)` before the statement that gives `rows`, a name, to the call."""
+    """`torch._check(rows.shape[0] != 0)` (or the dimension that is open) before the statement that gives `rows`, a name, to the call."""
     try:
         draft = Draft.of(place, context)
         source = draft.source
@@ -73,7 +74,10 @@ def check_rows(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the call is a part of a compound statement")
         if not source.begins_line(statement) or _is_inner(source, node, statement):
             raise Refused("the call does not run whenever its statement does")
-        line = f"{draft.torch}._check({given.id}.shape[0] != 0){source.newline}{source.indent_of(statement)}"
+        rows = place.argument(0, "input")
+        if not isinstance(rows, Tensor) or rows.open_dim is None:
+            raise Refused(f"which dimension of `{given.id}` depends on the data is not known")
+        line = f"{draft.torch}._check({given.id}.shape[{rows.open_dim}] != 0){source.newline}{source.indent_of(statement)}"
         start = source.start(statement)
         # The check raises where no row is left, which the code before did not: whether that happens is not known here.
         return draft.replace(

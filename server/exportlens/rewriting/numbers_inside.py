@@ -1,0 +1,120 @@
+"""Numbers read out of tensors inside of a branch: torch.cond takes in no number, and decides on none.
+
+Measured on torch 2.13: a number from data that an arm reads stops non-strict tracing; Python's `max` and `min` of such a
+number inside of an arm give one of the two for good.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import own_expressions, visit
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+
+def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where the arms of `node` read numbers from data again, of a tensor that holds them, and `node` of it; None
+    where they read none."""
+    if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+        return None
+    blocks = list(_blocks(source, node))
+    anew = set(bound([each for block in blocks for each in block]))
+    names = dict.fromkeys(
+        each.id
+        for block in blocks
+        for statement in block
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name)
+        and isinstance(each.ctx, ast.Load)
+        and each.id not in anew
+        and each.id in kinds.names
+        and kinds.names[each.id].what == "scalar"
+        and kinds.names[each.id].type in ("int", "float", "bool")
+    )
+    if not names:
+        return None
+    taken, lines = every_name(source.tree), []
+    swaps: list[Replacement] = []
+    indent = source.indent_of(node)
+    for name in names:
+        held = fresh(f"{name}_held", taken)
+        double = f", dtype={torch}.float64" if kinds.names[name].type == "float" else ""
+        lines.append(f"{held} = {torch}.full((), {name}{double})")
+        for block in blocks:
+            uses = [
+                each
+                for statement in block
+                for each in ast.walk(statement)
+                if isinstance(each, ast.Name) and each.id == name
+            ]
+            own_line = (
+                bool(block)
+                and source.begins_line(block[0])
+                and not source.text.startswith("elif", source.start(block[0]))
+            )
+            if len(uses) > 1 and own_line:
+                again, begin = fresh(name, taken), source.start(block[0])
+                line = f"{again} = {held}.item(){source.newline}{source.indent_of(block[0])}"
+                swaps.append(Replacement(begin, begin, line))
+                swaps += [source.swap(each, again) for each in uses]
+            else:
+                swaps += [source.swap(each, f"{held}.item()") for each in uses]
+    head = "".join(f"{line}{source.newline}{indent}" for line in lines)
+    return _again(source, node, swaps, head)
+
+
+def extremes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where the arms of `node` choose among numbers from data by `torch.sym_max` and `torch.sym_min`, and `node`
+    of it; None where they choose among none. Raises Refused."""
+    swaps: list[Replacement] = []
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        if statement is node:
+            return
+        for each in own_expressions(statement):
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Name)
+                and each.func.id in ("max", "min")
+                and each.func.id not in now.names
+                and any(now.of(one).what == "scalar" for one in each.args)
+            ):
+                types = {now.of(one).type for one in each.args}
+                if len(each.args) != 2 or len(types) != 1 or "" in types:
+                    raise Refused(
+                        f"`{source.of(each)}` chooses among numbers from data inside of the branch, which are not known to "
+                        "be of one type"
+                    )
+                swaps.append(source.swap(each.func, f"{torch}.sym_{each.func.id}"))
+
+    for block in _blocks(source, node):
+        visit(block, kinds.copy(), see)
+    return _again(source, node, swaps, "") if swaps else None
+
+
+def _blocks(source: Source, node: ast.If) -> Iterator[list[ast.stmt]]:
+    """The statements that become the arms: those of `node`, and what follows it where an arm leaves the function."""
+    yield node.body
+    if node.orelse:
+        yield node.orelse
+    if exits([node]) != {"falls"}:
+        block, index = source.block_of(node)
+        if block[index + 1 :]:
+            yield block[index + 1 :]
+
+
+def _again(source: Source, node: ast.If, swaps: list[Replacement], head: str) -> tuple[Source, ast.If]:
+    begin = source.start(node)
+    unique = {(each.start, each.end, each.text): each for each in swaps}
+    text = replaced(
+        source.text, [*unique.values(), Replacement(begin, begin, head)] if head else unique.values()
+    )
+    changed, offset = Source(text), begin + len(head)
+    return changed, next(
+        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
+    )
