@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import Definition, Place
+from exportlens.inference.places import Definition, NumpyRead, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
@@ -20,7 +20,8 @@ class NumpyConstant(Rule):
     """A model holds a NumPy number or array and computes with it.
 
     ## What it does
-    Finds attributes such as `self.scale = np.sqrt(dim)` or `self.grid = np.arange(n)` that forward reads.
+    Finds attributes such as `self.scale = np.sqrt(dim)` or `self.grid = np.arange(n)` that forward reads, and the places where
+    such data that came another way (by an argument of `__init__`, or from the file) meets a traced tensor.
     The same expression inside of forward is fine.
 
     ## Why it matters
@@ -34,7 +35,7 @@ class NumpyConstant(Rule):
     code = "EXL509"
     name = "numpy-constant"
     outcome = Outcome(WRONG, OK)
-    places = (Definition,)
+    places = (Definition, NumpyRead)
     examples = (
         Example(
             bad="""
@@ -93,34 +94,104 @@ class M(nn.Module):
         return x + self.grid
 """,
         ),
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, temperature):
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, x):
+        return (x / self.temperature).softmax(-1)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention(np.power(4, 0.5))
+
+    def forward(self, x):
+        return self.attention(x)
+""",
+            good="""
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self, temperature):
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, x):
+        return (x / self.temperature).softmax(-1)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention(4**0.5)
+
+    def forward(self, x):
+        return self.attention(x)
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, NumpyRead):
+            if place.use == "operand" and not _is_told(place):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` computes with NumPy data that was made before tracing: strict tracing "
+                    "loses it, and the program returns a FakeTensor. Hold it as a float, an int, or a buffer.",
+                )
+            return
         assert isinstance(place, Definition)
         if not isinstance(place.value, ClassValue):
             return
-        methods = {node.name: node for node in place.value.node.body if isinstance(node, ast.FunctionDef)}
-        if "__init__" not in methods or "forward" not in methods:
-            return
-        read = _computed_with(methods["forward"])
-        for statement in methods["__init__"].body:
-            if isinstance(statement, ast.Assign) and _is_numpy(statement.value):
-                for target in statement.targets:
-                    if (
-                        isinstance(target, ast.Attribute)
-                        and target.attr in read
-                        and ast.unparse(target.value) == "self"
-                    ):
-                        yield self.report(
-                            place,
-                            f"`{words(target)}` is NumPy data held by the model: strict tracing loses it, "
-                            "and the program "
-                            "returns a FakeTensor. Make it a float, an int, or a buffer.",
-                            node=statement.value,
-                        )
+        for target, value in _held(place.value.node):
+            yield self.report(
+                place,
+                f"`{words(target)}` is NumPy data held by the model: strict tracing loses it, "
+                "and the program "
+                "returns a FakeTensor. Make it a float, an int, or a buffer.",
+                node=value,
+            )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        if isinstance(report.place, NumpyRead):
+            return Refusal("the number is made elsewhere: convert it there with float() or int()")
         return held_number(report.place, report.node, context)
+
+
+def _held(cls: ast.ClassDef) -> Iterator[tuple[ast.Attribute, ast.expr]]:
+    """The attributes that `__init__` makes with NumPy and that `forward` computes with."""
+    methods = {node.name: node for node in cls.body if isinstance(node, ast.FunctionDef)}
+    if "__init__" not in methods or "forward" not in methods:
+        return
+    read = _computed_with(methods["forward"])
+    for statement in methods["__init__"].body:
+        if isinstance(statement, ast.Assign) and _is_numpy(statement.value):
+            for target in statement.targets:
+                if (
+                    isinstance(target, ast.Attribute)
+                    and target.attr in read
+                    and ast.unparse(target.value) == "self"
+                ):
+                    yield target, statement.value
+
+
+def _is_told(place: NumpyRead) -> bool:
+    """Whether the line that makes what is computed with has a finding of its own."""
+    function = place.site.function
+    if function is None or function.owner is None:
+        return False
+    told = {target.attr for target, _ in _held(function.owner.node)}
+    return any(isinstance(node, ast.Attribute) and node.attr in told for node in ast.walk(place.node))
 
 
 def _is_numpy(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_calls import item_of_array
-from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.numpy_reads import notice_held, notice_numpy
 from exportlens.inference.places import (
     Conversion,
     ItemRead,
@@ -41,6 +41,8 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
         return Unknown("no tensor has names for its parts: this is something else")
     if isinstance(owner, Tensor):
         value = index_tensor(owner, key)
+        for part in (key.items or []) if isinstance(key, Sequence) else [key]:
+            notice_held(machine, owner, part, frame, node)
         if machine.emits(ItemRead):
             machine.notice(ItemRead(machine.site(frame), node, owner, key, value))
         return value

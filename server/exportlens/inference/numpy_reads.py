@@ -6,10 +6,16 @@ import ast
 
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import NumpyRead
-from exportlens.inference.values import Value, is_numpy
+from exportlens.inference.values import Array, Tensor, Value, from_data, is_numpy
 
 
 def notice_numpy(machine: Machine, value: Value, use: str, frame: Frame, node: ast.AST) -> None:
     """Notices that `value` is read for `use` (see NumpyRead), if it certainly is NumPy's and no tensor's."""
     if is_numpy(value) and machine.emits(NumpyRead):
         machine.notice(NumpyRead(machine.site(frame), node, value, use))
+
+
+def notice_held(machine: Machine, tensor: Value, value: Value, frame: Frame, node: ast.AST) -> None:
+    """Notices that a traced tensor is computed with what the model, or its file, holds as NumPy data."""
+    if isinstance(value, Array) and value.held and isinstance(tensor, Tensor) and from_data(tensor):
+        notice_numpy(machine, value, "operand", frame, node)

@@ -11,7 +11,7 @@ from typing import Any
 from exportlens.inference import dynamic
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.numpy_reads import notice_held, notice_numpy
 from exportlens.inference.places import Truth
 from exportlens.inference.tensors import broadcast, comparison, dtype_family, fresh_array
 from exportlens.inference.values import (
@@ -93,6 +93,7 @@ def binary(
         other = right if isinstance(left, Tensor) else left
         if isinstance(other, Instance) and isinstance(other.cls, ClassValue):
             return Unknown("an operator of an object")
+        notice_held(machine, left if other is right else right, other, frame, node)
         made = broadcast(left, right, division=isinstance(op, ast.Div), matmul=isinstance(op, ast.MatMult))
         if (getattr(left, "dims", None) or getattr(right, "dims", None)) and not isinstance(op, ast.MatMult):
             return dynamic.met(machine, left, right, made, frame, node)

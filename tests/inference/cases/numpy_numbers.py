@@ -517,6 +517,61 @@ class M(nn.Module):
 """,
 )
 CASES(
+    "numpy-numbers-handed-on",
+    X3,
+    """
+class Attention(nn.Module):
+    def __init__(self, temperature):
+        super().__init__()
+        self.temperature = temperature
+
+    def forward(self, q):
+        return (q / self.temperature).softmax(-1)
+
+
+class M(nn.Module):
+    def __init__(self, d_k=4):
+        super().__init__()
+        self.attention = Attention(temperature=np.power(d_k, 0.5))
+
+    def forward(self, x):
+        return self.attention(x)
+""",
+)
+CASES(
+    "numpy-permutation-held",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, n=4):
+        super().__init__()
+        perm = np.arange(n)[::-1].copy()
+        self.perm = perm
+        self.scale = float(np.sqrt(n))
+        self.rows = perm.tolist()
+
+    def forward(self, x):
+        return x[..., self.perm] * self.scale
+""",
+)
+CASES(
+    "numpy-made-numbers-of-python",
+    X3,
+    """
+SCALE = float(np.log(2.0))
+
+
+class M(nn.Module):
+    def __init__(self, n=4):
+        super().__init__()
+        self.rows = np.arange(n)[::-1].tolist()
+        self.root = np.sqrt(n).item()
+
+    def forward(self, x):
+        return x[..., self.rows] * self.root * SCALE / np.sqrt(x.size(-1))
+""",
+)
+CASES(
     "numpy-numbers-as-sizes",
     X3,
     """
