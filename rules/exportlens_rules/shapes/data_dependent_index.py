@@ -71,10 +71,12 @@ def forward(self, x):
         if place.to == "key" and any(isinstance(option, Tensor) for option in options(place.value)):
             # A tensor is a key by its identity, which tracing knows.
             return
-        kind = "dict" if place.to == "key" else "list"
+        kind = (
+            "Python dict" if place.to == "key" else "NumPy array" if place.use == "array" else "Python list"
+        )
         yield self.report(
             place,
-            f"`{words(place.node)}`: tensor data chooses an item of a Python {kind}, which torch.export "
+            f"`{words(place.node)}`: tensor data chooses an item of a {kind}, which torch.export "
             "cannot do. "
             "Stack the items into a tensor and index that.",
         )

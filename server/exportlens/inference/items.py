@@ -29,6 +29,7 @@ from exportlens.inference.values import (
     Slice,
     Static,
     Tensor,
+    TensorScalar,
     Unknown,
     Value,
     from_data,
@@ -72,6 +73,8 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
             return Const(owner.value[key.value])
         return Static("str")
     if isinstance(owner, Array):
+        if owner.traced and isinstance(key, TensorScalar) and machine.emits(Conversion):
+            machine.notice(Conversion(machine.site(frame), node, key, "index", "array"))
         return item_of_array(owner, key)
     if isinstance(owner, Static):
         return Static()

@@ -25,6 +25,7 @@ from exportlens.inference.values import (
     Tensor,
     Unknown,
     Value,
+    options,
 )
 
 _LISTS = {"torch.nn.ModuleList": "list", "torch.nn.Sequential": "list", "torch.nn.ParameterList": "list"}
@@ -220,8 +221,36 @@ def _add_module(machine: Machine, owner: Instance, args: list[Value], kwargs: di
     if isinstance(name, Const) and isinstance(name.value, str):
         machine.journal.write(owner.attributes, name.value, value)
     else:
-        machine.journal.write(owner, "open", True)
+        hold_somewhere(machine, owner, value)
     return Const(None)
+
+
+# Under this key stands what was put under names that are not known: `setattr(self, f"layer{i}", layer)`.
+_SOME_NAME = "*"
+
+
+def hold_somewhere(machine: Machine, owner: Instance, value: Value) -> None:
+    """Put `value` under a name that is not known: one of a kind stands for all, and of several kinds nothing is known."""
+    machine.journal.write(owner, "open", True)
+    known = owner.attributes.get(_SOME_NAME)
+    if isinstance(value, Instance) and (known is None or _same_kind(held_somewhere(owner), value)):
+        machine.journal.write(owner.attributes, _SOME_NAME, value)
+    else:
+        machine.journal.write(owner.attributes, _SOME_NAME, Unknown("one of several kinds"))
+
+
+def held_somewhere(owner: Instance) -> Value | None:
+    """What stands under names that are not known, where it is all of one kind."""
+    held = list(options(owner.attributes.get(_SOME_NAME, Unknown())))
+    return held[-1] if all(_same_kind(value, held[-1]) for value in held) else None
+
+
+def _same_kind(left: Value | None, right: Value) -> bool:
+    if not isinstance(left, Instance) or not isinstance(right, Instance):
+        return False
+    if isinstance(left.cls, Named) and isinstance(right.cls, Named):
+        return left.cls.name == right.cls.name
+    return left.cls is right.cls
 
 
 def _itself(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -11,6 +11,7 @@ from exportlens.inference.dynamic import make_dim
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
 from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.modules import held_somewhere, hold_somewhere
 from exportlens.inference.type_tests import TYPE_TESTS
 from exportlens.inference.values import (
     Const,
@@ -46,7 +47,8 @@ def _getattr(
     if len(args) < 2:
         return Unknown("getattr()")
     if not isinstance(args[1], Const) or not isinstance(args[1].value, str):
-        return Unknown("getattr with a name that is not known")
+        held = held_somewhere(args[0]) if isinstance(args[0], Instance) else None
+        return held if held is not None else Unknown("getattr with a name that is not known")
     value = get_attribute(machine, args[0], args[1].value, frame, node)
     if len(args) == 3 and isinstance(value, Unknown):
         if isinstance(args[0], Instance) and not args[0].open and "is not set" in value.why:
@@ -62,7 +64,7 @@ def _setattr(
     if len(args) == 3 and isinstance(args[1], Const) and isinstance(args[1].value, str):
         set_attribute(machine, args[0], args[1].value, args[2], frame, node)
     elif len(args) == 3 and isinstance(args[0], Instance):
-        machine.journal.write(args[0], "open", True)
+        hold_somewhere(machine, args[0], args[2])
     return Const(None)
 
 

@@ -403,3 +403,39 @@ class M(nn.Module):
 """,
     "(3, 6)",
 )
+CASES(
+    "cells-under-numbered-names",
+    "(torch.rand(1, 2, 6, 6),)",
+    """
+class Cell(nn.Module):
+    def __init__(self, inputs, hidden):
+        super().__init__()
+        self.conv = nn.Conv2d(inputs, hidden, 3, padding=1)
+        self.peephole = None
+
+    def forward(self, x, c):
+        return torch.tanh(self.conv(x) + c * self.peephole)
+
+    def init_hidden(self, batch, hidden, height, width):
+        if self.peephole is None:
+            self.peephole = Variable(torch.zeros(1, hidden, height, width))
+        return torch.zeros(batch, hidden, height, width)
+
+
+class M(nn.Module):
+    def __init__(self, inputs, hidden):
+        super().__init__()
+        self.hidden = hidden
+        widths = [inputs] + hidden
+        for i in range(len(hidden)):
+            setattr(self, "cell{}".format(i), Cell(widths[i], widths[i + 1]))
+
+    def forward(self, x):
+        for i in range(len(self.hidden)):
+            batch, _, height, width = x.size()
+            cell = getattr(self, "cell{}".format(i))
+            x = cell(x, cell.init_hidden(batch, self.hidden[i], height, width))
+        return x
+""",
+    "(2, [4, 2])",
+)

@@ -586,3 +586,14 @@ class M(nn.Module):
         return self.fc(x.view(-1, self.flat)) + torch.zeros(self.flat).sum() * 0, self.conv(x)
 """,
 )
+CASES(
+    "item-of-an-array-by-data",
+    "(torch.rand(4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        scores = x.cpu().numpy()
+        best = int(np.argmax(scores))
+        return x * scores[best]
+""",
+)
