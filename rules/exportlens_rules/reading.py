@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.places import Place
+from exportlens.inference.places import Call, Place
 from exportlens.inference.values import (
     Array,
     ClassValue,
@@ -49,6 +49,15 @@ def is_unbacked(value: Value | None) -> bool:
     """Whether `value` is a tensor of which some size depends on data."""
     return value is not None and all(
         isinstance(option, Tensor) and option.unbacked for option in options(value)
+    )
+
+
+def promises_sizes(place: Call) -> bool:
+    """Whether the function that a call is in promises anything by `torch._check`, of sizes as a rule."""
+    function = place.site.function
+    return function is not None and any(
+        isinstance(each, ast.Call) and ast.unparse(each.func).startswith("torch._check")
+        for each in ast.walk(function.node)
     )
 
 

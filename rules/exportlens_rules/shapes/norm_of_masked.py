@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
@@ -13,14 +12,14 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.sizes import check_rows
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import words
+from exportlens_rules.reading import promises_sizes, words
 
 
 class NormOfMasked(Rule):
     """Batch normalization of what a mask selects, where the code does not say that anything is left.
 
     ## What it does
-    Finds `nn.BatchNorm1d` and `torch.nn.functional.batch_norm` on rows that a mask, `nonzero` or `unique` picked.
+    Finds `nn.BatchNorm1d` and its kin, and `torch.nn.functional.batch_norm` on rows that a mask, `nonzero` or `unique` picked.
 
     ## Why it matters
     The operator treats a tensor without elements in another way, and how many rows are left is not known while
@@ -37,8 +36,11 @@ class NormOfMasked(Rule):
     places = (Call,)
     callees = (
         "torch.nn.functional.batch_norm",
-        "torch.nn.BatchNorm1d",
-        "torch.nn.modules.batchnorm.BatchNorm1d",
+        *(
+            f"{home}.BatchNorm{dims}d"
+            for home in ("torch.nn", "torch.nn.modules.batchnorm")
+            for dims in (1, 2, 3)
+        ),
     )
     examples = (
         Example(
@@ -59,8 +61,8 @@ def forward(self, x: torch.Tensor):
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call)
         rows = place.argument(0, "input")
-        open_rows = isinstance(rows, Tensor) and rows.unbacked and rows.open_dim == 0
-        if open_rows and not _is_checked(place):
+        open_rows = isinstance(rows, Tensor) and rows.unbacked
+        if open_rows and not promises_sizes(place):
             yield self.report(
                 place,
                 f"`{words(place.node)}` normalizes rows whose number depends on tensor data, and must know that there "
@@ -70,12 +72,3 @@ def forward(self, x: torch.Tensor):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
         return check_rows(report.place, context)
-
-
-def _is_checked(place: Call) -> bool:
-    """Whether the function promises anything of sizes by `torch._check`."""
-    function = place.site.function
-    return function is not None and any(
-        isinstance(each, ast.Call) and ast.unparse(each.func).startswith("torch._check")
-        for each in ast.walk(function.node)
-    )

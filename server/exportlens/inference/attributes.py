@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference import knowledge
+from exportlens.inference import knowledge, open_dims
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.lattice import join
 from exportlens.inference.library import object_attribute
@@ -68,9 +68,9 @@ def get_attribute(
     if isinstance(owner, Super):
         return _attribute_of_super(machine, owner, attr)
     if isinstance(owner, Array):
-        if attr == "size" and owner.unbacked:
+        if attr == "size" and owner.unbacked and owner.traced:
             return Shape(True, origin="a NumPy array")
-        if attr == "shape" and owner.unbacked:
+        if attr == "shape" and owner.unbacked and owner.traced:
             return Sequence(
                 "tuple", None, Static("int"), "torch.Size", first=Shape(True, origin="a NumPy array")
             )
@@ -249,7 +249,7 @@ def _tensor_attribute(owner: Tensor, attr: str) -> Value:
             rank,
             owner.unbacked,
             owner.root if found.alias else 0,
-            open_dim=owner.open_dim if attr in ("real", "imag") else None,
+            open_dim=owner.open_dim if attr in ("real", "imag") else open_dims.after(attr, owner, {}),
         )
     if kind in ("bool", "int", "float", "str", "device", "dtype", "layout"):
         return Static(kind)

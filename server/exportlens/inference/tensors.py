@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from exportlens.inference import open_dims
 from exportlens.inference.values import (
     Array,
     Choice,
@@ -181,8 +182,8 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             rank = None
     if rank is not None and rank < 0:
         rank = None
-    # Where the key picks from the open dimension or moves it, whether a size is still open is not followed.
-    stays = tensor.open_dim if tensor.open_dim == 0 and _is_whole(parts[0]) else None
+    # Where the key picks from the open dimension, whether a size is still open is not followed.
+    stays = None if tensor.open_dim is None else open_dims.after_key(parts, tensor.open_dim)
     open_dim = opened if opened is not None else stays if tensor.unbacked else 0
     return Tensor(
         origin,
@@ -194,11 +195,6 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
         open_dim=open_dim,
         converted=view and tensor.converted,
     )
-
-
-def _is_whole(part: Value) -> bool:
-    """Whether a part of a key takes all of its dimension: `:`."""
-    return isinstance(part, Slice) and part.lower is part.upper is part.step is None
 
 
 def size_of(tensor: Tensor, dim: Value | None = None) -> Value:

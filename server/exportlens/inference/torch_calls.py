@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from exportlens.inference import knowledge
+from exportlens.inference import knowledge, open_dims
 from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy
@@ -455,11 +455,18 @@ class _Made:
         if given_size is not None and not unbacked:
             unbacked, open_dim = True, given_size
         elif unbacked and not self.op.dynamic_shape:
-            moves = self.op.name.rpartition(".")[2] in _MOVING
-            dims = {None if moves else tensor.open_dim for tensor in self.tensors if tensor.unbacked}
+            dims = {self.open_dim_after(tensor) for tensor in self.tensors if tensor.unbacked}
             open_dim = dims.pop() if len(dims) == 1 else None
         origin = "constant" if self.constant else "fresh"
         return Tensor(origin, "", dtype, rank, unbacked, root, open_dim=open_dim, converted=converted)
+
+    def open_dim_after(self, source: Tensor) -> int | None:
+        """Where the open dimension of an argument is in the result."""
+        name = self.op.name.rpartition(".")[2]
+        if name not in _MOVING:
+            return source.open_dim
+        first = self.bound.get(self.op.params[0].name) if self.bound and self.op.params else None
+        return open_dims.after(name, source, self.bound) if self.bound and first is source else None
 
     def open_size(self) -> int | None:
         """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`."""

@@ -556,3 +556,93 @@ class M(nn.Module):
         return torch.tensor([x.argmax().item(), 1]) + torch.LongTensor([x.shape[0], 2])
 """,
 )
+CASES(
+    "rows-left-as-a-sequence-of-a-recurrent-layer",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, x):
+        return self.rnn(x[x[:, 0] > 0].unsqueeze(0))[0]
+""",
+)
+CASES(
+    "rows-left-as-the-batch-of-a-recurrent-layer",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(8, 8, batch_first=True)
+
+    def forward(self, x):
+        return self.rnn(x[x[:, 0] > 0].unsqueeze(1))[0]
+""",
+)
+CASES(
+    "pieces-of-another-dimension-than-the-open-one",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x[:, 0] > 0]
+        first, second = kept.chunk(2, dim=-1)
+        whole = kept[None].unbind(0)[0]
+        parts = kept.view(-1, 2, 4).unbind(1)
+        return first + second, whole, parts[0] - parts[1], torch.fft.fft(kept).real, kept.diff(dim=1)
+""",
+)
+CASES(
+    "pieces-of-the-open-dimension-after-it-moved",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = torch.masked_select(x, x > 0).view(1, -1)
+        return kept.unbind(1)[0]
+""",
+)
+CASES(
+    "spectrum-of-the-items-left",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = torch.masked_select(x, x > 0)
+        return torch.fft.rfft(kept).abs()
+""",
+)
+CASES(
+    "rows-left-that-are-promised",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x[:, 0] > -100]
+        torch._check(kept.shape[0] != 0)
+        return torch.logsumexp(kept, 0), kept.roll(1, 0)
+""",
+)
+CASES(
+    "a-float-of-how-many-are-left",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x[:, 0] > 0]
+        return kept.sum() / float(kept.shape[0])
+""",
+)
+CASES(
+    "a-quotient-by-how-many-are-left",
+    "(torch.randn(6, 8),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x[:, 0] > 0]
+        return kept.sum() / max(kept.shape[0], 1), x * kept.shape[0] ** 0.5
+""",
+)

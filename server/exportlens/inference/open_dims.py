@@ -1,0 +1,123 @@
+"""Which dimension of a tensor has a size that tensor data decides, after operators that move dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from exportlens.inference.values import Const, Shape, Slice, Tensor, Value
+from exportlens.inference.values import Sequence as ListOf
+
+Bound = Mapping[str, Value | tuple[Value, ...]]
+
+
+def after(name: str, source: Tensor, bound: Bound) -> int | None:
+    """The open dimension of what the operator `name` makes of `source`; None where it is not known."""
+    at = source.open_dim
+    if at is None:
+        return None
+    if name == "unsqueeze":
+        dim = _number(bound.get("dim"))
+        if dim is None or (dim < 0 and source.rank is None):
+            return None
+        dim = dim if dim >= 0 else dim + (source.rank or 0) + 1
+        return at + 1 if dim <= at else at
+    if name in ("transpose", "swapaxes", "swapdims"):
+        pair = [_dim(bound.get(key), source) for key in _pair_names(bound)]
+        if len(pair) != 2 or None in pair:
+            return None
+        return pair[1 - pair.index(at)] if at in pair else at
+    if name in ("t", "numpy_T", "T") and source.rank is not None:
+        return source.rank - 1 - at
+    if name == "permute":
+        dims = _several(bound.get("dims"))
+        order = [_dim(dim, source) for dim in dims]
+        return order.index(at) if at in order and None not in order else None
+    if name in ("view", "reshape"):
+        return _the_open_size(_several(bound.get("size", bound.get("shape"))))
+    if name == "flatten":
+        return _after_flatten(source, at, bound)
+    if name == "repeat":
+        # Repeated or not, the open dimension stays open; new ones come before it.
+        times = _several(bound.get("repeats"))
+        return None if source.rank is None or not times else at + len(times) - source.rank
+    return None
+
+
+def after_key(parts: Sequence[Value], open_dim: int) -> int | None:
+    """Where the open dimension is after `tensor[parts]`, whose parts are whole slices, None and numbers only."""
+    before = made = 0
+    for part in parts:
+        if isinstance(part, Const) and part.value is None:
+            made += 1
+        elif isinstance(part, Const) and isinstance(part.value, int) and not isinstance(part.value, bool):
+            if before == open_dim:
+                return None
+            before += 1
+        elif _is_whole(part):
+            if before == open_dim:
+                return made
+            before += 1
+            made += 1
+        else:
+            return None
+    return made + open_dim - before
+
+
+def _is_whole(part: Value) -> bool:
+    return isinstance(part, Slice) and part.lower is part.upper is part.step is None
+
+
+def _after_flatten(source: Tensor, at: int, bound: Bound) -> int | None:
+    start = _dim(bound.get("start_dim", Const(0)), source)
+    end = bound.get("end_dim", Const(-1))
+    if start is None:
+        return None
+    if at <= start:
+        return at
+    last = _number(end)
+    if last is None or (last < 0 and last != -1 and source.rank is None):
+        return None
+    stop = source.rank if last == -1 else last + 1 if last >= 0 else last + 1 + (source.rank or 0)
+    if stop is None or at < stop:
+        return start
+    return at - (stop - start - 1)
+
+
+def _the_open_size(sizes: Sequence[Value]) -> int | None:
+    """Where a size that data decides, or else -1, stands in what a view is given, if there is one such place."""
+    if not all(isinstance(size, (Const, Shape)) for size in sizes):
+        return None
+    places = [at for at, size in enumerate(sizes) if isinstance(size, Shape) and size.unbacked]
+    rest = [at for at, size in enumerate(sizes) if isinstance(size, Const) and size.value == -1]
+    found = places or rest
+    return found[0] if len(found) == 1 else None
+
+
+def _pair_names(bound: Bound) -> tuple[str, ...]:
+    return next(
+        (
+            names
+            for names in (("dim0", "dim1"), ("axis0", "axis1"))
+            if names[0] in bound and names[1] in bound
+        ),
+        (),
+    )
+
+
+def _several(given: Value | tuple[Value, ...] | None) -> list[Value]:
+    values = list(given) if isinstance(given, tuple) else [given] if given is not None else []
+    if len(values) == 1 and isinstance(values[0], ListOf):
+        return list(values[0].items or ())
+    return values
+
+
+def _dim(given: Value | tuple[Value, ...] | None, source: Tensor) -> int | None:
+    dim = _number(given)
+    if dim is None or dim >= 0:
+        return dim
+    return None if source.rank is None else dim + source.rank
+
+
+def _number(given: Value | tuple[Value, ...] | None) -> int | None:
+    value = given.value if isinstance(given, Const) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
