@@ -101,6 +101,7 @@ def _entries(
             shape is not None
             and shape[0] >= 2
             and shape[0] not in fixed
+            and not _PAIRS.search(example.name)
             and (len(shape) >= 2 or example.integers)
         ):
             dims[0] = _dim("batch", shape[0], names, 1, LARGEST_BATCH)
