@@ -19,7 +19,7 @@ class DataDependentRange(Rule):
     """A loop runs as often as tensor data says.
 
     ## What it does
-    Finds `range(int(t))`, `range(t.item())`, `range(x[mask].shape[0])`.
+    Finds `range(int(t))`, `range(t.item())`, `range(x[mask].shape[0])`, and lists that are repeated: `[0] * x[mask].shape[0]`.
 
     ## Why it matters
     Tracing unrolls loops; a number that only the data knows cannot be unrolled.
@@ -48,6 +48,18 @@ def forward(self, x, n):
 """,
             inputs="(torch.randn(3, 4), torch.tensor(3))",
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    kept = x[x > 0]
+    return kept * torch.tensor([2.0] * kept.shape[0])
+""",
+            good="""
+def forward(self, x):
+    kept = x[x > 0]
+    return kept * torch.full((kept.shape[0],), 2.0)
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -59,7 +71,15 @@ def forward(self, x, n):
                 "loop. "
                 "Rewrite with torch._higher_order_ops.while_loop.",
             )
+        if place.to == "repeat" and is_data(place.value):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` repeats its items as often as tensor data says, and a list has as many as Python "
+                "knows. Make a tensor of that size, as torch.full does.",
+            )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Conversion)
+        if report.place.to == "repeat":
+            return Refusal("what the list is for decides which tensor takes its place")
         return rewrite_range(report.place, context)

@@ -12,7 +12,7 @@ from exportlens.inference import dynamic
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_held, notice_numpy
-from exportlens.inference.places import Truth
+from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.tensors import broadcast, comparison, dtype_family, fresh_array
 from exportlens.inference.values import (
     Array,
@@ -106,6 +106,9 @@ def binary(
             if result is not None:
                 return result
     if isinstance(left, Sequence) or isinstance(right, Sequence):
+        times = right if isinstance(left, Sequence) else left
+        if isinstance(op, ast.Mult) and from_data(times) and machine.emits(Conversion):
+            machine.notice(Conversion(machine.site(frame), node, times, "repeat"))
         return _sequence_binary(op, left, right)
     if isinstance(left, Unknown) or isinstance(right, Unknown):
         other = right if isinstance(left, Unknown) else left

@@ -82,7 +82,7 @@ class Conversion(Place):
     """A tensor (or other value from data) becomes a Python value.
 
     `to` says which: "int", "float", "complex", "str", "index", "list", "numpy", "item", "key", "hash", "format", "set", "len" (`len()` of
-    what has a size from data), "range", "size" (given to torch as a size) or "compare" (by `max()` or `min()`).
+    what has a size from data), "range", "repeat" (`[0] * n`), "size" (given to torch as a size) or "compare" (by `max()` or `min()`).
 
     `use` tells what the Python value is for where that decides the outcome: "size", "range", "key", "" (not known).
     """
