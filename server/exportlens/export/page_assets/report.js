@@ -181,6 +181,7 @@
   }
 
   // ---------------------------------------------------------------- graph: submodules fold into one node each
+  const MOST_OPENED = 40; // nodes whose submodules a search or a line opens at once
   const MOST_SHOWN = 8000; // what a canvas draws without a wait that one notices
   const MANY_EDGES = 600; // beyond, they are straight, and left out while the view moves
   const READABLE = 0.75; // the zoom below which labels are too small to read
@@ -250,7 +251,7 @@
     const names = new Set(nodes.map((n) => n.id));
     const edges = shown.edges.filter(([a, b]) => names.has(a) && names.has(b));
     const width = (n) => Math.min(260, Math.max(64, 14 + 7.2 * Math.max(...n.label.split("\n").map((l) => l.length))));
-    byId("count").textContent += " …"; // until the layout is there
+    byId("count").textContent += ", laying out …"; // until the layout is there
     const turn = (drawing += 1);
     await new Promise((painted) => setTimeout(painted));
     const { at, boxes } = await graphLayout(nodes.map((n) => ({ id: n.id, width: width(n), height: height(n), within: n.within })), edges);
@@ -285,7 +286,7 @@
     view.on("tap", "node", (event) => tapped(event.target.data()));
     if (keep && view.$id(keep).length) { view.zoom(0.9); view.center(view.$id(keep)); }
     else firstLook();
-    byId("count").textContent = byId("count").textContent.replace(/ …$/, "");
+    byId("count").textContent = byId("count").textContent.replace(/, laying out …$/, "");
     byId("graph").dataset.drawn = String(nodes.length);
   }
 
@@ -344,9 +345,10 @@
     byId("detail").replaceChildren(make("span", { class: "mono" }, `${node.id} = ${node.op}  ${node.value}`), node.module ? make("span", { class: "dim" }, `  in ${node.module} `) : "", node.module ? make("a", { onclick: () => foldUp(node.module) }, "fold") : "");
   }
 
-  async function selectNodes(ids) {
+  /** Selects nodes, and opens the submodules around them where they are few; `total` were found, where these are the first. */
+  async function selectNodes(ids, total = ids.length) {
     let redraw = false;
-    for (const id of ids) for (const path of chains.get(id)) if (!open.has(path) && ids.length <= 40) { open.add(path); redraw = true; }
+    for (const id of ids) for (const path of chains.get(id)) if (!open.has(path) && ids.length <= MOST_OPENED) { open.add(path); redraw = true; }
     if (redraw) await draw(ids[0]);
     if (!view) return;
     view.$(":selected").unselect();
@@ -358,7 +360,7 @@
     if (found.length) view.center(fits ? found : found[0]);
     const first = graph.nodes.find((n) => n.id === ids[0]);
     if (first) describe(first);
-    if (ids.length > 1) byId("detail").append(make("span", { class: "dim" }, `  and ${ids.length - 1} more${shown.length < ids.length ? ", folded in submodules" : ""}`));
+    if (ids.length > 1) byId("detail").append(make("span", { class: "dim" }, `  and ${total - 1} more${total > ids.length ? `, of which ${ids.length - 1} are marked` : ""}${shown.length < ids.length ? ", folded in submodules" : ""}`));
     if (first && first.file in sources) {
       if (first.file !== shownFile) showFile(first.file);
       markLines([first.line]);
@@ -385,7 +387,8 @@
     byId("search").addEventListener("change", (event) => {
       const word = event.target.value.trim();
       const found = word ? graph.nodes.filter((n) => n.kind === "call_function" && (n.op.includes(word) || n.id.includes(word) || n.module.includes(word))) : [];
-      if (found.length) selectNodes(found.slice(0, 40).map((n) => n.id));
+      if (found.length) selectNodes(found.slice(0, MOST_OPENED).map((n) => n.id), found.length);
+      else if (word) byId("detail").textContent = `No operator or module has "${word}" in its name.`;
     });
     if (countable <= 80) for (const path of sizes.keys()) open.add(path);
     // a first view with something to see: the outermost submodules are opened while the graph has only a few nodes
