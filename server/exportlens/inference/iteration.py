@@ -73,7 +73,7 @@ def elements_of(
         return None, Static("str")
     if isinstance(value, Tensor):
         row = index_tensor(value, Const(0))
-        if value.unbacked and value.rank in (None, 1) and node is not None and machine.emits(Conversion):
+        if _is_open_in_front(value) and node is not None and machine.emits(Conversion):
             machine.notice(
                 Conversion(machine.site(frame), node, Shape(True, origin=value.name or "a tensor"), "range")
             )
@@ -100,6 +100,13 @@ def elements_of(
         return None, value
     rest = Unknown("an element of something unknown", made=isinstance(value, Unknown) and value.made)
     return ([rest] * expected if expected is not None and rest.made else None), rest
+
+
+def _is_open_in_front(tensor: Tensor) -> bool:
+    """Whether tensor data decides how many rows there are to go through."""
+    if not tensor.unbacked or tensor.rank not in (None, 1):
+        return False
+    return tensor.open_dim == 0 or (tensor.open_dim is None and tensor.rank == 1)
 
 
 def _cover(values: list[Value]) -> Value:

@@ -15,6 +15,8 @@ def after(name: str, source: Tensor, bound: Bound) -> int | None:
     at = source.open_dim
     if at is None:
         return None
+    if name in REDUCING:
+        return _after_reduction(source, at, bound)
     if name == "unsqueeze":
         dim = _number(bound.get("dim"))
         if dim is None or (dim < 0 and source.rank is None):
@@ -41,6 +43,37 @@ def after(name: str, source: Tensor, bound: Bound) -> int | None:
         times = _several(bound.get("repeats"))
         return None if source.rank is None or not times else at + len(times) - source.rank
     return None
+
+
+# What these are told a `dim` of is one dimension, or several, fewer in the result.
+REDUCING = frozenset(
+    {
+        "sum", "nansum", "mean", "nanmean", "prod", "max", "min", "amax", "amin", "aminmax", "argmax", "argmin", "std", "var", "std_mean",
+        "var_mean", "norm", "logsumexp", "all", "any", "median", "nanmedian", "mode", "quantile", "nanquantile", "count_nonzero", "select",
+    }
+)  # fmt: skip
+
+
+def closes(source: Tensor, bound: Bound, rank: int | None) -> bool:
+    """Whether a reduction to `rank` dimensions takes the open dimension of `source` away, or may and leaves one at most."""
+    if source.open_dim is None or "dim" not in bound:
+        return rank == 1
+    reduced = _reduced(source, bound)
+    return rank == 1 if None in reduced else source.open_dim in reduced
+
+
+def _after_reduction(source: Tensor, at: int, bound: Bound) -> int | None:
+    reduced = _reduced(source, bound)
+    if None in reduced or at in reduced:
+        return None
+    kept = bound.get("keepdim")
+    if isinstance(kept, Const) and kept.value:
+        return at
+    return at - sum(dim is not None and dim < at for dim in reduced) if kept is None else None
+
+
+def _reduced(source: Tensor, bound: Bound) -> list[int | None]:
+    return [_dim(dim, source) for dim in _several(bound.get("dim"))] or [None]
 
 
 def after_key(parts: Sequence[Value], open_dim: int) -> int | None:

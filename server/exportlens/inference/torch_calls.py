@@ -455,15 +455,20 @@ class _Made:
         if given_size is not None and not unbacked:
             unbacked, open_dim = True, given_size
         elif unbacked and not self.op.dynamic_shape:
-            dims = {self.open_dim_after(tensor) for tensor in self.tensors if tensor.unbacked}
+            sources = [tensor for tensor in self.tensors if tensor.unbacked]
+            dims = {self.open_dim_after(tensor) for tensor in sources}
             open_dim = dims.pop() if len(dims) == 1 else None
+            if self.op.name.rpartition(".")[2] in open_dims.REDUCING and all(
+                open_dims.closes(tensor, self.bound or {}, rank) for tensor in sources
+            ):
+                unbacked, open_dim = False, 0
         origin = "constant" if self.constant else "fresh"
         return Tensor(origin, "", dtype, rank, unbacked, root, open_dim=open_dim, converted=converted)
 
     def open_dim_after(self, source: Tensor) -> int | None:
         """Where the open dimension of an argument is in the result."""
         name = self.op.name.rpartition(".")[2]
-        if name not in _MOVING:
+        if name not in _MOVING and name not in open_dims.REDUCING:
             return source.open_dim
         first = self.bound.get(self.op.params[0].name) if self.bound and self.op.params else None
         return open_dims.after(name, source, self.bound) if self.bound and first is source else None

@@ -658,3 +658,45 @@ class M(nn.Module):
         return x * max([2, 5, 3], key=lambda n: -n)
 """,
 )
+CASES(
+    "extent-of-a-mask",
+    "(torch.rand(4, 6),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = torch.nonzero(x > 0.5)
+        low = found.min(0)[0]
+        y0, x0 = low
+        y1, x1 = found.max(dim=0)[0] * 4
+        if low.shape[0] == 2:
+            y0 = y0 + 1
+        a, b = found.float().mean(dim=0)
+        c, d = found.argmax(dim=0)
+        return y0 + x0 + y1 + x1 + a + b + c + d
+""",
+)
+CASES(
+    "edges-with-loops",
+    "(torch.rand(5, 4), torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))",
+    """
+class M(nn.Module):
+    def forward(self, x, edges):
+        count = edges.max().item() + 1
+        loops = torch.arange(0, count).unsqueeze(0).repeat(2, 1)
+        edges = torch.cat([edges, loops], dim=1)
+        row, col = edges
+        return x[row].sum() + x[col].sum()
+""",
+)
+CASES(
+    "rows-of-a-mask",
+    "(torch.rand(4, 6),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        total = x.sum()
+        for value in x[x > 0.5].unsqueeze(1).sum(1):
+            total = total + value
+        return total
+""",
+)
