@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from exportlens.export.plain_words import meaning
+from exportlens.export.report import Failure, ModeReport, Report, TargetReport
 from exportlens.export.request import ExportRequest, ModelInputs
+from exportlens.export.text import render_report
 
 from .conftest import Runner
 
@@ -68,3 +70,25 @@ def test_what_a_failure_comes_to(worker: Runner, tmp_path: Path) -> None:
         words = meaning(report)
         told = words == expected or (words and expected and words.startswith(expected))
         assert told, (name, mode, words)
+
+
+def test_a_report_that_a_target_spoils_says_so_in_its_last_line() -> None:
+    report = Report("net.py:Net", torch="2.13.0")
+    report.modes = [ModeReport("non-strict", ok=True, seconds=1.0)]
+    report.targets = [TargetReport("torch", "ok"), TargetReport("onnxruntime-cpu", "unavailable")]
+    last = render_report(report).splitlines()[-1]
+    assert last == "not confirmed: it exports and equals eager, but onnxruntime-cpu cannot be used here"
+
+
+def test_targets_that_nothing_came_to_have_no_table() -> None:
+    report = Report("net.py:Net", torch="2.13.0", failure=Failure("export", "export", "no"))
+    report.chosen = {
+        "source": "the first layers",
+        "inputs": "(x,)",
+        "init": "dim=8",
+        "dynamic_shapes": "{'x': None}",
+    }
+    report.targets = [TargetReport("torch"), TargetReport("aoti-cpu")]
+    text = render_report(report)
+    assert "not tried on torch, aoti-cpu: there is no program to lower" in text and "max error" not in text
+    assert "made as Net(dim=8)" in text and "dynamic shapes: {'x': None}" in text

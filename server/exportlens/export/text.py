@@ -46,9 +46,20 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
             "",
             click.style("confirmed", fg="green") + ": it exports, and equals eager on every case tried",
         ]
-    elif report.log.strip() and verbose:
+    elif report.failure is None:
+        lines += ["", f"{click.style('not confirmed', fg='red')}: {_unconfirmed(report)}"]
+    if not report.ok and report.log.strip() and verbose:
         lines += ["", "log:", report.log.rstrip()]
     return "\n".join(lines)
+
+
+def _unconfirmed(report: Report) -> str:
+    """Which targets stand against a program that exports and equals eager."""
+    missing = [target.name for target in report.targets if target.status == "unavailable"]
+    failed = [target.name for target in report.targets if target.status == "failed"]
+    words = [f"{', '.join(failed)} failed"] if failed else []
+    words += [f"{', '.join(missing)} cannot be used here"] if missing else []
+    return f"it exports and equals eager, but {' and '.join(words) or 'not everything asked for was done'}"
 
 
 def _chosen_lines(report: Report) -> list[str]:
