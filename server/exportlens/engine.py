@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exportlens.config import Config
-from exportlens.finding import Finding, Refusal, Severity
+from exportlens.finding import Finding, Fix, Refusal, Severity
+from exportlens.hindrances import inside, traces
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -394,14 +395,35 @@ class Engine:
             if report is None or document is None or not report.rule.has_fix():
                 done.append(finding)
                 continue
-            context = RewriteContext(
-                document,
-                self.config.torch_version,
-                self.config.modes,
-                functools.partial(self._elsewhere, finding.path),
-            )
-            done.append(finding.with_fix(report.rule.fix(report, context)))
+            fix = self._fix(report, document)
+            if isinstance(fix, Fix) and traces(fix):
+                fix = self._hindrance(report) or fix
+            done.append(finding.with_fix(fix))
         return done
+
+    def _fix(self, report: Report, document: Document) -> Fix | Refusal | None:
+        context = RewriteContext(
+            document,
+            self.config.torch_version,
+            self.config.modes,
+            functools.partial(self._elsewhere, document.path),
+        )
+        return report.rule.fix(report, context)
+
+    def _hindrance(self, report: Report) -> Refusal | None:
+        """Why what a fix moves into a branch or loop of torch's cannot be traced there."""
+        others = {id(other): other for reports in self._reports.values() for other in reports.values()}
+        for other in inside(report, others.values(), self.config.torch_version):
+            path = other.place.site.scope.path
+            document = self.document(path)
+            if document is None or not document.holds(other.place.site.chunk):
+                continue
+            if not other.rule.has_fix() or not isinstance(self._fix(other, document), Fix):
+                line = document.range_of(other.place.site.chunk, other.node).start.line + 1
+                return Refusal(
+                    f"line {line} of {path.name}, which it leads to, cannot be traced either and has no fix ({other.rule.code})"
+                )
+        return None
 
     def _elsewhere(self, path: Path, name: str) -> Iterator[tuple[ast.stmt, Mapping[str, str]]]:
         """The statements that mention `name` in the user's files but `path`: those looked at so far, and its neighbours."""

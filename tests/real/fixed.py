@@ -63,7 +63,9 @@ def _verdict(row: Row, base: Path, copy: Path, root: Path, python: Path) -> Verd
         for file in [Path(each).relative_to(copy)]
     ):
         return Verdict(row, UNCHANGED)
-    before, after = (_measured(row, folder, root, python) for folder in (base, copy))
+    with tempfile.TemporaryDirectory() as folder:
+        left = Path(folder) / "results.pt"
+        before, after = (_measured(row, where, root, python, left) for where in (base, copy))
     if before.get("error") or (after.get("error") and not before.get("results")):
         return Verdict(row, NOT_RUN, str(before.get("error") or after.get("error")))
     if after.get("error"):
@@ -73,10 +75,9 @@ def _verdict(row: Row, base: Path, copy: Path, root: Path, python: Path) -> Verd
     return Verdict(row, STILL_FAILS if after["words"] else EXPORTS, after["words"])
 
 
-def _measured(row: Row, base: Path, root: Path, python: Path) -> dict[str, Any]:
+def _measured(row: Row, base: Path, root: Path, python: Path, left: Path) -> dict[str, Any]:
     """What this file says of one text, run on its own; the second one is compared with what the first has left."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    left = Path(tempfile.gettempdir()) / f"exportlens-results-{os.getpid()}.pt"
     command = [
         str(python),
         "-m",

@@ -177,6 +177,30 @@ CALLERS = [
 ]
 
 
+def test_what_a_branch_writes_of_the_model_under_names_of_its_own_is_not_lost() -> None:
+    body = (
+        "if x.sum() > 0:\n    for each in self.linear.parameters():\n        each.{}\nreturn self.linear(x)"
+    )
+    for written in ("data.mul_(2)", "data.copy_(each.data * 2)", "mul_(2)"):
+        forward = "\n    def forward(self, x: torch.Tensor):\n" + textwrap.indent(
+            body.format(written), "        "
+        )
+        mended = mend(HEAD + INIT.lstrip("\n") + forward + "\n")
+        assert "if x.sum() > 0:" in mended.text
+        assert mended.refusals
+
+
+def test_a_branch_that_leads_to_what_cannot_be_traced_stays() -> None:
+    """In eager mode, too, torch.cond traces what its functions call: the mended code would no longer run."""
+    helper = "def helper(x: torch.Tensor):\n    if x.sum() > 1:\n        return None\n    return x\n\n\n"
+    body = "if x.mean() > 0:\n    z = helper(x)\n    x = x + 1 if z is None else z\nreturn x"
+    forward = "    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
+    text = HEAD.replace("class M", helper + "class M") + forward
+    mended = mend(text)
+    assert mended.text == text
+    assert any("line 6 of model.py, which it leads to" in each for each in mended.refusals), mended.refusals
+
+
 @pytest.mark.parametrize("text", CALLERS)
 def test_what_a_caller_writes_in_place_is_not_given_memory_of_its_own(text: str) -> None:
     mended = mend("import torch\nfrom torch import nn\n\n\n" + text)

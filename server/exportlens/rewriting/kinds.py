@@ -38,7 +38,7 @@ from exportlens.rewriting.kind import (
 )
 from exportlens.rewriting.names import dotted
 
-_BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id", "getattr"}
+_BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
 
 
 class Kinds:
@@ -174,6 +174,14 @@ class Kinds:
         return next(numbers)
 
     def _assign_iteration(self, node: ast.For) -> None:
+        self._assign_element(node)
+        for each in ast.walk(node.target):
+            known = self.names.get(each.id) if isinstance(each, ast.Name) else None
+            if isinstance(each, ast.Name) and known is not None and known.what == "unknown":
+                # What is iterated over was there before, as a module's parameters are: no memory of its own.
+                self.names[each.id] = replace(known, roots=frozenset({f"?{next(numbers)}"}))
+
+    def _assign_element(self, node: ast.For) -> None:
         iterable = self.of(node.iter)
         if isinstance(node.iter, ast.Call) and dotted(node.iter.func) in ("range", "enumerate"):
             if dotted(node.iter.func) == "range":
@@ -577,6 +585,8 @@ class Kinds:
             if data and all(kind.what in ("tensor", "number", "size") for kind in kinds):
                 return Kind("tensor", roots=union(kinds) if name in ("max", "min") else frozenset())
             return merged(kinds) if name in ("max", "min") else kinds[0]
+        if name in ("getattr", "next"):
+            return replace(UNKNOWN_KIND, roots=frozenset({f"?{next(numbers)}"}))
         if name in _BUILTIN_STATIC:
             return Kind(
                 "number" if name in ("isinstance", "hasattr", "callable", "issubclass") else "static",

@@ -86,7 +86,12 @@ class OutsideWrites:
                 else:
                     known.rebinds |= rebinds
                     known.in_place |= not rebinds
+        own = set(bound([*self.then.statements, *self.other.statements]))
         for written in paths.values():
+            if not written.path.isidentifier() and written.path.split(".")[0] in own:
+                raise Refused(
+                    f"`{written.path}` is written, and which tensor it is the branch decides itself"
+                )
             unshared = self.is_unshared(written)
             rebound = written.path in bound_anew([*self.then.statements, *self.other.statements])
             if rebound and not unshared:

@@ -1,0 +1,64 @@
+"""What stands in the way of a fix: code inside of a new branch or loop is traced even in eager mode.
+
+torch.cond and while_loop compile what they are given whenever they run (measured on torch 2.13): where an arm holds, or
+calls, what cannot be traced and has no fix of its own, the code would no longer run at all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from exportlens.finding import Fix
+from exportlens.inference.places import Truth
+from exportlens.outcome import FAILS, Mode, TorchVersion
+from exportlens.rule import Report
+
+_TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
+
+
+def traces(fix: Fix) -> bool:
+    """Whether `fix` writes an operator that traces its functions."""
+    return any(name in edit.content for edit in fix.edits for name in _TRACING)
+
+
+def inside(report: Report, others: Iterable[Report], version: TorchVersion) -> Iterator[Report]:
+    """Those of `others` that stop tracing, and that the code which a fix of `report` moves holds or calls."""
+    chunk = report.place.site.chunk
+    first, last = _region(report)
+    for other in others:
+        if other is report or other.rule.targets or not other.place.site.certain:
+            continue
+        if other.outcome.result(version, Mode.STRICT) is not FAILS:
+            continue
+        # Decisions and indices of the moved code itself (EXL1xx, EXL4xx) are rewritten with it, or the whole is refused.
+        apart = isinstance(other.place, Truth) or other.rule.code.startswith("EXL4")
+        own = other.place.site.chunk is chunk and not apart
+        nodes = [other.node] if own else []
+        nodes += [node for _, called, node in other.place.site.trail if called is chunk]
+        if any(first <= getattr(node, "lineno", 0) <= last for node in nodes):
+            yield other
+
+
+def _region(report: Report) -> tuple[int, int]:
+    """The first and last line, in its chunk, of what may move: the statement, and what follows it where an arm leaves."""
+    place = report.place
+    node = place.statement if isinstance(place, Truth) else place.node
+    first, last = _lines(node)
+    leaves = isinstance(node, ast.stmt) and any(
+        isinstance(each, (ast.Return, ast.Break, ast.Continue)) for each in ast.walk(node)
+    )
+    if leaves:
+        for statement in place.site.chunk.body:
+            for each in ast.walk(statement):
+                if isinstance(each, (ast.FunctionDef, ast.For, ast.While)):
+                    start, end = _lines(each)
+                    if start <= first <= end:
+                        last = max(last, end) if isinstance(each, ast.FunctionDef) else last
+                        first = min(first, start) if not isinstance(each, ast.FunctionDef) else first
+    return first, last
+
+
+def _lines(node: ast.AST) -> tuple[int, int]:
+    start = getattr(node, "lineno", 0)
+    return start, getattr(node, "end_lineno", None) or start
