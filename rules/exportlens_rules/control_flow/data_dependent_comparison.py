@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place, Truth
-from exportlens.inference.values import TensorScalar
+from exportlens.inference.values import Tensor, TensorScalar
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.python_numbers import symbolic_extreme
@@ -16,6 +16,7 @@ from exportlens_rules.control_flow.decision import Decision
 from exportlens_rules.reading import is_tested, words
 
 _OF_FLOATS = Outcome(OK, FAILS)
+_SUPERLATIVES = {"max": "largest", "min": "smallest"}
 
 
 class DataDependentComparison(Decision):
@@ -23,7 +24,7 @@ class DataDependentComparison(Decision):
 
     ## What it does
     Finds chained comparisons and membership tests on tensors, and Python's `max()` and `min()` of floats that were
-    read out of tensors.
+    read out of tensors, or of one tensor alone.
 
     ## Why it matters
     `a < t < b` is `a < t and t < b`, and `in` compares until it finds a match: both take a decision on the
@@ -67,11 +68,30 @@ def forward(self, x):
 """,
             outcome=_OF_FLOATS,
         ),
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    return x / max(x[:, 0])
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return x / x[:, 0].max()
+""",
+            inputs="(torch.rand(3, 4),)",
+            outcome=_OF_FLOATS,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
         if isinstance(place, Conversion):
-            if (
+            if place.to == "compare" and isinstance(place.value, Tensor):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` asks Python for the {_SUPERLATIVES[place.use]} item of a tensor: non-strict tracing "
+                    f"has no operator for one argument. Use the tensor's own `.{place.use}()`.",
+                    outcome=_OF_FLOATS,
+                )
+            elif (
                 place.to == "compare"
                 and isinstance(place.value, TensorScalar)
                 and place.value.type == "float"
@@ -90,5 +110,9 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         if isinstance(report.place, Conversion):
+            if isinstance(report.place.value, Tensor):
+                return Refusal(
+                    "`.max()` and `.min()` compare all items, Python's functions those of the first dimension alone"
+                )
             return symbolic_extreme(report.place, context)
         return super().fix(report, context)

@@ -289,6 +289,9 @@ def _extreme(name: str) -> Run:
     ) -> Value:
         values: list[Value] | None = list(args)
         if len(args) == 1:
+            whole = args[0]
+            if isinstance(whole, Tensor) and from_data(whole) and not kwargs and machine.emits(Conversion):
+                machine.notice(Conversion(machine.site(frame), node, whole, "compare", name))
             values, element = elements_of(machine, args[0], frame, node)
             _notice_keys(machine, values if values is not None else [element, element], kwargs, frame, node)
             if values is None:

@@ -44,7 +44,7 @@ _NUMBER_NAME = re.compile(
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
 _Binding = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For
-_KINDS = ("strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated")
+_KINDS = ("strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated", "reckoned")
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
 
@@ -61,7 +61,7 @@ class _Uses(ast.NodeVisitor):
         self.depth = depth
         self.lines = lines  # None: all of them
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
-        self.flag = self.number = self.iterated = 0
+        self.flag = self.number = self.iterated = self.reckoned = 0
         self.tests: set[int] = set()
 
     def is_it(self, node: ast.AST) -> bool:
@@ -116,6 +116,12 @@ class _Uses(ast.NodeVisitor):
         if self.is_it(node.left) or self.is_it(node.right):
             other = node.right if self.is_it(node.left) else node.left
             self.decimal += isinstance(other, ast.Constant) and isinstance(other.value, float)
+            # Of lists and tuples there are multiples, but they take part in no other arithmetic with a number.
+            self.reckoned += (
+                isinstance(other, ast.Constant)
+                and type(other.value) is int
+                and not isinstance(node.op, (ast.Mult, ast.Mod))
+            )
             if isinstance(node.op, ast.MatMult):
                 self.strong += 1
             else:
@@ -441,6 +447,10 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     # Neither lists nor tuples take part in arithmetic with a float.
     if uses.strong or (uses.decimal and uses.container):
         return input_tensor(machine, name)
+    # What a loop goes through is no number, whatever its items are used as; a name that is bound anew may stand for one.
+    if uses.reckoned and uses.iterated and not (uses.container or uses.flag):
+        if not any(name in _bound_by(node) for node in _assignments(machine, function)):
+            return input_tensor(machine, name)
     if _NUMBER_NAME.fullmatch(name):
         return Static() if uses.number else Unknown(f"`{name}` is called like a number of Python")
     if told:

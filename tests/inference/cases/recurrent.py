@@ -338,3 +338,48 @@ class M(nn.Module):
 """,
     "(3,)",
 )
+CASES(
+    "lengths-gone-through-and-reckoned-with",
+    "(torch.randn(3, 5, 4), torch.tensor([5, 3, 2]))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(4, 6, batch_first=True)
+
+    def _mask(self, x, lengths):
+        mask = torch.zeros(x.size(0), x.size(1))
+        for i, l in enumerate(lengths):
+            mask[i, :l] = 1
+        return mask
+
+    def forward(self, x, lengths):
+        out, _ = self.gru(x)
+        mask = self._mask(x, lengths)
+        return out[torch.arange(out.size(0)), lengths - 1], mask
+""",
+)
+CASES(
+    "widths-gone-through",
+    "(torch.randn(2, 5, 4), [2, 2])",
+    """
+class M(nn.Module):
+    def forward(self, x, widths):
+        parts = []
+        start = 0
+        for width in widths:
+            parts.append(x[..., start : start + width].mean(-1) * max(widths))
+            start = start + width
+        return torch.stack(parts)
+""",
+)
+CASES(
+    "largest-length-by-python",
+    "(torch.randn(3, 5), torch.tensor([5, 3, 2]))",
+    """
+class M(nn.Module):
+    def forward(self, x, lengths):
+        lengths = lengths.long()
+        return x / max(lengths)
+""",
+)
