@@ -448,9 +448,9 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     if uses.strong or (uses.decimal and uses.container):
         return input_tensor(machine, name)
     # What a loop goes through is no number, whatever its items are used as; a name that is bound anew may stand for one.
-    if uses.reckoned and uses.iterated and not (uses.container or uses.flag):
-        if not any(name in _bound_by(node) for node in _assignments(machine, function)):
-            return input_tensor(machine, name)
+    bound_anew = any(name in _bound_by(node) for node in _assignments(machine, function))
+    if uses.reckoned and uses.iterated and not (uses.container or uses.flag or bound_anew):
+        return input_tensor(machine, name)
     if _NUMBER_NAME.fullmatch(name):
         return Static() if uses.number else Unknown(f"`{name}` is called like a number of Python")
     if told:
