@@ -48,6 +48,8 @@ class LayerReader:
         self._parts = Parts(cls, names, made.values)
         self._values = self._parts.values
         self._attributes = self._parts.attributes
+        self._taken: dict[str, list[Taker | Place]] = {}
+        self._inside: dict[int, tuple[ast.Call, LayerReader | None]] = {}
 
     def proposals(self, parameters: list[ast.arg]) -> Iterator[tuple[str, str]]:
         """(inputs, where they come from): annotations, first layers, then common shapes."""
@@ -280,8 +282,10 @@ class LayerReader:
                     break
         return found
 
-    def _takers(self, name: str) -> Iterator[Taker | Place]:
-        return takers(self._forward, name, self._parts, self._names)
+    def _takers(self, name: str) -> list[Taker | Place]:
+        if name not in self._taken:
+            self._taken[name] = list(takers(self._forward, name, self._parts, self._names))
+        return self._taken[name]
 
     def longest_sequence(self) -> int | None:
         """The length that the model has positions for."""
@@ -340,6 +344,11 @@ class LayerReader:
 
     def _inner(self, layer: ast.Call) -> LayerReader | None:
         """The reader of a submodule of this file, with the arguments that it is given."""
+        if id(layer) not in self._inside:
+            self._inside[id(layer)] = layer, self._reader(layer)  # the layer is kept, and so is its id
+        return self._inside[id(layer)][1]
+
+    def _reader(self, layer: ast.Call) -> LayerReader | None:
         cls = self._names.classes.get(self._names.full(layer.func))
         forward = self._names.method(cls, "forward") if cls is not None else None
         if cls is None or forward is None:
