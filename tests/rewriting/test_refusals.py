@@ -190,6 +190,20 @@ def test_what_a_branch_writes_of_the_model_under_names_of_its_own_is_not_lost() 
         assert mended.refusals
 
 
+def test_a_buffer_that_an_option_gives_the_model_is_not_read_without_it() -> None:
+    text = HEAD + (
+        "    def __init__(self, momentum: float = 0.0):\n        super().__init__()\n        self.momentum = momentum\n"
+        "        if momentum > 0:\n            self.register_buffer('kept', torch.zeros(4))\n\n"
+        "    def forward(self, x: torch.Tensor):\n        if x.sum() > 0:\n            if self.momentum > 0:\n"
+        "                self.kept[0] = x.sum()\n            x = x + 1\n        return x\n"
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("an option decides whether the model has it" in each for each in mended.refusals), (
+        mended.refusals
+    )
+
+
 def test_a_branch_that_leads_to_what_cannot_be_traced_stays() -> None:
     """In eager mode, too, torch.cond traces what its functions call: the mended code would no longer run."""
     helper = "def helper(x: torch.Tensor):\n    if x.sum() > 1:\n        return None\n    return x\n\n\n"

@@ -92,6 +92,8 @@ class OutsideWrites:
                 raise Refused(
                     f"`{written.path}` is written, and which tensor it is the branch decides itself"
                 )
+            if self._may_be_missing(written.path):
+                raise Refused(f"`{written.path}` is written, and an option decides whether the model has it")
             unshared = self.is_unshared(written)
             rebound = written.path in bound_anew([*self.then.statements, *self.other.statements])
             if rebound and not unshared:
@@ -276,6 +278,17 @@ class OutsideWrites:
             for each in ast.walk(owner)
         )
 
+    def _may_be_missing(self, path: str) -> bool:
+        """Whether the constructor gives the attribute under a condition only: both arms would read it."""
+        owner = next(
+            (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
+        )
+        for method in owner.body if owner else []:
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                plain = any(_gives(each, path) for each in method.body)
+                return not plain and any(_gives(each, path) for each in ast.walk(method))
+        return False
+
     def is_unshared(self, written: Written) -> bool:
         """Whether no one else can hold the memory, so that binding the name anew is all that writing in
         place did."""
@@ -297,6 +310,21 @@ class OutsideWrites:
             for name, other in self.kinds.names.items()
             if name != written.path
         )
+
+
+def _gives(node: ast.AST, path: str) -> bool:
+    """Whether the statement `node` sets the attribute `path`, or registers it."""
+    if isinstance(node, ast.Assign):
+        return any(dotted(target) == path for target in node.targets)
+    call = node.value if isinstance(node, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("register_buffer", "register_parameter")
+        and bool(call.args)
+        and isinstance(call.args[0], ast.Constant)
+        and path == "self." + str(call.args[0].value)
+    )
 
 
 def augmented_names(statements: Sequence[ast.stmt]) -> set[str]:
