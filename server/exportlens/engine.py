@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import gc
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +29,7 @@ from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
 from exportlens.outcome import OK
+from exportlens.rewriting.callers import identifiers
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports
 from exportlens.rule import Report, Rule, concerns, registry
@@ -425,20 +425,21 @@ class Engine:
                 )
         return None
 
-    def _elsewhere(self, path: Path, name: str) -> Iterator[tuple[ast.stmt, Mapping[str, str]]]:
-        """The statements that mention `name` in the user's files but `path`: those looked at so far, and its neighbours."""
-        mentions = re.compile(rf"\b{re.escape(name)}\b")
+    def _elsewhere(self, path: Path, names: frozenset[str]) -> Iterator[tuple[Chunk, Mapping[str, str]]]:
+        """The chunks that mention one of `names` in the user's files but `path`: those looked at so far, and its
+        neighbours."""
         for neighbour in self.neighbours(path):
-            if mentions.search(self.workspace.text(neighbour) or ""):
+            if not names.isdisjoint(identifiers(self.workspace.text(neighbour) or "")):
                 self.workspace.load(neighbour)
         for scope in self.workspace.loaded():
-            if scope.path == path or scope.library or not mentions.search(scope.document.text):
+            if scope.path == path or scope.library:
+                continue
+            if names.isdisjoint(identifiers(scope.document.text)):
                 continue
             modules = document_imports(scope.document)
             for placed in scope.document.placed:
-                if mentions.search(placed.chunk.text):
-                    for statement in placed.chunk.body:
-                        yield statement, modules
+                if not names.isdisjoint(identifiers(placed.chunk.text)):
+                    yield placed.chunk, modules
 
     def _report(self, finding: Finding, document: Document | None) -> Report | None:
         """What led to a finding, about the text as it is now: other documents may have led there before an edit."""

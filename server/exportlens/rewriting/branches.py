@@ -12,7 +12,8 @@ import ast
 from collections.abc import Mapping, Sequence
 
 from exportlens.inference.values import Tensor, Value
-from exportlens.rewriting.afterwards import afterwards, callers_write
+from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit

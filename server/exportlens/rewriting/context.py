@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from exportlens.outcome import Mode, TorchVersion
-from exportlens.source.document import Document
+from exportlens.source.document import Chunk, Document
 
-# Statements of other files in which a name occurs, each with what that file imports (local name -> qualified name).
-Elsewhere = Callable[[str], Iterable[tuple[ast.stmt, Mapping[str, str]]]]
+# Chunks of other files in which one of some names occurs, each with what that file imports (local name -> qualified name).
+Elsewhere = Callable[[frozenset[str]], Iterable[tuple[Chunk, Mapping[str, str]]]]
 
 
-def nowhere(name: str) -> Iterable[tuple[ast.stmt, Mapping[str, str]]]:
+def nowhere(names: frozenset[str]) -> Iterable[tuple[Chunk, Mapping[str, str]]]:
     """No other file is known."""
     return ()
 

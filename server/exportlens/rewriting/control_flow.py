@@ -11,9 +11,10 @@ from typing import TypeGuard
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Value
-from exportlens.rewriting.afterwards import afterwards, callers_write
+from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.assertions import assert_text, raise_text, raises
 from exportlens.rewriting.branches import BranchRewrite
+from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import ternary_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused

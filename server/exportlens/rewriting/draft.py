@@ -45,10 +45,7 @@ class Draft:
     def kinds(self, variables: Mapping[str, Value]) -> Kinds:
         kinds = Kinds.from_values(variables, {**self.modules, self.torch: "torch"})
         kinds.around = [
-            each
-            for placed in self.context.document.placed
-            if placed.chunk is not self.chunk
-            for each in placed.chunk.body
+            placed.chunk for placed in self.context.document.placed if placed.chunk is not self.chunk
         ]
         kinds.elsewhere = self.context.elsewhere
         return kinds

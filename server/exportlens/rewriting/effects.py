@@ -237,14 +237,14 @@ def writes_of(node: ast.stmt, kinds: Kinds) -> Iterator[Write]:
         for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
             if isinstance(each, ast.Subscript):
                 yield Write(each.value, node)
-            elif isinstance(node, ast.AugAssign) and kinds.of(_loaded(each)).what == "tensor":
+            elif isinstance(node, ast.AugAssign) and kinds.of(loaded(each)).what == "tensor":
                 yield Write(each, node)
     for part in own_expressions(node):
         if isinstance(part, ast.Call):
             yield from _writes_of_call(part, kinds)
 
 
-def _loaded(node: ast.expr) -> ast.expr:
+def loaded(node: ast.expr) -> ast.expr:
     return parse_python(ast.unparse(node), mode="eval").body
 
 
@@ -299,7 +299,7 @@ def refuse_effects(
             if isinstance(each, ast.Call):
                 _refuse_call(source, each, now, method_writes)
         for write in writes_of(node, now):
-            kind = now.of(_loaded(write.base))
+            kind = now.of(loaded(write.base))
             if kind.what not in ("tensor", "unknown"):
                 raise Refused(f"{line} changes `{source.of(write.base)}`, which is no tensor")
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.afterwards import afterwards, loaded
-from exportlens.rewriting.effects import Write, own_expressions, visit, writes_of
+from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.effects import Write, loaded, own_expressions, visit, writes_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.predicates import primary
@@ -22,7 +22,8 @@ def indexed_by_tensors(
         block, index = source.block_of(node)
         statements = block[index:]
     function = source.enclosing_function(node)
-    if function is None:
+    indices = (each for statement in statements for each in ast.walk(statement))
+    if function is None or not any(isinstance(each, ast.Subscript) for each in indices):
         return None
     written = set(afterwards(source, node, function, kinds).written)
     for write, now in _writes(statements, kinds):

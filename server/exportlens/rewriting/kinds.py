@@ -37,6 +37,7 @@ from exportlens.rewriting.kind import (
     union,
 )
 from exportlens.rewriting.names import dotted
+from exportlens.source.document import Chunk
 
 _BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
 
@@ -52,8 +53,8 @@ class Kinds:
         self.told: Mapping[str, Kind] = {}
         # What functions of the file give, by the last name of what is called.
         self.results: Mapping[str, Kind] = {}
-        # The other statements of the file, for what calls the function at hand.
-        self.around: Iterable[ast.stmt] = ()
+        # The other chunks of the file, for what calls the function at hand.
+        self.around: Iterable[Chunk] = ()
         # And those of other files.
         self.elsewhere: Elsewhere = nowhere
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import refuse_effects, visit, writes_of
+from exportlens.rewriting.effects import loaded, refuse_effects, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
@@ -178,7 +178,7 @@ class LoopRewrite:
 
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
-                kind = now.of(parse_python(ast.unparse(write.base), mode="eval").body)
+                kind = now.of(loaded(write.base))
                 if kind.roots is None:
                     raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
                 for root in kind.roots:

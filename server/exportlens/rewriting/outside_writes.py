@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import visit, writes_of
+from exportlens.rewriting.effects import loaded, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
@@ -113,7 +113,7 @@ class OutsideWrites:
 
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
-                kind = now.of(parse_python(ast.unparse(write.base), mode="eval").body)
+                kind = now.of(loaded(write.base))
                 if kind.roots is None:
                     raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
                 for root in kind.roots:

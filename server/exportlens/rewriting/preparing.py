@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.counters import counted_in_tensors
-from exportlens.rewriting.effects import is_log, own_expressions
+from exportlens.rewriting.effects import is_log, loaded, own_expressions
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.inlining import inlined
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
@@ -287,12 +287,8 @@ def _is_item(node: ast.Subscript, kinds: Kinds) -> bool:
         path is not None
         and isinstance(node.slice, ast.Constant)
         and isinstance(node.slice.value, (str, int))
-        and kinds.of(_loaded(node.value)).what == "container"
+        and kinds.of(loaded(node.value)).what == "container"
     )
-
-
-def _loaded(node: ast.expr) -> ast.expr:
-    return parse_python(ast.unparse(node), mode="eval").body
 
 
 def _only_items(node: ast.If, owner: str) -> bool:

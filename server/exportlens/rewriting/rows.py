@@ -18,7 +18,7 @@ from exportlens.inference.values import Shape, Tensor, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import settled
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.effects import kinds_before, refuse_effects, visit, writes_of
+from exportlens.rewriting.effects import kinds_before, loaded, refuse_effects, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
@@ -359,7 +359,7 @@ class _Rewrite:
     def _refuse_writes(self, statements: list[ast.stmt], inside: Kinds) -> None:
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
-                kind = now.of(parse_python(ast.unparse(write.base), mode="eval").body)
+                kind = now.of(loaded(write.base))
                 local = kind.roots is not None and all(
                     root.startswith(LOCAL) and int(root[len(LOCAL) :]) > self.mark for root in kind.roots
                 )

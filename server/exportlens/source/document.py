@@ -42,7 +42,7 @@ class SyntaxProblem:
     column: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Chunk:
     """One top-level statement (decorators included), parsed alone.
 

@@ -1,0 +1,161 @@
+"""Callers: whether what a function gives is written in place by those that call it, in its file and in others.
+
+A file may be asked about many times for one rewrite (a caller hands on what it was given, and has callers of its own):
+what a chunk says of calls is read from its tree once.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from exportlens.rewriting.effects import visit
+from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import arguments, bound
+from exportlens.rewriting.text import Function, Source
+from exportlens.rewriting.watching import Watch
+from exportlens.source.document import Chunk
+
+_GIVEN = "result"
+_MOST_CALLERS = 3
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+
+
+@functools.lru_cache(maxsize=2048)
+def identifiers(text: str) -> frozenset[str]:
+    """The words of a text that may be names in it."""
+    return frozenset(_IDENTIFIER.findall(text))
+
+
+@dataclass(slots=True)
+class Facts:
+    """What some statements say of calls: who calls what (by last names), which names imports give, what is built into
+    which targets, and what loops go through."""
+
+    callers: list[tuple[Function, set[str]]] = field(default_factory=list)
+    classes: list[ast.ClassDef] = field(default_factory=list)
+    renamed: list[tuple[str, str]] = field(default_factory=list)
+    built: list[tuple[set[str], set[str]]] = field(default_factory=list)
+    looped: list[tuple[set[str], set[str]]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, statements: Iterable[ast.stmt]) -> Facts:
+        facts = cls()
+        for statement in statements:
+            for node in ast.walk(statement):
+                facts._add(node)
+        return facts
+
+    def _add(self, node: ast.AST) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self.callers.append((node, _called_in(node)))
+        elif isinstance(node, ast.ClassDef):
+            self.classes.append(node)
+        elif isinstance(node, ast.ImportFrom):
+            self.renamed += [(each.name, each.asname) for each in node.names if each.asname]
+        elif isinstance(node, ast.Assign):
+            called = _called_in(node.value)
+            if called:
+                self.built.append((called, {_last_name(each) for each in node.targets} - {""}))
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            through = {each.attr for each in ast.walk(node.iter) if isinstance(each, ast.Attribute)}
+            if through:
+                self.looped.append((through, set(bound(node.target))))
+
+
+_facts: WeakKeyDictionary[Chunk, Facts] = WeakKeyDictionary()
+
+
+def _facts_of(chunk: Chunk) -> Facts:
+    facts = _facts.get(chunk)
+    if facts is None:
+        facts = _facts[chunk] = Facts.of(chunk.body)
+    return facts
+
+
+def callers_write(source: Source, function: Function, kinds: Kinds) -> bool:
+    """Whether a function of the file, or of another one that is known, writes in place what a call of `function` gave it.
+
+    Callers that return what they were given are followed to their own callers, a few steps far.
+    """
+    return _Search(Facts.of(source.tree.body), kinds).written(function, 0)
+
+
+class _Search:
+    """One question, and what has been found on the way to its answer."""
+
+    def __init__(self, own: Facts, kinds: Kinds) -> None:
+        self.own = [own, *map(_facts_of, kinds.around)]
+        self.kinds = kinds
+        self.seen: set[Function] = set()
+
+    def written(self, function: Function, depth: int) -> bool:
+        if depth > _MOST_CALLERS or function in self.seen:
+            return False
+        self.seen.add(function)
+        called = self.called_as(function)
+        for facts, modules in self.mentioning(called):
+            for caller, calls in facts.callers:
+                if caller is function or calls.isdisjoint(called):
+                    continue
+                inside = Kinds({}, modules)
+                inside.results = {name: Kind("tensor", roots=frozenset({_GIVEN})) for name in called}
+                for each in arguments(caller.args):
+                    inside.names[each.arg] = Kind("unknown", roots=frozenset({f"{LOCAL}{each.arg}"}))
+                watch = Watch()
+                visit(caller.body, inside, watch.see)
+                if _GIVEN in watch.written or (_GIVEN in watch.returned and self.written(caller, depth + 1)):
+                    return True
+        return False
+
+    def mentioning(self, names: set[str]) -> Iterator[tuple[Facts, Mapping[str, str]]]:
+        """The file's statements, and the chunks of other files in which one of `names` occurs, with what is imported there."""
+        if not names:
+            return
+        for facts in self.own:
+            yield facts, self.kinds.modules
+        for chunk, modules in self.kinds.elsewhere(frozenset(names)):
+            yield _facts_of(chunk), modules
+
+    def called_as(self, function: Function) -> set[str]:
+        """The last names under which `function` is called: for `forward` the attributes that hold such a module."""
+        if function.name not in ("forward", "__call__"):
+            return {function.name} | self.other_names(function.name)
+        owner = next(
+            (each.name for facts in self.own for each in facts.classes if function in each.body), None
+        )
+        if owner is None:
+            return set()
+        built = {owner} | self.other_names(owner)
+        everywhere = [facts for facts, _ in self.mentioning({owner})]
+        found = {
+            target
+            for facts in everywhere
+            for called, targets in facts.built
+            if not called.isdisjoint(built)
+            for target in targets
+        }
+        return found | {
+            target
+            for facts in everywhere
+            for through, targets in facts.looped
+            if not through.isdisjoint(found)
+            for target in targets
+        }
+
+    def other_names(self, name: str) -> set[str]:
+        """The names that imports give to `name`."""
+        return {given for facts, _ in self.mentioning({name}) for own, given in facts.renamed if own == name}
+
+
+def _called_in(node: ast.AST) -> set[str]:
+    return {_last_name(each.func) for each in ast.walk(node) if isinstance(each, ast.Call)} - {""}
+
+
+def _last_name(node: ast.expr) -> str:
+    return getattr(node, "attr", getattr(node, "id", ""))

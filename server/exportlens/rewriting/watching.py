@@ -1,0 +1,38 @@
+"""Watching: what statements write in place and what they return, as memory."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.effects import loaded, writes_of
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import dotted
+
+
+class Watch:
+    """Notes what statements write and return."""
+
+    def __init__(self) -> None:
+        self.written: set[str] = set()
+        self.returned: set[str] = set()
+
+    def see(self, node: ast.stmt, kinds: Kinds) -> None:
+        for write in writes_of(node, kinds):
+            _see_memory(write.base, kinds, self.written)
+        if isinstance(node, ast.AugAssign) and kinds.of(loaded(node.target)).what == "unknown":
+            _see_memory(node.target, kinds, self.written)
+        if isinstance(node, ast.Return) and node.value is not None:
+            _see_memory(node.value, kinds, self.returned)
+
+
+def _see_memory(node: ast.expr, kinds: Kinds, found: set[str]) -> None:
+    base: ast.expr = node
+    roots = kinds.of(loaded(node)).roots
+    while roots is None and isinstance(base, (ast.Subscript, ast.Attribute)):
+        base = base.value
+        roots = kinds.of(loaded(base)).roots
+    path = dotted(node)
+    if roots is not None:
+        found |= roots
+    elif path is not None:
+        found.add(path)
