@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from exportlens.inference import open_dims
 from exportlens.inference.values import (
     Array,
@@ -52,13 +54,41 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
         dtype = "float"
     rank = _matmul_rank(left, right) if matmul else _broadcast_rank(left, right)
     sized = [value for value in (left, right) if isinstance(value, Tensor) and value.unbacked]
-    return Tensor(
-        result_origin(left, right),
-        dtype=dtype,
-        rank=rank,
-        unbacked=bool(sized),
-        open_dim=_one_dim([None if matmul else value.open_dim for value in sized]),
-    )
+    unbacked, open_dim = bool(sized), _one_dim([None for _ in sized])
+    if not matmul:
+        unbacked, open_dim = broadcast_size(
+            [value for value in (left, right) if isinstance(value, Tensor)], rank
+        )
+    return Tensor(result_origin(left, right), dtype=dtype, rank=rank, unbacked=unbacked, open_dim=open_dim)
+
+
+def broadcast_size(tensors: Iterable[Tensor], rank: int | None) -> tuple[bool, int | None]:
+    """`unbacked` and `open_dim` of what an elementwise operator makes of `tensors`, a tensor with `rank` dimensions."""
+    tensors = list(tensors)
+    sized = [tensor for tensor in tensors if tensor.unbacked]
+    rest = [tensor for tensor in tensors if not tensor.unbacked]
+    if not sized:
+        return False, None if any(tensor.open_dim is None for tensor in rest) else 0
+    if any(_decides_size(other, opened) for other in rest for opened in sized):
+        return False, 0
+    return True, _one_dim([_aligned(tensor, rank) for tensor in sized])
+
+
+def _decides_size(other: Tensor, opened: Tensor) -> bool:
+    """Whether `other`, whose sizes no data decides, may have more than one element along the open dimension of `opened`:
+    torch then takes the open size to be that one. Parameters and buffers are taken for what is broadcast."""
+    if other.origin in ("parameter", "buffer", "constant") or other.open_dim is None:
+        return False
+    if other.rank is None or opened.rank is None or opened.open_dim is None:
+        return other.rank is None or other.rank > 0
+    return other.rank >= opened.rank - opened.open_dim
+
+
+def _aligned(opened: Tensor, rank: int | None) -> int | None:
+    """The open dimension where others before the first were added."""
+    if opened.open_dim is None or rank is None or opened.rank is None:
+        return opened.open_dim
+    return opened.open_dim + rank - opened.rank
 
 
 def _one_dim(dims: list[int | None]) -> int | None:

@@ -11,7 +11,7 @@ from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.places import Conversion, Mutation
-from exportlens.inference.tensors import dtype_of_named, size_of
+from exportlens.inference.tensors import broadcast_size, dtype_of_named, size_of
 from exportlens.inference.values import (
     Array,
     Choice,
@@ -461,7 +461,12 @@ class _Made:
             if self.op.name.rpartition(".")[2] in open_dims.REDUCING and all(
                 open_dims.closes(tensor, self.bound or {}, rank) for tensor in sources
             ):
-                unbacked, open_dim = False, 0
+                # None: a dimension of one element may be left of it.
+                unbacked, open_dim = False, None
+            elif self.op.pointwise:
+                unbacked, open_dim = broadcast_size(self.tensors, rank)
+        elif self.op.pointwise and not unbacked:
+            open_dim = broadcast_size(self.tensors, rank)[1]
         origin = "constant" if self.constant else "fresh"
         return Tensor(origin, "", dtype, rank, unbacked, root, open_dim=open_dim, converted=converted)
 

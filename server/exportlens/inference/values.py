@@ -110,7 +110,8 @@ class Tensor(Value):
     computed from it), "fresh", "constant".
     `name` is how people know it (`x`, `self.weight`); `dtype` is "float", "int", "bool", "complex" or a full name or None;
     `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data, `open_dim` is the dimension
-    that does (None: one of them).
+    that does (None: one of them; where `unbacked` is false: none, but the tensor was reduced from one that has, and may have one
+    element where that has many).
     `converted` is true for what `.to()`, `.float()`, `.cpu()` and the like returned, and for views of that.
     `dims` are its sizes where an export call declares them. `root` identifies the storage: two tensors with one root may share memory.
     """

@@ -1,0 +1,66 @@
+"""Sizes that data decides, met by tensors whose sizes it does not decide: torch then takes the known ones."""
+
+from __future__ import annotations
+
+from tests.inference.cases.case import X2, Cases
+
+CASES = Cases()
+
+CASES(
+    "open-rows-plus-whole",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(6).eval()
+
+    def forward(self, x: torch.Tensor):
+        kept = x[x.sum(1) > -100.0]
+        both = self.norm(kept + x)
+        if both.shape[0] > 2:
+            both = both * 2
+        return both
+""",
+)
+CASES(
+    "open-mask-where-maximum",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x.sum(1) > -100.0]
+        filled = torch.where(kept > 0, x, kept)
+        filled = torch.maximum(filled, x.masked_fill(kept > 1, 0.5))
+        return filled * 2 if filled.shape[0] > 2 else filled
+""",
+)
+CASES(
+    "open-rows-standardized",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x.sum(1) > -100.0]
+        even = (kept - kept.mean(0, keepdim=True)) / (kept.std(0, keepdim=True) + 1e-5)
+        if even.shape[0] > 2:
+            even = even * 2
+        return even
+""",
+)
+CASES(
+    "frame-mask-of-longest",
+    "(torch.randn(2, 5, 4), torch.tensor([5, 3]))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4).eval()
+
+    def forward(self, frames, lengths):
+        longest = torch.max(lengths).item()
+        mask = torch.arange(longest).unsqueeze(0) < lengths.unsqueeze(1)
+        frames = frames * mask.unsqueeze(-1)
+        return self.norm(frames.transpose(1, 2))
+""",
+)
