@@ -29,6 +29,10 @@ class TensorEquality(Rule):
     code = "EXL115"
     name = "tensor-equality-as-bool"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "which shapes the two have decides the answer too, and a bool of Python may be wanted: write `(a == "
+        "b).all()` where the shapes are alike"
+    )
     places = (Call,)
     callees = (
         "torch.equal",

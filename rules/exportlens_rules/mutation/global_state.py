@@ -33,6 +33,10 @@ class GlobalState(Rule):
     code = "EXL214"
     name = "global-state"
     outcome = Outcome(BAKED, BAKED)
+    no_fix = (
+        "whether the value shall go on in the exported program is for you to say: keep it in a buffer of the "
+        "model, or hand it in"
+    )
     places = (NameWrite,)
     examples = (
         Example(

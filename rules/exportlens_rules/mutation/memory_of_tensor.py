@@ -26,6 +26,10 @@ class MemoryOfTensor(CallOf):
     code = "EXL212"
     name = "memory-of-tensor"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "an address means nothing to a program that runs elsewhere: compare tensors with `is` before the export, "
+        "or drop the question"
+    )
     callees = (
         "torch.Tensor.data_ptr",
         "torch.Tensor.share_memory_",

@@ -31,6 +31,10 @@ class PythonState(Rule):
     code = "EXL205"
     name = "python-state"
     outcome = Outcome(BAKED, BAKED)
+    no_fix = (
+        "whether the count shall go on in the exported program is for you to say: keep it in a buffer, or count "
+        "outside of the model"
+    )
     places = (AttributeWrite,)
     examples = (
         Example(

@@ -25,6 +25,10 @@ class ResizeInPlace(CallOf):
     code = "EXL208"
     name = "resize-in-place"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what else shares the memory is not provable: make the tensor anew with `reshape` or `new_empty`, and "
+        "bind the name to it"
+    )
     callees = ("torch.Tensor.resize_", "torch.Tensor.resize_as_")
     wrong = "resizes a tensor in place: strict tracing does not support it."
     advice = "Use reshape, or allocate a tensor of the size that you need."

@@ -26,6 +26,10 @@ class StorageOfTensor(CallOf):
     code = "EXL213"
     name = "storage-of-tensor"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what is done with the storage is outside of the program: use `clone()` for a copy, and `view` or "
+        "`as_strided` for another shape"
+    )
     callees = ("torch.Tensor.storage", "torch.Tensor.untyped_storage", "torch.Tensor.is_shared")
     wrong = "looks at the storage of a traced tensor: strict tracing fails."
     advice = "Compare shapes, or keep this out of the code that is exported."

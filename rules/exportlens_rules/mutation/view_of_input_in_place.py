@@ -27,6 +27,10 @@ class ViewOfInputInPlace(CallOf):
     code = "EXL211"
     name = "view-of-input-in-place"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "whether a caller looks at the input's shape afterwards is not provable: use the form without `_`, and "
+        "bind the name to its result"
+    )
     callees = tuple(
         f"torch.Tensor.{name}"
         for name in ("t_", "transpose_", "swapaxes_", "squeeze_", "unsqueeze_", "as_strided_")

@@ -28,6 +28,10 @@ class AssumedConstant(CallOf):
     code = "EXL706"
     name = "assumed-constant"
     outcome = Outcome(WRONG, FAILS)
+    no_fix = (
+        "whether the function is constant for all inputs is for you to say: compute it in `__init__`, or drop "
+        "the decorator"
+    )
     callees = ()
     wrong = "freezes what it returns for the example inputs."
     advice = "Remove the decorator and compute with tensors."

@@ -40,6 +40,10 @@ class BranchOutput(Rule):
     code = "EXL702"
     name = "branch-output"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "what each branch shall give is for you to say: the same number of tensors in both, of the same dtype "
+        "and number of dimensions"
+    )
     places = (Call,)
     callees = COND
     examples = (

@@ -39,6 +39,10 @@ class BranchSideEffect(Rule):
     code = "EXL703"
     name = "branch-side-effect"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "in which order the change shall happen is not provable: return the new value from both branches, and "
+        "write it afterwards"
+    )
     places = (Call,)
     callees = (*COND, *WHILE_LOOP)
     examples = (

@@ -28,6 +28,10 @@ class CondOperands(Rule):
     code = "EXL701"
     name = "cond-operands"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "what the branches shall be given is for you to say: write a tuple of tensors, and let the branches read "
+        "the rest from outside"
+    )
     places = (Call,)
     callees = COND
     examples = (

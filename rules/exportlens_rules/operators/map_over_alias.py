@@ -30,6 +30,9 @@ class MapOverAlias(Rule):
     code = "EXL709"
     name = "map-operands"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "what `map` shall give is for you to say: return `row.clone()`, and hand numbers in through a closure"
+    )
     places = (Call,)
     callees = (
         "torch._higher_order_ops.map",

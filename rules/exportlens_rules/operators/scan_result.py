@@ -30,6 +30,7 @@ class ScanResult(Rule):
     code = "EXL710"
     name = "scan-result"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = "which of the results is the carry is for you to say: return `(carry, result)`"
     places = (Call,)
     callees = ("torch._higher_order_ops.scan", "torch._higher_order_ops.scan.scan")
     examples = (

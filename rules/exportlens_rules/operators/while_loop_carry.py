@@ -39,6 +39,10 @@ class WhileLoopCarry(Rule):
     code = "EXL704"
     name = "while-loop-carry"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "what is carried is for you to say: return as many tensors as the body takes, of the same shapes and "
+        "dtypes"
+    )
     places = (Call,)
     callees = WHILE_LOOP
     examples = (

@@ -25,6 +25,10 @@ class ActivationCheckpoint(CallOf):
     code = "EXL320"
     name = "activation-checkpoint"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what checkpointing saves in training may be needed: call the function directly where "
+        "`torch.compiler.is_exporting()`, or export in eval mode with checkpointing off"
+    )
     callees = (
         "torch.utils.checkpoint.checkpoint",
         "torch.utils.checkpoint.checkpoint_sequential",

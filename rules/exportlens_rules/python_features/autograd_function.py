@@ -65,6 +65,10 @@ class AutogradFunction(Rule):
     code = "EXL321"
     name = "autograd-function-details"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "whether the program needs the backward is for you to say: call what `forward` computes directly where "
+        "`torch.compiler.is_exporting()`, or keep to save_for_backward and tensors"
+    )
     places = (Call,)
     examples = (
         Example(

@@ -27,6 +27,7 @@ class ClassInForward(Rule):
     code = "EXL330"
     name = "class-in-forward"
     outcome = Outcome(FAILS, OK)
+    no_fix = "what else makes instances of the class is not provable: define it at the top of the file"
     places = (LocalClass,)
     examples = (
         Example(

@@ -24,6 +24,10 @@ class CompilerDirectives(CallOf):
     code = "EXL317"
     name = "compiler-directives"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what the directive does for torch.compile may be needed elsewhere: move it to where the model is "
+        "compiled"
+    )
     callees = (
         "torch._dynamo.graph_break",
         "torch._dynamo.skip_frame",

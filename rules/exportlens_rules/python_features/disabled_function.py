@@ -31,6 +31,9 @@ class DisabledFunction(Rule):
     code = "EXL327"
     name = "disabled-function"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "why the function is kept out of tracing is not provable: take the mark off, or make it a custom op"
+    )
     places = (Call,)
     examples = (
         Example(

@@ -24,6 +24,7 @@ class DynamicCode(CallOf):
     code = "EXL309"
     name = "dynamic-code"
     outcome = Outcome(FAILS, OK)
+    no_fix = "what the code does is only known when it runs: write it out, or run it in `__init__`"
     callees = (
         "builtins.eval",
         "builtins.exec",

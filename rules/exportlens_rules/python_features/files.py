@@ -26,6 +26,10 @@ class Files(CallOf):
     code = "EXL312"
     name = "files-in-forward"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "when the file shall be read or written is for you to say: read it in `__init__` into a buffer, and "
+        "write it where the model is called"
+    )
     callees = (
         "builtins.open",
         "os.path.exists",

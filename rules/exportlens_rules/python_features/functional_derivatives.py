@@ -33,6 +33,10 @@ class FunctionalDerivatives(CallOf):
     code = "EXL331"
     name = "functional-derivatives"
     outcome = Outcome(WRONG, WRONG)
+    no_fix = (
+        "whether the derivative has a closed form is for you to say: write it out as operators, or compute it "
+        "where the model is called"
+    )
     callees = tuple(
         f"{home}.{name}"
         for home in _HOMES

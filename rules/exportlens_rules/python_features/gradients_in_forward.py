@@ -24,6 +24,10 @@ class GradientsInForward(CallOf):
     code = "EXL322"
     name = "gradients-in-forward"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "a program of torch.export has no backward of its own: compute the derivative where the model is called, "
+        "or write it out as operators"
+    )
     callees = (
         "torch.autograd.grad",
         "torch.autograd.backward",

@@ -31,6 +31,10 @@ class HashOfTensor(CallOf):
     code = "EXL302"
     name = "hash-of-tensor"
     outcome = Outcome(FAILS, BAKED)
+    no_fix = (
+        "what the tensor stands for as a key is not provable: use a Python value as key, or compare by `==` with "
+        "torch"
+    )
     places = (Call, Conversion)
     callees = ("builtins.hash",)
     wrong = "hashes the identity of a tensor, which is another in each process."

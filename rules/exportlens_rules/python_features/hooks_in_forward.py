@@ -25,6 +25,7 @@ class HooksInForward(CallOf):
     code = "EXL324"
     name = "hooks-in-forward"
     outcome = Outcome(FAILS, OK)
+    no_fix = "what the hook leaves behind is not provable: register it once in `__init__`, or return what it collects"
     callees = (
         "torch.nn.Module.register_forward_hook",
         "torch.nn.Module.register_forward_pre_hook",

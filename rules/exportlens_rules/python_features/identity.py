@@ -25,6 +25,9 @@ class Identity(CallOf):
     code = "EXL301"
     name = "identity"
     outcome = Outcome(BAKED, BAKED, before={"2.8": (FAILS, BAKED)})
+    no_fix = (
+        "what the identity stands for is not provable: use a key of your own, such as the name of the layer"
+    )
     callees = ("builtins.id",)
     wrong = "is an address of the tracing process: the program keeps it as a constant."
     advice = "Use a name or an index that you give yourself."

@@ -25,6 +25,10 @@ class InterpreterState(CallOf):
     code = "EXL310"
     name = "interpreter-state"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what the interpreter's state decides in the program is for you to say: ask for it in `__init__`, or "
+        "where the model is called"
+    )
     callees = (
         "gc.collect",
         "gc.disable",

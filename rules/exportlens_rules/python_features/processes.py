@@ -24,6 +24,7 @@ class Processes(CallOf):
     code = "EXL311"
     name = "threads-and-processes"
     outcome = Outcome(FAILS, OK)
+    no_fix = "a program has no threads or processes: start them where the model is called"
     callees = (
         "threading.*",
         "concurrent.futures.*",

@@ -26,6 +26,7 @@ class SavingTensors(CallOf):
     code = "EXL313"
     name = "saving-tensors"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = "a program writes no files: return the tensor, and save it where the model is called"
     callees = ("torch.save",)
     wrong = "writes a traced tensor, which has no data."
     advice = "Return the tensor and save it outside of the model."

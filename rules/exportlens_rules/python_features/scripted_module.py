@@ -32,6 +32,10 @@ class ScriptedModule(Rule):
     code = "EXL325"
     name = "scripted-module"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "the source of what was compiled is elsewhere: build the model of the Modules that were scripted, and "
+        "load its state_dict"
+    )
     places = (Definition,)
     examples = (
         Example(

@@ -29,6 +29,7 @@ class TypeOfTensor(Rule):
     code = "EXL318"
     name = "type-of-tensor"
     outcome = Outcome(OK, WRONG)
+    no_fix = "which subclasses are meant is not provable: ask isinstance"
     places = (Call,)
     callees = ("builtins.type",)
     examples = (

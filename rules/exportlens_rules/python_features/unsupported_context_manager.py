@@ -45,6 +45,7 @@ class UnsupportedContextManager(Rule):
     code = "EXL307"
     name = "unsupported-context-manager"
     outcome = Outcome(FAILS, OK)
+    no_fix = "what the context protects is not provable: enter it where the model is called, or in `__init__`"
     places = (With,)
     examples = (
         Example(

@@ -45,6 +45,10 @@ class UntracedPackage(CallOf):
     code = "EXL332"
     name = "untraced-package"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what the package does for the tensors has no one counterpart in torch: write it with operators of "
+        "torch, or compute it before the model is called"
+    )
     callees = tuple(f"{package}.*" for package in _PACKAGES)
     wrong = "is of a package that strict tracing does not follow."
     advice = "Compute it outside of the model, or with torch; a progress bar belongs around the model."

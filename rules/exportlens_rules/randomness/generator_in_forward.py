@@ -24,6 +24,9 @@ class GeneratorInForward(CallOf):
     code = "EXL507"
     name = "generator-in-forward"
     outcome = Outcome(FAILS, WRONG)
+    no_fix = (
+        "a program has no generators: draw with it where the model is called, and hand in the random tensor"
+    )
     callees = ("torch.Generator",)
     wrong = "is not part of a program: its seed is lost."
     advice = "Draw from the global generator, or pass random numbers in."

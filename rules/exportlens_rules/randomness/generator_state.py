@@ -25,6 +25,10 @@ class GeneratorState(CallOf):
     code = "EXL506"
     name = "generator-state"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "a program does not carry the generator's state: save and restore it where the model is called, or hand "
+        "in the random tensor"
+    )
     callees = (
         "torch.get_rng_state",
         "torch.random.get_rng_state",

@@ -26,6 +26,9 @@ class Seeding(CallOf):
     code = "EXL505"
     name = "seeding-in-forward"
     outcome = Outcome(FAILS, WRONG)
+    no_fix = (
+        "a program draws its own random numbers: seed where the model is called, or hand in the random tensor"
+    )
     callees = (
         "torch.manual_seed",
         "torch.seed",

@@ -39,6 +39,10 @@ class TypedTensorOfArray(Rule):
     code = "EXL513"
     name = "typed-tensor-of-array"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "whether float64 or float32 is meant further on is for you to say: make the tensor once in `__init__`, "
+        "and register it as a buffer"
+    )
     places = (Call,)
     examples = (
         Example(

@@ -25,6 +25,7 @@ class UniformFrom(CallOf):
     code = "EXL510"
     name = "uniform-from"
     outcome = Outcome(FAILS, OK)
+    no_fix = "what else the dict of arguments holds is not provable: pass the bounds by position, as `uniform_(a, b)`"
     callees = ("torch.Tensor.uniform_",)
     wrong = "passes `from` by keyword: strict tracing fails."
     advice = "Pass the bounds by position: t.uniform_(a, b)."

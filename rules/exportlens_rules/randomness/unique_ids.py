@@ -24,6 +24,10 @@ class UniqueIds(CallOf):
     code = "EXL508"
     name = "unique-ids"
     outcome = Outcome(FAILS, WRONG)
+    no_fix = (
+        "whether one value for good would do is for you to say: make it where the model is called, and hand it "
+        "in"
+    )
     callees = (
         "uuid.uuid1",
         "uuid.uuid4",

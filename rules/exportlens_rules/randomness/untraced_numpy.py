@@ -48,6 +48,10 @@ class UntracedNumpy(CallOf):
     code = "EXL511"
     name = "untraced-numpy"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "torch has no one function that does the same: write it with operators of torch, or compute it in "
+        "`__init__`"
+    )
     callees = tuple(sorted(_NAMES | _REFUSED.keys()))
     wrong = "has no translation in torch: strict tracing fails."
     advice = "Compute it in __init__, or with torch."

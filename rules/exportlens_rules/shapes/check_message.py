@@ -31,6 +31,10 @@ class CheckMessage(Rule):
     code = "EXL430"
     name = "check-message"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what the message shall say without the value is for you to say: write it as a lambda that gives a "
+        "constant text"
+    )
     places = (Call,)
     callees = tuple(
         f"torch._check{kind}" for kind in ("", "_index", "_is_size", "_not_implemented", "_type", "_value")

@@ -27,6 +27,10 @@ class CheckOnTensor(CallOf):
     code = "EXL410"
     name = "check-on-tensor"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "whether the shape or the data is meant is not provable: use `torch._assert_async` for data, and a "
+        "comparison of sizes for shapes"
+    )
     callees = ("torch._assert", "torch._check", "torch._check_value")
     wrong = "asks a tensor for its truth while tracing."
     advice = "Use torch._assert_async(condition, message)."

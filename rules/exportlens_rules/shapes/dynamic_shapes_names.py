@@ -27,6 +27,7 @@ class DynamicShapesNames(Rule):
     code = "EXL414"
     name = "dynamic-shapes-names"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = "which argument is meant is for you to say: write its name as `forward` has it"
     places = (ExportCall,)
     examples = (
         Example(

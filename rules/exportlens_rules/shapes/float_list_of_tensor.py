@@ -28,6 +28,10 @@ class FloatListOfTensor(Rule):
     code = "EXL407"
     name = "list-of-float-tensor"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what is done with the numbers would have to be done with the tensor: keep it a tensor, or call "
+        "`.tolist()` on what the model returns"
+    )
     places = (Conversion,)
     examples = (
         Example(

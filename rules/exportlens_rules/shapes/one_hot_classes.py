@@ -28,6 +28,7 @@ class OneHotClasses(CallOf):
     code = "EXL405"
     name = "one-hot-without-classes"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = "how many classes there are is for you to say: hand in `num_classes`"
     callees = ("torch.nn.functional.one_hot",)
     wrong = "counts its classes by looking at the data."
     advice = "Give num_classes."

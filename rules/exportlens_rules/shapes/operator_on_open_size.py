@@ -29,6 +29,10 @@ class OperatorOnOpenSize(CallOf):
     code = "EXL408"
     name = "operator-on-data-dependent-size"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "which size is the largest that may come is for you to say: pad to it, or weigh what is left out with "
+        "zero"
+    )
     callees = CALLEES
     wrong = "decides by a size that depends on tensor data."
     advice = "Pad to a size that is known, or compute with a mask."

@@ -29,6 +29,10 @@ class TensorOfSize(CallOf):
     code = "EXL416"
     name = "tensor-of-size"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "what the empty tensor is for is not provable: use `torch.zeros(size)` or `torch.empty(size)`, of the "
+        "dtype that is meant"
+    )
     callees = tuple(f"torch.{name}" for name in _TYPES)
     wrong = "is taken by strict tracing for a tensor of the numbers in the size."
     advice = "Use torch.empty or torch.zeros."

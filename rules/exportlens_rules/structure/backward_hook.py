@@ -31,6 +31,7 @@ class BackwardHook(Rule):
     code = "EXL612"
     name = "backward-hook"
     outcome = Outcome(FAILS, OK)
+    no_fix = "whether training needs the hook is not provable: register it where the model is trained"
     places = (Definition,)
     examples = (
         Example(

@@ -29,6 +29,7 @@ class GeneratorForward(Rule):
     code = "EXL611"
     name = "generator-forward"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = "what the caller takes of it is not provable: return a list or a tuple"
     places = (Definition,)
     examples = (
         Example(

@@ -61,6 +61,10 @@ class LayerInForward(Rule):
     code = "EXL603"
     name = "layer-in-forward"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "whether the layer shall be trained is for you to say: make it in `__init__`, where its parameters are "
+        "the model's"
+    )
     places = (Call,)
     callees = tuple(f"torch.nn.{middle}{name}" for name in _WITH_PARAMETERS for middle in ("", "modules."))
     examples = (

@@ -30,6 +30,10 @@ class LazyModule(Rule):
     code = "EXL610"
     name = "lazy-module"
     outcome = Outcome(WRONG, FAILS)
+    no_fix = (
+        "the size is only known at the first call: call the model once before the export, or use the layer that "
+        "takes the size"
+    )
     places = (Definition,)
     examples = (
         Example(

@@ -24,6 +24,7 @@ class ModuleMovedInForward(CallOf):
     code = "EXL605"
     name = "module-moved-in-forward"
     outcome = Outcome(OK, FAILS)
+    no_fix = "where the Module shall stay is for you to say: move or cast the model once, before the export"
     callees = (
         "torch.nn.Module.to",
         "torch.nn.Module.float",

@@ -36,6 +36,10 @@ class PackedSequence(Rule):
     code = "EXL606"
     name = "packed-sequence"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "whether the padded steps reach the result is not provable: keep the sequences padded, and mask or "
+        "gather what the layer gives"
+    )
     places = (Call,)
     callees = (
         *_PACKING,

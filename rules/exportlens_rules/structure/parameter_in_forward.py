@@ -24,6 +24,10 @@ class ParameterInForward(CallOf):
     code = "EXL604"
     name = "parameter-in-forward"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "whether the tensor shall be trained is for you to say: make the Parameter in `__init__`, or use the "
+        "tensor as it is"
+    )
     callees = (
         "torch.nn.Parameter",
         "torch.nn.parameter.Parameter",

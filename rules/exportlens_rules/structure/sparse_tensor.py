@@ -25,6 +25,10 @@ class SparseTensor(CallOf):
     code = "EXL607"
     name = "sparse-tensor"
     outcome = Outcome(FAILS, OK)
+    no_fix = (
+        "which layout what follows takes is not provable: keep the tensor dense, or use `index_add` and "
+        "`scatter_add` on its entries"
+    )
     callees = (
         "torch.sparse_coo_tensor",
         "torch.sparse_csr_tensor",

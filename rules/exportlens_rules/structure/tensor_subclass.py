@@ -24,6 +24,10 @@ class TensorSubclass(CallOf):
     code = "EXL608"
     name = "tensor-subclass"
     outcome = Outcome(OK, FAILS)
+    no_fix = (
+        "what the subclass does for the operators is not provable: hand on a plain tensor, and keep what it adds "
+        "beside it"
+    )
     callees = ("torch.Tensor.as_subclass",)
     wrong = "gives a traced tensor another class: non-strict tracing fails."
     advice = "Use plain tensors inside of the model."

@@ -50,6 +50,10 @@ class RefusedOperator(Rule):
     code = "EXL802"
     name = "refused-operator"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "which other function means the same on the target is for you to say: the message names the target, and "
+        "its page what it takes instead"
+    )
     places = (Call,)
     callees = tuple(_by_function())
     targets = tuple(_refused())

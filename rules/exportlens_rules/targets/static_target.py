@@ -26,6 +26,10 @@ class StaticTarget(Rule):
     code = "EXL803"
     name = "static-target"
     outcome = Outcome(FAILS, FAILS)
+    no_fix = (
+        "whether the model has to take other sizes is for you to say: export it without `dynamic_shapes` for "
+        "each size that it shall run with"
+    )
     places = (ExportCall,)
     targets = ("litert", "executorch-ethos-u")
     examples = (
