@@ -53,6 +53,20 @@ class RuleIndex:
         self.rules = tuple(rules)
         self._by_place: dict[type[Place], tuple[Rule, ...]] = {}
         self._by_name: dict[str, tuple[Rule, ...]] = {}
+        self._of_any: list[int] = []
+        self._of_name: dict[str, list[int]] = {}
+        self._of_prefix: list[tuple[str, int]] = []
+        for at, rule in enumerate(self.rules):
+            if Call in rule.places:
+                self._add_callees(at, rule)
+
+    def _add_callees(self, at: int, rule: Rule) -> None:
+        if not rule.callees:
+            self._of_any.append(at)
+        for pattern in rule.callees:
+            self._of_name.setdefault(pattern, []).append(at)
+            if pattern.endswith(".*"):
+                self._of_prefix.append((pattern[:-1], at))
 
     def for_place(self, place: type[Place]) -> tuple[Rule, ...]:
         rules = self._by_place.get(place)
@@ -63,9 +77,9 @@ class RuleIndex:
     def for_call(self, name: str) -> tuple[Rule, ...]:
         rules = self._by_name.get(name)
         if rules is None:
-            rules = self._by_name[name] = tuple(
-                rule for rule in self.rules if Call in rule.places and _takes(rule, name)
-            )
+            found = {*self._of_any, *self._of_name.get(name, ())}
+            found.update(at for prefix, at in self._of_prefix if name.startswith(prefix))
+            rules = self._by_name[name] = tuple(self.rules[at] for at in sorted(found))
         return rules
 
 
@@ -151,15 +165,6 @@ def _weight(report: Report, certain: bool) -> tuple[bool, int]:
     """Of two reports on one node, the one that says more is kept: the certain one, then that on more modes."""
     outcome = report.outcome
     return certain, (outcome.strict is not OK) + (outcome.non_strict is not OK)
-
-
-def _takes(rule: Rule, name: str) -> bool:
-    if not rule.callees:
-        return True
-    return any(
-        name == pattern or (pattern.endswith(".*") and name.startswith(pattern[:-1]))
-        for pattern in rule.callees
-    )
 
 
 @contextmanager

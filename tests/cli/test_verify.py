@@ -27,9 +27,10 @@ class Gate(nn.Module):
 
 
 class Sized(nn.Module):
-    def __init__(self, config):
+    def __init__(self, path):
         super().__init__()
-        self.size = config.size
+        with open(path) as sizes:
+            self.size = float(sizes.read())
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.data * self.size
