@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.places import Call, Place
+from exportlens.inference.places import Place
 from exportlens.inference.values import (
     Array,
     ClassValue,
@@ -52,7 +52,7 @@ def is_unbacked(value: Value | None) -> bool:
     )
 
 
-def promises_sizes(place: Call) -> bool:
+def promises_sizes(place: Place) -> bool:
     """Whether the function that a call is in promises anything by `torch._check`, of sizes as a rule."""
     function = place.site.function
     return function is not None and any(

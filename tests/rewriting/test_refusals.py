@@ -80,7 +80,7 @@ REFUSED = [
     ),
     (
         "a loop over indices from data",
-        "for index in torch.nonzero(x > 0):\n    x = x + x[index[0], index[1]]\nreturn x",
+        "for index in torch.nonzero(x > 0):\n    x = x + index.sum()\nreturn x",
         "how often the loop runs is only known when the model runs",
     ),
     (

@@ -1,18 +1,20 @@
-"""`assert` on the value of a tensor."""
+"""`assert` on the value of a tensor, or on a number that was read out of one."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
+from exportlens.inference.values import Shape, TensorScalar, Value
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_truth
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import is_tensor, subject
+from exportlens_rules.control_flow.decision import is_checked, is_declared_size
+from exportlens_rules.reading import is_data, is_tensor, numbers_in, promises_sizes, subject
 
 _WITH_MESSAGE = Outcome(FAILS, FAILS)
 
@@ -21,11 +23,14 @@ class DataDependentAssert(Rule):
     """An `assert` looks at a tensor.
 
     ## What it does
-    Finds `assert` statements on tensors. Strict tracing turns them into checks of the program as long as the
-    message is a plain string; non-strict tracing fails. Asserts on numbers (`t.item() > 0`) are kept by both.
+    Finds `assert` statements on tensors, and on numbers that were read out of tensors. Strict tracing turns them
+    into checks of the program as long as the message is a plain string and the test is one comparison;
+    non-strict tracing fails. One comparison of a number, without a message (`assert t.item() > 0`), is kept by both.
 
     ## Why it matters
-    Non-strict tracing runs the statement with a fake tensor that has no data, and stops there.
+    Non-strict tracing runs the statement with a fake tensor that has no data, and stops there. It recognizes an
+    `assert` by its bytecode, which is another one where there is a message, `and`, `or`, `not`, or a chain of
+    comparisons.
 
     ## References
     - https://docs.pytorch.org/docs/stable/export/programming_model.html
@@ -61,24 +66,105 @@ def forward(self, x):
 """,
             outcome=_WITH_MESSAGE,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    assert x.abs().max().item() < 1000, "too large"
+    return x + 1
+""",
+            good="""
+def forward(self, x):
+    torch._assert_async(x.abs().max() < 1000, "too large")
+    return x + 1
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    count = (x > 0).sum().item()
+    assert 0 <= count < 1000
+    return x + 1
+""",
+            good="""
+def forward(self, x):
+    count = (x > 0).sum().item()
+    assert count >= 0
+    assert count < 1000
+    return x + 1
+""",
+            outcome=_WITH_MESSAGE,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Truth)
-        if place.context != "assert" or not is_tensor(place.value):
+        if place.context != "assert":
             return
         statement = place.statement
         assert isinstance(statement, ast.Assert)
-        plain = (statement.msg is None or isinstance(statement.msg, ast.Constant)) and not isinstance(
-            statement.test, (ast.BoolOp, ast.UnaryOp)
-        )
+        if is_tensor(place.value):
+            outcome = None if _is_plain(statement) and not _is_joined(statement.test) else _WITH_MESSAGE
+        elif (
+            not numbers_in(place.value)
+            or is_declared_size(place.value)
+            or _is_promised(place, statement.test)
+        ):
+            return
+        else:
+            asked = _is_asked_amid(place, statement.test)
+            if statement.msg is None and not asked:
+                return
+            outcome = None if _is_plain(statement) and not asked else _WITH_MESSAGE
         yield self.report(
             place,
             f"`assert` on {subject(place.value, place.node)}: torch.export cannot evaluate it while tracing. "
             "Use torch._assert_async(condition, message).",
-            outcome=None if plain else _WITH_MESSAGE,
+            outcome=outcome,
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Truth)
         return rewrite_truth(report.place, context)
+
+
+def _is_plain(statement: ast.Assert) -> bool:
+    """Whether there is no message but a text that stands there as such."""
+    return statement.msg is None or isinstance(statement.msg, ast.Constant)
+
+
+def _is_joined(test: ast.expr) -> bool:
+    return isinstance(test, (ast.BoolOp, ast.UnaryOp))
+
+
+def _is_asked_amid(place: Truth, test: ast.expr) -> bool:
+    """Whether Python asks a number for its truth before the assertion's own jump."""
+    if isinstance(test, ast.BoolOp):
+        return any(_reads_data(operand, place.variables) for operand in test.values[:-1]) or _is_asked_amid(
+            place, test.values[-1]
+        )
+    if isinstance(test, ast.UnaryOp):
+        return isinstance(test.op, ast.Not)
+    return isinstance(test, ast.Compare) and len(test.ops) > 1
+
+
+def _reads_data(test: ast.expr, variables: Mapping[str, Value]) -> bool:
+    return any(
+        (isinstance(node, ast.Name) and is_data(variables.get(node.id)))
+        or (isinstance(node, ast.Attribute) and node.attr == "item")
+        for node in ast.walk(test)
+    )
+
+
+def _is_promised(place: Truth, test: ast.expr) -> bool:
+    """Whether torch may know the answer: of a number that `torch._check` bounds, of a size by the bounds that all have."""
+    if is_checked(place):
+        return True
+    if not isinstance(place.value, Shape):
+        return not isinstance(place.value, TensorScalar)
+    if not isinstance(test, ast.Compare) or len(test.ops) > 1 or promises_sizes(place):
+        return True
+    bound = test.comparators[0]
+    if not isinstance(bound, ast.Constant) or not isinstance(bound.value, int):
+        return True
+    least = 1 if isinstance(test.ops[0], ast.GtE) else 0
+    return not isinstance(test.ops[0], (ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) or bound.value < least

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Named, Sequence, Value
 from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.data_attribute import tensor_for_variable
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
@@ -69,6 +72,10 @@ class M(nn.Module):
                 "the other "
                 "branch. Test for torch.Tensor.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        return tensor_for_variable(report.place, context)
 
 
 def _is_variable(value: Value) -> bool:

@@ -206,7 +206,7 @@ def _is_numpy(node: ast.expr) -> bool:
 def _computed_with(forward: ast.FunctionDef) -> set[str]:
     """The attributes of self that forward computes with directly, or turns into a tensor."""
     names: set[str] = set()
-    for node in ast.walk(forward):
+    for node in _walk_of_evaluation(forward):
         operands: list[ast.expr] = []
         if isinstance(node, ast.BinOp):
             operands = [node.left, node.right]
@@ -220,6 +220,17 @@ def _computed_with(forward: ast.FunctionDef) -> set[str]:
             ):
                 names.add(operand.attr)
     return names
+
+
+def _walk_of_evaluation(node: ast.AST) -> Iterator[ast.AST]:
+    """All nodes but those that only a model that trains comes to."""
+    yield node
+    skipped: list[ast.AST] = []
+    if isinstance(node, (ast.If, ast.IfExp)) and ast.unparse(node.test) == "self.training":
+        skipped = list(node.body) if isinstance(node, ast.If) else [node.body]
+    for child in ast.iter_child_nodes(node):
+        if child not in skipped:
+            yield from _walk_of_evaluation(child)
 
 
 _INTO_TENSORS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")

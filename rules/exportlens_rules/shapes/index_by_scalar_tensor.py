@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite, Place
 from exportlens.inference.values import Sequence, Slice, Tensor, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.indexing import index_by_index_tensor
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
@@ -102,6 +105,10 @@ def forward(self, x):
                 "of Python. Compare torch.arange with the bound and use torch.where.",
                 outcome=_SLICE_WRITE,
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, (ItemRead, ItemWrite))
+        return index_by_index_tensor(report.place, context)
 
 
 def _is_scalar_index(part: Value) -> bool:

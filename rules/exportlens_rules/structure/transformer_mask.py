@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.keywords import with_keywords
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
@@ -89,17 +92,27 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call)
-        for mask in _MASKS[place.name.rpartition(".")[2]]:
-            flag = place.argument(mask.flag_position, mask.flag)
-            told = flag is not None and not (isinstance(flag, Const) and flag.value is None)
-            given = place.argument(mask.position, mask.name)
-            if not told and is_tensor(given) and _may_be_square(given):
-                yield self.report(
-                    place,
-                    f"`{words(place.node)}` compares `{mask.name}` with a causal mask and branches on the "
-                    f"result: torch.export cannot trace it. Pass `{mask.flag}=False` (or True).",
-                )
-                return
+        for mask in _untold(place):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` compares `{mask.name}` with a causal mask and branches on the "
+                f"result: torch.export cannot trace it. Pass `{mask.flag}=False` (or True).",
+            )
+            return
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        return with_keywords(report.place, {mask.flag: "False" for mask in _untold(report.place)}, context)
+
+
+def _untold(place: Call) -> Iterator[_Mask]:
+    """The masks that the layer would look into."""
+    for mask in _MASKS[place.name.rpartition(".")[2]]:
+        flag = place.argument(mask.flag_position, mask.flag)
+        told = flag is not None and not (isinstance(flag, Const) and flag.value is None)
+        given = place.argument(mask.position, mask.name)
+        if not told and is_tensor(given) and _may_be_square(given):
+            yield mask
 
 
 def _may_be_square(mask: Value | None) -> bool:

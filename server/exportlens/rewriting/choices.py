@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.values import Value
+from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.predicates import Predicates
-from exportlens.rewriting.text import Source, replaced
+from exportlens.rewriting.sharing import to_separate
+from exportlens.rewriting.text import Replacement, Source, replaced
 
 
 def ternary_text(
@@ -27,6 +29,7 @@ def ternary_text(
     condition = Predicates(source, kinds, torch).read(node.test, value=value)
     if condition.form == "static":
         raise Refused("the condition does not depend on tensor data as far as it can be followed")
+    before: list[Replacement] = []
     sides = [kinds.of(node.body), kinds.of(node.orelse)]
     texts = [source.of(node.body), source.of(node.orelse)]
     mixed = {side.type for side in sides} == {"int", "float"} and {side.what for side in sides} == {"number"}
@@ -49,7 +52,26 @@ def ternary_text(
         mark = kinds.mark()
         outputs = Outputs(source, torch, mark)
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
-    return _put(source, node, f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())")
+        before = _clones(source, node, kinds)
+    call = f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())"
+    return replaced(source.text, [*before, source.swap(node, call)])
+
+
+def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
+    """The lines before the statement that give names memory of their own, of which the sides read views."""
+    statement = source.enclosing_statement(node)
+    function = source.enclosing_function(statement)
+    written = set() if function is None else set(afterwards(source, statement, function, kinds).written)
+    names = to_separate([ast.Expr(node.body), ast.Expr(node.orelse)], set(), kinds, written)
+    if not names:
+        return []
+    plain = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AnnAssign))
+    if not plain or not source.begins_line(statement) or not all(each.isidentifier() for each in names):
+        raise Refused(f"`{names[0]}` is a view of what the ternary reads as well: clone it before")
+    start = source.start(statement)
+    note = "  # torch.cond takes no two tensors of the same memory"
+    line_end = f"{source.newline}{source.indent_of(statement)}"
+    return [Replacement(start, start, "".join(f"{name} = {name}.clone(){note}{line_end}" for name in names))]
 
 
 def _has_nested(node: ast.IfExp) -> bool:

@@ -19,6 +19,7 @@ from exportlens.rewriting.choices import ternary_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
+from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import Flagged, flagged, left_loop
 from exportlens.rewriting.liveness import exits
@@ -145,7 +146,7 @@ def convert(
         return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
     elif isinstance(node, ast.Assert):
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
-    elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _is_any_or_all(node):
+    elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _calls(node, ("any", "all", "bool")):
         return _logical(source, node, kinds, torch), "Use the tensor's logical operator"
     elif _is_sort(node):
         _refuse_later_writes(source, node)
@@ -345,7 +346,8 @@ def _logical(
     source: Source, node: ast.BoolOp | ast.UnaryOp | ast.Compare | ast.Call, kinds: Kinds, torch: str
 ) -> str:
     """A decision as a value: `a and b` gives a tensor as before, the others a Python bool that stays symbolic."""
-    if isinstance(node, ast.BoolOp):
+    bools = isinstance(node, ast.BoolOp) and all(_is_bool(kinds.of(each)) for each in node.values)
+    if isinstance(node, ast.BoolOp) and not bools:
         for each in node.values:
             kind = kinds.of(each)
             if kind.what != "tensor" or kind.dtype != "bool":
@@ -367,6 +369,10 @@ def _logical(
     stays = isinstance(node, ast.Compare) or _is_operand(source, node)
     text = bool_text if stays else f"{primary(bool_text)}.item()"
     return replaced(source.text, [source.swap(node, text)])
+
+
+def _is_bool(kind: Kind) -> bool:
+    return kind.what in ("scalar", "number") and kind.type == "bool"
 
 
 def _is_sort(node: ast.AST) -> TypeGuard[ast.Call]:
@@ -397,8 +403,8 @@ def _why_not(source: Source, node: ast.AST) -> str:
     return "this use of a tensor's truth has no rewrite"
 
 
-def _is_any_or_all(node: ast.AST) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("any", "all")
+def _calls(node: ast.AST, names: tuple[str, ...]) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
 
 
 def _is_operand(source: Source, node: ast.expr) -> bool:

@@ -13,6 +13,7 @@ from exportlens.inference.places import AttributeRead, AttributeWrite, Call
 from exportlens.inference.values import Sequence, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 
 _IN_PLACE = {
@@ -137,6 +138,27 @@ def unwrap_variable(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace(
             f"Use `{_short(text)}`", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False
         )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def tensor_for_variable(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`isinstance(t, Variable)` -> `isinstance(t, torch.Tensor)`: in eager they answer alike."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or len(node.args) != 2:
+            raise Refused("the classes are not written in the call")
+        asked = node.args[1]
+        found = [
+            each
+            for each in (asked.elts if isinstance(asked, ast.Tuple) else [asked])
+            if (dotted(each) or "").rpartition(".")[2] == "Variable"
+        ]
+        if not found:
+            raise Refused("the classes are not written in the call")
+        swaps = [draft.source.swap(each, f"{draft.torch}.Tensor") for each in found]
+        return draft.replace(f"Ask for `{draft.torch}.Tensor`", swaps, Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

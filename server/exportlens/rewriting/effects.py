@@ -10,7 +10,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance, Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, numbers, union
+from exportlens.rewriting.kind import LOCAL, SEVERAL, UNKNOWN_KIND, Kind, merged, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
@@ -120,7 +120,10 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             # The interpreter speaks of every round of the loop, this room of what it starts with.
             names[name] = kind
             continue
-        if told is None or told.what == "unknown":
+        if told is not None and told.what in ("number", "none") and kind.type == SEVERAL:
+            # In a first round of a loop, which is not the only one.
+            names[name] = kind
+        elif told is None or told.what == "unknown":
             if kind.what != "unknown":
                 names[name] = kind
         elif told.what == kind.what == "container" and kind.roots is not None:
@@ -135,11 +138,14 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             names[name] = replace(
                 told, type=kind.type, items=items, keys=kind.keys or told.keys, roots=kind.roots
             )
+        elif told.what == kind.what == "scalar" and not told.type:
+            names[name] = kind
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
             names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots, dtype=dtype))
     found = known.copy()
+    found.told = known.told or known.names
     found.names = names | _shared_by_calls(names, arrived[0] if arrived else {})
     return found
 

@@ -15,9 +15,11 @@ from exportlens.rewriting.text import Replacement, Source
 _READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")
 
 
-def not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
-    """`t.requires_grad = True` under `if not torch.compiler.is_compiling():`: eager does as before, the program, which
-    records no gradients of its own, leaves it out."""
+def not_while_compiling(
+    place: Place, context: RewriteContext, what: str = "the change of `requires_grad`"
+) -> Fix | Refusal:
+    """`t.requires_grad = True`, or `what` else only matters beside the program, under `if not torch.compiler.is_compiling():`:
+    eager does as before, the program, which records no gradients of its own, leaves it out."""
     try:
         draft = Draft.of(place, context)
         source = draft.source
@@ -25,9 +27,9 @@ def not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
         statement = source.enclosing_statement(node)
         alone = isinstance(statement, (ast.Assign, ast.Expr)) and source.begins_line(statement)
         if not alone or not _alone(source, statement):
-            raise Refused("the change of `requires_grad` is a part of a longer statement")
+            raise Refused(f"{what} is a part of a longer statement")
         if isinstance(statement, ast.Expr) and statement.value is not node:
-            raise Refused("the change of `requires_grad` is a part of a longer statement")
+            raise Refused(f"{what} is a part of a longer statement")
         if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
             raise Refused("the statement sets several things")
         function = source.enclosing_function(statement)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import ItemRead, ItemWrite
+from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.afterwards import afterwards
-from exportlens.rewriting.effects import Write, loaded, own_expressions, visit, writes_of
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import Write, kinds_before, loaded, own_expressions, visit, writes_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.predicates import primary
@@ -54,6 +59,52 @@ def indexed_by_tensors(
     changed = Source(replaced(source.text, swaps.values()))
     return changed, next(
         each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
+    )
+
+
+def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) -> Fix | Refusal:
+    """`x[j.unsqueeze(0)].select(0, 0)` for `x[j]`, `j` being one int of a tensor."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        if not isinstance(node, ast.Subscript):
+            raise Refused("the index is not written in brackets")
+        statement = source.enclosing_statement(node)
+        function = source.enclosing_function(statement)
+        if function is None:
+            raise Refused("the index is not inside of a function")
+        kinds = kinds_before(function, statement, draft.kinds({}))
+        roots = kinds.of(node.value).roots
+        if isinstance(node.ctx, ast.Load) and not isinstance(source.parents[node], (ast.BinOp, ast.Compare)):
+            after = kinds.copy()
+            after.run([statement])
+            written = set(afterwards(source, statement, function, after).written)
+            for write, now in _writes([statement], kinds):
+                written |= now.of(loaded(write.base)).roots or {""}
+            if written and (roots is None or "" in written or roots & written):
+                raise Refused(
+                    f"`{source.of(node)}` is a view, an index tensor would give a copy, and a later line of the "
+                    "function writes in place"
+                )
+        text = None if isinstance(statement, ast.AugAssign) else _text(source, node, kinds)
+        if text is None and isinstance(place, ItemRead) and _is_plain(place):
+            text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)].select(0, 0)"
+        if text is None:
+            raise Refused(
+                f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
+                "`torch.index_select` with `.reshape(1)`, or compare with `torch.arange`"
+            )
+        return draft.replace("Use an index tensor", [source.swap(node, text)], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _is_plain(place: ItemRead) -> bool:
+    """Whether the interpreter knows `x[j]` as a tensor by one int of a tensor."""
+    keys = options(place.key)
+    return all(isinstance(each, Tensor) for each in options(place.owner)) and all(
+        isinstance(each, Tensor) and each.rank == 0 and (each.dtype or "").startswith(("int", "uint"))
+        for each in keys
     )
 
 

@@ -76,6 +76,8 @@ class Kind:
 LOCAL = "~"
 numbers = itertools.count()
 UNKNOWN_KIND = Kind("unknown", roots=None)
+# The `type` of what is one of several different things.
+SEVERAL = "several"
 
 
 def of_value(value: Value | None, root: str) -> Kind:
@@ -111,7 +113,8 @@ def merged(kinds: list[Kind]) -> Kind:
     """What a name is that is one of `kinds`, depending on the way taken."""
     first = kinds[0]
     if any(kind.what != first.what for kind in kinds):
-        return replace(UNKNOWN_KIND, roots=union(kinds))
+        certain = all(kind.what != "unknown" or kind.type == SEVERAL for kind in kinds)
+        return replace(UNKNOWN_KIND, roots=union(kinds), type=SEVERAL if certain else "")
     return Kind(
         first.what,
         first.dtype if all(kind.dtype == first.dtype for kind in kinds) else None,

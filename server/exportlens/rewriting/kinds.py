@@ -178,6 +178,11 @@ class Kinds:
         self._assign_element(node)
         for each in ast.walk(node.target):
             known = self.names.get(each.id) if isinstance(each, ast.Name) else None
+            told = self.told.get(each.id) if isinstance(each, ast.Name) else None
+            in_part = each is not node.target and known is not None and known.what == "unknown"
+            if in_part and isinstance(each, ast.Name) and told is not None and told.what == "object":
+                self.names[each.id] = told
+                continue
             if isinstance(each, ast.Name) and known is not None and known.what == "unknown":
                 # What is iterated over was there before, as a module's parameters are: no memory of its own.
                 self.names[each.id] = replace(known, roots=frozenset({f"?{next(numbers)}"}))
@@ -535,6 +540,8 @@ class Kinds:
     def _float_after(self, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
         """The dtype of what an operation gives where that is the same for every float dtype of its inputs, "float" where
         it is one of them."""
+        if any(kind.what == "tensor" and kind.dtype is None for kind in given):
+            return self._float_anyway(op, given, named)
         if not any(kind.what == "tensor" and kind.dtype == "float" for kind in given):
             return None
         found = set()
@@ -545,6 +552,25 @@ class Kinds:
         if len(found) == 1:
             return found.pop()
         return "float" if found == {"float32", "float64"} else None
+
+    def _float_anyway(self, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
+        """ "float" where an operation gives floats of tensors of any dtype, or takes no others."""
+        if op.name.rpartition(".")[2] in _OF_FLOATS:
+            return "float"
+        for dtype in ("float32", "float64", "int64", "bool"):
+            facts = [
+                (
+                    replace(kind, dtype=dtype)
+                    if kind.what == "tensor" and kind.dtype in (None, "float")
+                    else kind
+                ).facts
+                for kind in given
+            ]
+            bound = op.bind(facts, named)
+            after = None if bound is None else knowledge.dtype_after(op.dtype, bound)
+            if after is None or not after.startswith("float"):
+                return None
+        return "float"
 
     def _of_module_call(self, instance: Instance, node: ast.Call) -> Kind:
         if not isinstance(instance.cls, Named):
@@ -597,6 +623,11 @@ class Kinds:
             return Kind("container", roots=union(kinds))
         return UNKNOWN_KIND
 
+
+# What torch takes of tensors of floats alone.
+_OF_FLOATS = frozenset(
+    {"mean", "std", "var", "norm", "cross_entropy", "mse_loss", "binary_cross_entropy", "nll_loss"}
+)
 
 # Modules whose output may be their input, and modules that give several outputs (torch/nn/modules).
 _MAY_PASS_THROUGH = (

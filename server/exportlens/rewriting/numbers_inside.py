@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import own_expressions, visit
+from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, every_name, fresh
@@ -45,6 +46,8 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         held = fresh(f"{name}_held", taken)
         double = f", dtype={torch}.float64" if kinds.names[name].type == "float" else ""
         lines.append(f"{held} = {torch}.full((), {name}{double})")
+        dtype = {"float": "float64", "int": "int64", "bool": "bool"}[kinds.names[name].type]
+        kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", dtype, 0))
         for block in blocks:
             uses = [
                 each

@@ -19,7 +19,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import imported
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.text import Replacement
+from exportlens.rewriting.text import Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 
@@ -42,13 +42,13 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
         if isinstance(place, Conversion) and isinstance(node, ast.Call) and _is_numpy(draft, node):
             if not isinstance(place.value, Tensor):
                 raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
-            return draft.replace("Use torch's function", [_renamed(draft, node)])
+            return draft.replace("Use torch's function", _renamed(draft, node))
         if isinstance(place, Call):
             if not isinstance(node, ast.Call) or not all(
                 all(isinstance(option, Tensor) for option in options(value)) for value in place.args[:1]
             ):
                 raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
-            return draft.replace("Use torch's function", [_renamed(draft, node)])
+            return draft.replace("Use torch's function", _renamed(draft, node))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
             return draft.replace("Stay in torch", _whole_way(draft, node))
         raise Refused("the array is not made by `.numpy()`")
@@ -56,21 +56,39 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
         return Refusal(str(refused))
 
 
-def _renamed(draft: Draft, node: ast.Call) -> Replacement:
-    """The replacement of `np.f` by `torch.f`. Raises Refused where they are not known to be the same."""
+def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
+    """The replacements of `np.f` by `torch.f`, that of the name first. Raises Refused where they are not known to be the same."""
     name = (dotted(node.func) or "").rpartition(".")[2]
     known = _functions().get(name)
     form = _form(node)
     if name in _THREE and len(node.args) == 3 and not node.keywords:
-        return draft.source.swap(node.func, f"{draft.torch}.{name}")
+        return [draft.source.swap(node.func, f"{draft.torch}.{name}")]
+    if name in _SPREADS and form in ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)"):
+        # NumPy divides by the number of elements, torch by one less.
+        end = max(draft.source.end(each) for each in [*node.args, *(key.value for key in node.keywords)])
+        more = Replacement(end, end, ", correction=0")
+        return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
+    if (
+        name in _BOUNDS
+        and form == "f(a, 2)"
+        and isinstance(node.args[1], ast.Constant)
+        and type(node.args[1].value) is int
+    ):
+        start = draft.source.start(node.args[1])
+        return [
+            draft.source.swap(node.func, f"{draft.torch}.clamp"),
+            Replacement(start, start, f"{_BOUNDS[name]}="),
+        ]
     if known is None or form not in known["forms"]:
         raise Refused(
             f"torch has no function that is measured to be the same as `{draft.source.of(node.func)}` here"
         )
-    return draft.source.swap(node.func, f"{draft.torch}.{known['torch']}")
+    return [draft.source.swap(node.func, f"{draft.torch}.{known['torch']}")]
 
 
 _THREE = ("where", "clip")
+_SPREADS = ("std", "var")
+_BOUNDS = {"maximum": "min", "minimum": "max"}
 
 
 def _form(node: ast.Call) -> str:
@@ -132,6 +150,8 @@ class _Way:
             return parent
         if isinstance(parent, ast.Compare) and len(parent.ops) == 1:
             return None if isinstance(source.parents[parent], (ast.If, ast.IfExp, ast.Assert)) else parent
+        if _is_tested(source, node):
+            return None
         if isinstance(parent, ast.Subscript):
             return self._item(parent, node)
         if isinstance(parent, ast.Attribute):
@@ -203,7 +223,9 @@ class _Way:
         if isinstance(call.func, ast.Name) and call.func.id in ("float", "int", "len", "bool"):
             return None
         if _is_numpy(draft, call):
-            self.made[call.func] = _renamed(draft, call)
+            self.made[call.func], *more = _renamed(draft, call)
+            for each in more:
+                self.made[call] = each
             sides = [each for each in call.args[1:] if isinstance(each, ast.Constant)]
             if (
                 _qualified(draft, call.func) == "numpy.where"
@@ -215,6 +237,16 @@ class _Way:
                 self.made[sides[0]] = source.swap(sides[0], double)
             return call
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+
+def _is_tested(source: Source, node: ast.expr) -> bool:
+    """Whether `node` is only asked for its truth, which a tensor of one element tells as an array does."""
+    parent = source.parents[node]
+    while isinstance(parent, ast.BoolOp) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    ):
+        node, parent = parent, source.parents[parent]
+    return isinstance(parent, (ast.If, ast.IfExp, ast.Assert, ast.While)) and parent.test is node
 
 
 def _is_back(draft: Draft, node: ast.Call) -> bool:

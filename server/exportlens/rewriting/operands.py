@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.rewriting.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.predicates import is_exact, primary
 from exportlens.rewriting.text import Source
 
 
@@ -46,3 +48,58 @@ def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
             )
         else:
             return False
+
+
+def compared(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether the number is compared with one that not every float dtype holds: Python compares doubles, torch compares in
+    the tensor's dtype."""
+    parent = source.parents[node]
+    while isinstance(parent, (ast.BinOp, ast.UnaryOp)):
+        node, parent = parent, source.parents[parent]
+    return isinstance(parent, ast.Compare) and any(
+        each is not node
+        and not is_exact(kinds.of(each))
+        and kinds.of(each).what in ("number", "size", "static", "unknown")
+        for each in (parent.left, *parent.comparators)
+    )
+
+
+def tensor_behind(node: ast.expr, kinds: Kinds, whole: bool = False) -> ast.expr | None:
+    """The tensor of one number behind `t.item()`, `float(t)` or `int(t)`: of a float, or of an int where `whole`."""
+    if not isinstance(node, ast.Call):
+        return None
+    inner: ast.expr | None = None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        inner = node.func.value
+    elif isinstance(node.func, ast.Name) and node.func.id in ("int", "bool") and len(node.args) == 1:
+        inner = node.args[0] if whole else None
+        known = UNKNOWN_KIND if inner is None else kinds.of(inner)
+        if known.dtype is None or not known.dtype.startswith(
+            ("int", "uint", "bool")[node.func.id == "bool" :]
+        ):
+            return None
+    elif isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1:
+        inner = node.args[0]
+        if (
+            isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+            and inner.func.attr == "item"
+        ):
+            inner = inner.func.value
+    if inner is None:
+        return None
+    kind = kinds.of(inner)
+    is_float = kind.dtype is None or kind.dtype.startswith("float")
+    return inner if kind.what == "tensor" and (is_float or whole) else None
+
+
+def scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
+    """The text of the tensor `node`, which has one element, without dimensions."""
+    text = source.of(node)
+    return text if kinds.of(node).rank == 0 else f"{primary(text)}.reshape(())"
+
+
+def kept(source: Source, node: ast.expr, kinds: Kinds) -> str:
+    """The text of the tensor `node` for a name that held its number: a later write in place must not reach it."""
+    text = scalar(source, node, kinds)
+    return text if kinds.of(node).fresh else f"{primary(text)}.clone()"

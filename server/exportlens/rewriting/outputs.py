@@ -94,6 +94,9 @@ class Outputs:
             raise Refused(f"`{name}` may be None after the branch")
         if whats <= {"object", "static"} or whats & {"object", "static"}:
             raise Refused(f"`{name}` is a Python object that tensor data would choose")
+        if whats <= {"number", "scalar"} and {a.type, b.type} == {"float"} and not used_as_number(name):
+            self.as_tensor[name] = ""
+            return
         if "scalar" in whats:
             raise Refused(f"`{name}` is a Python number read out of tensor data inside of the branch")
         if whats <= {"number", "size"}:
@@ -109,6 +112,10 @@ class Outputs:
                 raise Refused(f"`{name}` is a number of another type on the other side of the branch")
             self.as_tensor[name] = "bool" if {a.type, b.type} == {"bool"} else ""
             return
+        if whats & {"number", "size"} and "unknown" in whats:
+            raise Refused(
+                f"`{name}` is a Python number on one side of the branch, and not known on the other"
+            )
         if "number" in whats and "tensor" in whats:
             tensor, number = (a, b) if a.what == "tensor" else (b, a)
             if (
@@ -118,7 +125,8 @@ class Outputs:
                 or used_as_number(name)
             ):
                 raise Refused(
-                    f"`{name}` is a tensor on one side of the branch and a Python number on the other"
+                    f"`{name}` is a tensor on one side of the branch and a Python number on the other: start with a "
+                    "tensor, as `torch.zeros(())`"
                 )
             self.as_tensor[name] = tensor.dtype
             return
@@ -129,6 +137,8 @@ class Outputs:
         return [self._name(name, end.names[name], name in bound, used) for name in names]
 
     def _name(self, name: str, kind: Kind, bound: bool, used: set[str]) -> str:
+        if kind.what == "scalar" and name in self.as_tensor:
+            return f"{self.torch}.full((), {name})"
         if kind.what in ("number", "size"):
             dtype = self.as_tensor.get(name)
             if name in self.as_count:

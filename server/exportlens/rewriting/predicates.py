@@ -10,7 +10,7 @@ import ast
 import math
 from dataclasses import dataclass, replace
 
-from exportlens.inference.values import Const, Shape, Tensor, TensorScalar, Value
+from exportlens.inference.values import Array, Const, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
@@ -125,6 +125,7 @@ class Predicates:
 
     def _leaf(self, node: ast.expr, value: Value | None) -> Condition:
         text = self.source.of(node)
+        self._no_arrays(node)
         if isinstance(node, ast.Call):
             special = self._comparison_call(node) or self._any_or_all(node)
             if special is not None:
@@ -172,7 +173,7 @@ class Predicates:
                     if widened is not None:
                         replacements.append(self.source.swap(each, widened))
             return Condition(self.source.of(node, replacements), "tensor", kind.rank, "bool", True)
-        exact = all(side.what == "scalar" or _exact(side) for side in sides) and not all(
+        exact = all(side.what == "scalar" or is_exact(side) for side in sides) and not all(
             side.what == "scalar" for side in sides
         )
         texts: list[str | None] = [
@@ -336,6 +337,17 @@ class Predicates:
                 return None if signed is None else f"{_primary(signed)}.abs()"
         return None
 
+    def _no_arrays(self, node: ast.expr) -> None:
+        """Raise Refused where NumPy answers: torch.cond takes none of its bools."""
+        for each in ast.walk(node):
+            called = isinstance(each, ast.Call) and (
+                (self.kinds.qualified(each.func) or "").startswith("numpy.")
+                or getattr(each.func, "attr", "") == "numpy"
+            )
+            held = isinstance(each, ast.Name) and isinstance(self.kinds.of(each).value, Array)
+            if called or held:
+                raise Refused(f"`{self.source.of(each)}` is NumPy's: compute it with torch first")
+
     def _no_conversion(self, node: ast.expr) -> None:
         for each in ast.walk(node):
             if (
@@ -465,7 +477,7 @@ def _is_integer(dtype: str | None) -> bool:
     return dtype is not None and dtype.startswith(("int", "uint"))
 
 
-def _exact(kind: Kind) -> bool:
+def is_exact(kind: Kind) -> bool:
     """Whether every float dtype of torch holds this number (bfloat16 has 8 significant bits)."""
     if kind.what != "number" or not isinstance(kind.value, Const):
         return False

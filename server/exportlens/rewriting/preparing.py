@@ -9,16 +9,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.counters import counted_in_tensors
 from exportlens.rewriting.effects import is_log, loaded, own_expressions
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.inlining import inlined
-from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
+from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held
-from exportlens.rewriting.operands import meets_tensor
+from exportlens.rewriting.operands import compared, kept, meets_tensor, scalar, tensor_behind
+from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -30,10 +32,12 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     """The `if` in the form that rewrites best, and the kinds just before it."""
     kinds = kinds.copy()
     for step in (
+        made_where_used,
         _inline,
         _hoist_logs,
         _collect_appends,
         _name_items,
+        chosen_as_tensors,
         _keep_tensors,
         counted_in_tensors,
         extremes_inside,
@@ -351,24 +355,60 @@ def _keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Pre
             for each in ast.walk(function)
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
         ]
+        divided = _in_double(value, made, kinds)
+        if made and divided and any(_meets_number(source, each, kinds) for each in uses):
+            continue
         if made and all(meets_tensor(source, each, kinds) for each in uses):
-            divided = any(isinstance(each, ast.Div) for each in ast.walk(value))
             for number, tensor in made:
-                text = _scalar(source, tensor, kinds)
+                text = kept(source, tensor, kinds)
                 # Python divides in double precision.
-                swaps.append(source.swap(number, f"{primary(text)}.double()" if divided else text))
+                text = f"{primary(text)}.double()" if divided else text
+                swaps.append(source.swap(number, text if divided else _of_type(number, text, tensor, kinds)))
+            swaps += [source.swap(each, f"{name}.double()") for each in uses if compared(source, each, kinds)]
             dtype = kinds.of(made[0][1]).dtype if len(made) == 1 and made[0][0] is value else None
             kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
-            behind = _behind(each, kinds)
+            behind = tensor_behind(each, kinds)
             if behind is not None and meets_tensor(source, each, kinds):
-                swaps.append(source.swap(each, _scalar(source, behind, kinds)))
+                text = scalar(source, behind, kinds)
+                widened = f"{primary(text)}.double()" if compared(source, each, kinds) else text
+                swaps.append(source.swap(each, widened))
     if not swaps:
         return None
     begin = source.start(node)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
     return _again(replaced(source.text, swaps), begin + moved)
+
+
+def _in_double(value: ast.expr, made: list[tuple[ast.expr, ast.expr]], kinds: Kinds) -> bool:
+    """Whether the arithmetic in `value` needs double precision to give what Python's gives."""
+    whole = all((kinds.of(tensor).dtype or "").startswith(("int", "uint", "bool")) for _, tensor in made)
+    exact = (ast.FloorDiv, ast.Mod) if whole else ()
+    return any(
+        isinstance(each, (ast.Div, ast.FloorDiv, ast.Mod)) and not isinstance(each, exact)
+        for each in ast.walk(value)
+    )
+
+
+def _of_type(number: ast.expr, text: str, tensor: ast.expr, kinds: Kinds) -> str:
+    """The tensor of what `float(t)` gives: beside tensors of integers a float decides the dtype."""
+    is_float = isinstance(number, ast.Call) and ast.unparse(number.func) == "float"
+    whole = (kinds.of(tensor).dtype or "").startswith(("int", "uint", "bool"))
+    return f"{primary(text)}.float()" if is_float and whole else text
+
+
+def _meets_number(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether the number meets a tensor without dimensions, or one of integers, in arithmetic: a tensor of double precision
+    would decide the dtype there."""
+    parent = source.parents[node]
+    while isinstance(parent, (ast.BinOp, ast.UnaryOp)):
+        if isinstance(parent, ast.BinOp):
+            other = kinds.of(parent.right if parent.left is node else parent.left)
+            if other.what == "tensor":
+                return other.rank == 0 or (other.dtype or "").startswith(("int", "uint", "bool"))
+        node, parent = parent, source.parents[parent]
+    return False
 
 
 def _bound_to(source: Source, target: ast.expr) -> ast.expr | None:
@@ -409,40 +449,5 @@ def _numbers_behind(node: ast.expr, kinds: Kinds) -> list[tuple[ast.expr, ast.ex
         and len(node.args) == 1
     ):
         return _numbers_behind(node.args[0], kinds)
-    tensor = _behind(node, kinds, whole=True)
+    tensor = tensor_behind(node, kinds, whole=True)
     return [] if tensor is None else [(node, tensor)]
-
-
-def _behind(node: ast.expr, kinds: Kinds, whole: bool = False) -> ast.expr | None:
-    """The tensor of one number behind `t.item()`, `float(t)` or `int(t)`: of a float, or of an int where `whole`."""
-    if not isinstance(node, ast.Call):
-        return None
-    inner: ast.expr | None = None
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        inner = node.func.value
-    elif isinstance(node.func, ast.Name) and node.func.id in ("int", "bool") and len(node.args) == 1:
-        inner = node.args[0] if whole else None
-        known = UNKNOWN_KIND if inner is None else kinds.of(inner)
-        if known.dtype is None or not known.dtype.startswith(
-            ("int", "uint", "bool")[node.func.id == "bool" :]
-        ):
-            return None
-    elif isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1:
-        inner = node.args[0]
-        if (
-            isinstance(inner, ast.Call)
-            and isinstance(inner.func, ast.Attribute)
-            and inner.func.attr == "item"
-        ):
-            inner = inner.func.value
-    if inner is None:
-        return None
-    kind = kinds.of(inner)
-    is_float = kind.dtype is None or kind.dtype.startswith("float")
-    return inner if kind.what == "tensor" and (is_float or whole) else None
-
-
-def _scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
-    """The text of the tensor `node`, which has one element, without dimensions."""
-    text = source.of(node)
-    return text if kinds.of(node).rank == 0 else f"{primary(text)}.reshape(())"

@@ -1,0 +1,186 @@
+"""Numbers that a branch chooses among a constant and what was read out of a tensor: they stay tensors."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.values import Const
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kind import SEVERAL, UNKNOWN_KIND, Kind
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import bound
+from exportlens.rewriting.operands import compared, kept, meets_tensor, tensor_behind
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
+
+
+def chosen_as_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where `n = t.item()` and the `n = 1` in arms of `node` are tensors, and `node` of it; None where there is no
+    such number, or where it is more than an operand of tensors and a side of comparisons."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    swaps: list[Replacement] = []
+    for name in bound([*node.body, *node.orelse]):
+        known = kinds.names.get(name)
+        if known is not None and known.what == "scalar":
+            swaps += _kept(source, function, node, name, kinds, torch)
+        elif known is not None and (
+            (known.what == "number" and isinstance(known.value, Const)) or known.type == SEVERAL
+        ):
+            swaps += _summed(source, function, node, name, kinds, torch)
+    if not swaps:
+        return None
+    begin = source.start(node)
+    moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
+    changed = Source(replaced(source.text, swaps))
+    return changed, next(
+        each
+        for each in ast.walk(changed.tree)
+        if isinstance(each, ast.If) and changed.start(each) == begin + moved
+    )
+
+
+def _names(function: Function, name: str) -> tuple[list[ast.Name], list[ast.Name]]:
+    """Where the function binds `name`, and where it reads it."""
+    same = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    return (
+        [each for each in same if not isinstance(each.ctx, ast.Load)],
+        [each for each in same if isinstance(each.ctx, ast.Load)],
+    )
+
+
+def _constant(source: Source, target: ast.Name) -> ast.Constant | None:
+    """The int or float that `target` alone is bound to."""
+    parent = source.parents[target]
+    if (
+        isinstance(parent, ast.Assign)
+        and parent.targets == [target]
+        and isinstance(parent.value, ast.Constant)
+    ):
+        return parent.value if type(parent.value.value) in (int, float) else None
+    return None
+
+
+def _kept(
+    source: Source, function: Function, node: ast.If, name: str, kinds: Kinds, torch: str
+) -> list[Replacement]:
+    stores, loads = _names(function, name)
+    first, *others = sorted(stores, key=source.start)
+    statement = source.parents[first]
+    if not isinstance(statement, ast.Assign) or statement.targets != [first]:
+        return []
+    tensor = tensor_behind(statement.value, kinds, whole=True)
+    if tensor is None or source.start(statement) > source.start(node):
+        return []
+    dtype = kinds.of(tensor).dtype
+    whole = (dtype or "").startswith(("int", "uint"))
+    if dtype is not None and not whole and not dtype.startswith("float"):
+        return []
+    inside = [each for each in others if any(each is one for one in ast.walk(node))]
+    constants = [_constant(source, each) for each in others]
+    if len(inside) != len(others) or not all(meets_tensor(source, each, kinds) for each in loads):
+        return []
+    swaps, divided = [], all(_is_divided_or_compared(source, each) for each in loads)
+    to_float = False
+    for each in constants:
+        if each is None or not _is_number(each):
+            return []
+        if isinstance(each.value, float):
+            # Divided by, an int does what the equal float does.
+            equal = each.value.is_integer()
+            if dtype is None and not (equal and divided):
+                return []
+            to_float = to_float or (whole and not equal)
+            if whole and not (divided and (equal or _compared_before(source, node, loads))):
+                return []
+        swaps.append(source.swap(each, f"{torch}.full_like({name}, {source.of(each)})"))
+    text = kept(source, tensor, kinds)
+    dtype = "float32" if to_float else dtype
+    swaps.append(source.swap(statement.value, f"{primary(text)}.float()" if to_float else text))
+    swaps += [source.swap(each, f"{name}.double()") for each in loads if compared(source, each, kinds)]
+    kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
+    return swaps
+
+
+def _is_number(node: ast.Constant) -> bool:
+    return type(node.value) in (int, float)
+
+
+def _is_divided_or_compared(source: Source, node: ast.expr) -> bool:
+    parent = source.parents[node]
+    return isinstance(parent, ast.Compare) or (
+        isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
+    )
+
+
+def _compared_before(source: Source, node: ast.If, loads: list[ast.Name]) -> bool:
+    """Whether the number is compared by `node` and before it only, where it is the whole number that was read."""
+    return all(
+        source.start(each) < source.start(node.body[0])
+        for each in loads
+        if isinstance(source.parents[each], ast.Compare)
+    )
+
+
+def _summed(
+    source: Source, function: Function, node: ast.If, name: str, kinds: Kinds, torch: str
+) -> list[Replacement]:
+    """`total = 0` that arms add numbers of float tensors to, and that meets float tensors afterwards, starts as a tensor."""
+    stores, loads = _names(function, name)
+    first, *updates = sorted(stores, key=source.start)
+    start = _constant(source, first)
+    if (
+        start is None
+        or not isinstance(start.value, (int, float))
+        or not updates
+        or source.block_of(source.enclosing_statement(first))[0] is not function.body
+    ):
+        return []
+    inside: set[ast.AST] = set()
+    for each in updates:
+        statement = source.parents[each]
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, (ast.Add, ast.Sub)):
+            added = statement.value
+        elif (
+            isinstance(statement, ast.Assign)
+            and statement.targets == [each]
+            and isinstance(statement.value, ast.BinOp)
+            and isinstance(statement.value.op, (ast.Add, ast.Sub))
+            and isinstance(statement.value.left, ast.Name)
+            and statement.value.left.id == name
+        ):
+            added = statement.value.right
+            inside.add(statement.value.left)
+        else:
+            return []
+        if name in {one.id for one in ast.walk(added) if isinstance(one, ast.Name)}:
+            return []
+        kind = _kind_at(source, function, statement, added, kinds)
+        if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in ("float", "float32"):
+            return []
+    rest = [each for each in loads if each not in inside]
+    for each in rest:
+        now = kinds_before(function, source.enclosing_statement(each), kinds)
+        kind = _met(source, each, now)
+        is_float = (kind.dtype or "").startswith(("float", "bfloat"))
+        if kind.what != "tensor" or not is_float:
+            return []
+    kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
+    number = f"{float(start.value)!r}"
+    return [source.swap(start, f"{torch}.full((), {number})")] if rest else []
+
+
+def _met(source: Source, node: ast.expr, kinds: Kinds) -> Kind:
+    """What the number, or its multiple, is an operand beside."""
+    parent = source.parents[node]
+    while isinstance(parent, ast.BinOp):
+        kind = kinds.of(parent.right if parent.left is node else parent.left)
+        if kind.what != "number" or not isinstance(parent.op, (ast.Mult, ast.Div)):
+            return kind
+        node, parent = parent, source.parents[parent]
+    return UNKNOWN_KIND
+
+
+def _kind_at(source: Source, function: Function, statement: ast.stmt, node: ast.expr, kinds: Kinds) -> Kind:
+    return kinds_before(function, statement, kinds).of(node)
