@@ -410,3 +410,41 @@ class M(nn.Module):
 """,
     "(2,)",
 )
+CASES(
+    "asserted-number-with-a-message",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        outside = (x > 1000).sum()
+        assert outside.item() == 0, "values are out of range"
+        return x * 2
+""",
+)
+CASES(
+    "asserted-number-between-bounds",
+    "(torch.randint(0, 5, (3, 4)),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(8, 4)
+
+    def forward(self, ids: torch.Tensor):
+        assert ids.min().item() >= 0 and ids.max().item() < self.embed.num_embeddings
+        return self.embed(ids)
+""",
+)
+CASES(
+    "asserted-number-alone",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = x[x.sum(1) > -100.0]
+        assert x.abs().max().item() < 1000
+        assert kept.shape[0] <= x.shape[0], "more rows than there were"
+        assert x.shape[1] == 6 and kept.dim() == 2, f"not {tuple(x.shape)}"
+        return kept.sum(0)
+""",
+)
