@@ -21,7 +21,7 @@ from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.modules import PARAMETERS
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
-from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.places import Call, Conversion, ExportCall
 from exportlens.inference.torch_calls import RESHAPING, call_tensor_method, call_torch, is_tensor_method
 from exportlens.inference.values import (
@@ -304,6 +304,8 @@ def _external_result(
 ) -> Value:
     if name.startswith("torch.Tensor.") and args and isinstance(args[0], Tensor):
         return call_tensor_method(machine, args[0], name.rpartition(".")[2], args[1:], kwargs, frame, node)
+    if name == "torch.Tensor" and args:
+        notice_made_of_held(machine, args[0], frame, node)
     made = make_tensor(machine, name, args) or call_torch(machine, name, args, kwargs, frame, node)
     if made is not None:
         return made

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.numpy_reads import held_in, notice_numpy
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import (
     Array,
@@ -29,7 +29,7 @@ def call_numpy(
     result = _result_of(machine, name, args, kwargs, frame, node)
     # NumPy's random functions give numbers of Python where no size is asked for.
     if isinstance(result, Array) and not result.traced and not name.startswith("numpy.random."):
-        held = not machine.tracing or any(isinstance(value, Array) and value.held for value in args)
+        held = not machine.tracing or any(map(held_in, args))
         return replace(result, held=held)
     return result
 

@@ -6,7 +6,7 @@ import ast
 
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import NumpyRead
-from exportlens.inference.values import Array, Tensor, Value, from_data, is_numpy
+from exportlens.inference.values import Array, Sequence, Tensor, Value, from_data, is_numpy
 
 
 def notice_numpy(machine: Machine, value: Value, use: str, frame: Frame, node: ast.AST) -> None:
@@ -19,3 +19,18 @@ def notice_held(machine: Machine, tensor: Value, value: Value, frame: Frame, nod
     """Notices that a traced tensor is computed with what the model, or its file, holds as NumPy data."""
     if isinstance(value, Array) and value.held and isinstance(tensor, Tensor) and from_data(tensor):
         notice_numpy(machine, value, "operand", frame, node)
+
+
+def notice_made_of_held(machine: Machine, source: Value, frame: Frame, node: ast.AST) -> None:
+    """Notices that a tensor is made of what the model, or its file, holds as NumPy data."""
+    for value in held_in(source):
+        notice_numpy(machine, value, "operand", frame, node)
+        return
+
+
+def held_in(value: Value) -> list[Array]:
+    """The NumPy data held before tracing that `value` is, or that stands in the list `value`."""
+    if isinstance(value, Sequence):
+        items = value.items if value.items is not None else [value.element] if value.element else []
+        return [held for item in items for held in held_in(item)]
+    return [value] if isinstance(value, Array) and value.held else []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from exportlens.inference import knowledge, open_dims
 from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.places import Conversion, Mutation
 from exportlens.inference.tensors import broadcast_size, dtype_of_named, size_of
 from exportlens.inference.values import (
@@ -40,6 +40,9 @@ _MOVING = frozenset(
     }
 )  # fmt: skip
 
+
+# What makes a tensor of NumPy data.
+_OF_ARRAYS = frozenset({"torch.tensor", "torch.as_tensor", "torch.asarray", "torch.from_numpy"})
 
 # What makes a tensor in the very size that it is given.
 _MADE_IN_A_SIZE = frozenset(
@@ -275,6 +278,8 @@ def apply_op(
         if tensors and not constant:
             for number in _numbers_held(chosen, bound):
                 notice_numpy(machine, number, "argument", frame, node)
+    if plain_args and name in _OF_ARRAYS:
+        notice_made_of_held(machine, plain_args[0], frame, node)
     if chosen.returns.kind == "self" and plain_args:
         return plain_args[0]
     if written is not None:
@@ -479,8 +484,11 @@ class _Made:
         return open_dims.after(name, source, self.bound) if self.bound and first is source else None
 
     def open_size(self) -> int | None:
-        """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`."""
-        if self.bound is None or self.op.name.rpartition(".")[2] not in _MADE_IN_A_SIZE:
+        """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`, `t.repeat(n, 1)`."""
+        short = self.op.name.rpartition(".")[2]
+        if self.bound is not None and short in ("expand", "repeat"):
+            return self.open_copies(self.bound, short)
+        if self.bound is None or short not in _MADE_IN_A_SIZE:
             return None
         if "size" in self.bound:
             given = self.bound["size"]
@@ -489,6 +497,15 @@ class _Made:
             sizes = [value for name in ("n", "end") if isinstance(value := self.bound.get(name), Value)]
         open_ones = [index for index, size in enumerate(sizes) if _is_of_data(size)]
         return open_ones[0] if open_ones else None
+
+    def open_copies(self, bound: Mapping[str, Value | tuple[Value, ...]], short: str) -> int | None:
+        """The dimension along which data says how often a tensor is there. To expand one that it has may change nothing."""
+        given = bound.get("size" if short == "expand" else "repeats")
+        sizes = _flatten(list(given) if isinstance(given, tuple) else [given] if given is not None else [])
+        if short == "expand":
+            rank = self.tensors[0].rank if self.tensors else None
+            sizes = sizes[: len(sizes) - rank] if rank is not None else []
+        return next((index for index, size in enumerate(sizes) if _is_of_data(size)), None)
 
     def number(self, kind: str) -> Value:
         if self.op.data_dependent and not self.constant:

@@ -597,3 +597,48 @@ class M(nn.Module):
         return x * scores[best]
 """,
 )
+CASES(
+    "numpy-basis-held-as-one-of-two",
+    "(torch.randn(3, 4),)",
+    """
+import numpy as np
+
+
+def grids(back, ahead):
+    whole = np.linspace(-back, ahead, back + ahead)
+    return whole[:back], whole[back:]
+
+
+def trend(weights, grid):
+    powers = torch.tensor(np.array([grid**i for i in range(weights.shape[-1])])).float()
+    return weights.mm(powers)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.back, self.ahead = grids(4, 2)
+        self.weigh = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return trend(self.weigh(x), self.ahead)
+""",
+)
+CASES(
+    "numpy-held-for-training-alone",
+    X2,
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.noise = np.full(4, 0.1)
+
+    def forward(self, x):
+        if self.training:
+            x = x + torch.from_numpy(self.noise)
+        return x * 2
+""",
+)

@@ -64,3 +64,29 @@ class M(nn.Module):
         return self.norm(frames.transpose(1, 2))
 """,
 )
+CASES(
+    "rows-repeated-as-often-as-the-data-says",
+    "(torch.randn(1, 4), torch.tensor([2, 3]))",
+    """
+class M(nn.Module):
+    def forward(self, start: torch.Tensor, counts: torch.Tensor):
+        steps = counts.max().item()
+        paths = start.repeat(steps, 1)
+        if paths.shape[0] > 2:
+            paths = paths * 2
+        return paths.sum(0)
+""",
+)
+CASES(
+    "rows-expanded-to-what-the-data-says",
+    "(torch.randn(4, 4), torch.tensor([4, 3]))",
+    """
+class M(nn.Module):
+    def forward(self, table: torch.Tensor, counts: torch.Tensor):
+        steps = counts.max().item()
+        paths = table.expand(steps, 4)
+        if paths.shape[0] > 2:
+            paths = paths * 2
+        return paths.sum(0)
+""",
+)
