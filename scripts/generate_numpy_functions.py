@@ -97,6 +97,45 @@ def untraced() -> list[str]:
     return sorted([*names, "errstate", "ndenumerate", "ndindex", "nditer", "poly1d", "vectorize"])
 
 
+# What Dynamo refuses although torch's own array has it.
+REFUSED_METHODS = ("tobytes",)
+# These make no tensor: whether Python may read them hangs on nothing else.
+HARMLESS_METHODS = ("setflags", "to_device")
+
+
+class _Reads(torch.nn.Module):
+    """Reads one attribute of an array while it is traced."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        getattr(np.ones(3), self.name)
+        return x + 1
+
+
+def of_arrays() -> tuple[list[str], list[str]]:
+    """The methods and the attributes of an array at which strict tracing stops."""
+    of_torch = vars(torch._numpy)["ndarray"]
+    methods = {
+        name
+        for name in dir(np.ndarray)
+        if callable(getattr(np.ndarray, name)) and not hasattr(of_torch, name)
+    }
+    attributes = []
+    for name in dir(np.ndarray):
+        if name.startswith("_") or callable(getattr(np.ndarray, name)):
+            continue
+        torch._dynamo.reset()
+        try:
+            torch.export.export(_Reads(name), (torch.ones(3),), strict=True)
+        except torch._dynamo.exc.Unsupported:
+            attributes.append(name)
+    public = {name for name in methods if not name.startswith("_")}
+    return sorted(public.difference(HARMLESS_METHODS).union(REFUSED_METHODS)), attributes
+
+
 def refused() -> dict[str, dict[str, object]]:
     """The parameters that torch's translations know by name only, with the values (their defaults) that do not raise."""
     table: dict[str, dict[str, object]] = {}
@@ -131,9 +170,20 @@ def main() -> None:
         json.dumps({"torch": torch.__version__, "functions": table}, indent=1) + "\n", encoding="utf-8"
     )
     names = untraced()
+    methods, attributes = of_arrays()
     versions = {"torch": torch.__version__, "numpy": np.__version__}
     UNTRACED.write_text(
-        json.dumps({**versions, "names": names, "refused": refused()}, indent=1) + "\n",
+        json.dumps(
+            {
+                **versions,
+                "names": names,
+                "methods": methods,
+                "attributes": attributes,
+                "refused": refused(),
+            },
+            indent=1,
+        )
+        + "\n",
         encoding="utf-8",
     )
     print(f"{len(table)} functions, {len(names)} untraced")

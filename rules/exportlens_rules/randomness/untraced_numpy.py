@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from exportlens.inference.places import Call, Place
+from exportlens.inference.places import AttributeRead, Call, Place
 from exportlens.inference.values import Array, Const, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report
@@ -24,7 +24,10 @@ def _table() -> dict[str, Any]:
 
 
 _TABLE = _table()
-_NAMES = frozenset(f"numpy.{name}" for name in _TABLE["names"])
+_NAMES = frozenset(f"numpy.{name}" for name in _TABLE["names"]) | {
+    f"numpy.ndarray.{name}" for name in _TABLE["methods"]
+}
+_ATTRIBUTES: frozenset[str] = frozenset(_TABLE["attributes"])
 # The parameters that a translation does not take, and the values of them that it passes over.
 _REFUSED: dict[str, dict[str, object]] = {f"numpy.{name}": given for name, given in _TABLE["refused"].items()}
 
@@ -34,7 +37,8 @@ class UntracedNumpy(CallOf):
 
     ## What it does
     Finds `np.interp`, `np.setdiff1d`, `np.ndindex` and all other functions of NumPy in traced code that torch does not
-    know, whatever they are given; and arguments that torch's translation does not take, such as `return_index` of
+    know, whatever they are given; methods and attributes of arrays that it does not know, such as `a.tobytes()` and `a.dtype`;
+    and arguments that torch's translation does not take, such as `return_index` of
     `np.unique` or `where` of `np.sum`.
 
     ## Why it matters
@@ -52,11 +56,20 @@ class UntracedNumpy(CallOf):
         "torch has no one function that does the same: write it with operators of torch, or compute it in "
         "`__init__`"
     )
+    places = (Call, AttributeRead)
     callees = tuple(sorted(_NAMES | _REFUSED.keys()))
     wrong = "has no translation in torch: strict tracing fails."
     advice = "Compute it in __init__, or with torch."
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, AttributeRead):
+            if place.attr in _ATTRIBUTES and isinstance(place.owner, Array):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}`: torch does not know this attribute of a NumPy array; strict tracing fails. "
+                    f"{self.advice}",
+                )
+            return
         assert isinstance(place, Call)
         if place.name in _NAMES:
             yield from super().check(place)
@@ -137,6 +150,39 @@ from torch import nn
 class M(nn.Module):
     def forward(self, x):
         return x[:, [1, 3, 0]]
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = np.array([0.5, 0.4, 0.3, 0.2])
+
+    def forward(self, x):
+        mean = self.mean
+        if mean.dtype != np.float32:
+            mean = mean.astype(np.float32)
+        return x - mean.shape[0]
+""",
+            good="""
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor([0.5, 0.4, 0.3, 0.2]))
+
+    def forward(self, x):
+        return x - self.mean
 """,
         ),
     )

@@ -68,6 +68,8 @@ def get_attribute(
     if isinstance(owner, Super):
         return _attribute_of_super(machine, owner, attr)
     if isinstance(owner, Array):
+        if machine.emits(AttributeRead):
+            machine.notice(AttributeRead(machine.site(frame), node, owner, attr, Unknown(""), use))
         if attr == "size" and owner.unbacked and owner.traced:
             return Shape(True, origin="a NumPy array")
         if attr == "shape" and owner.unbacked and owner.traced:
