@@ -57,6 +57,33 @@ def ternary_text(
     return replaced(source.text, [*before, source.swap(node, call)])
 
 
+def as_statement(source: Source, node: ast.IfExp) -> tuple[Source, ast.If] | None:
+    """The text where `n = a if t else b` is an `if` statement, and that; None where the ternary is a part of more."""
+    statement = source.parents[node]
+    if (
+        not isinstance(statement, ast.Assign)
+        or not source.begins_line(statement)
+        or "\n" in source.of(statement)
+    ):
+        return None
+    target = statement.targets[0]
+    if len(statement.targets) != 1 or not isinstance(target, ast.Name):
+        return None
+    test, body, other = (source.of(each) for each in (node.test, node.body, node.orelse))
+    indent, inner = source.indent_of(statement), source.indent_of(statement) + source.indent_unit()
+    if body == target.id:
+        lines = [f"if not ({test}):", f"{inner}{target.id} = {other}"]
+    else:
+        lines = [f"if {test}:", f"{inner}{target.id} = {body}"]
+        if other != target.id:
+            lines += [f"{indent}else:", f"{inner}{target.id} = {other}"]
+    start = source.start(statement)
+    changed = Source(replaced(source.text, [source.swap(statement, source.newline.join(lines))]))
+    return changed, next(
+        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == start
+    )
+
+
 def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     """The lines before the statement that give names memory of their own, of which the sides read views."""
     statement = source.enclosing_statement(node)

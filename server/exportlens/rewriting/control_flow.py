@@ -15,7 +15,7 @@ from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.assertions import assert_text, raise_text, raises
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.callers import callers_write
-from exportlens.rewriting.choices import ternary_text
+from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
@@ -143,7 +143,15 @@ def convert(
         message = "Rewrite with while_loop"
     elif isinstance(node, ast.IfExp):
         _refuse_lost_alias(source, node, kinds)
-        return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
+        try:
+            return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
+        except Refused:
+            written = as_statement(source, node)
+            whats = {kinds.of(each).what for each in (node.body, node.orelse)}
+            if written is None or "scalar" not in whats or not whats <= {"number", "scalar"}:
+                raise
+        source, branch = written
+        return convert(source, branch, kinds, torch, None, ({}, {}))
     elif isinstance(node, ast.Assert):
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
     elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _calls(node, ("any", "all", "bool")):

@@ -35,7 +35,7 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         and each.id not in anew
         and each.id in kinds.names
         and kinds.names[each.id].what == "scalar"
-        and kinds.names[each.id].type in ("int", "float", "bool")
+        and kinds.names[each.id].type in ("int", "float", "bool", "")
     )
     if not names:
         return None
@@ -46,7 +46,7 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         held = fresh(f"{name}_held", taken)
         double = f", dtype={torch}.float64" if kinds.names[name].type == "float" else ""
         lines.append(f"{held} = {torch}.full((), {name}{double})")
-        dtype = {"float": "float64", "int": "int64", "bool": "bool"}[kinds.names[name].type]
+        dtype = {"float": "float64", "int": "int64", "bool": "bool"}.get(kinds.names[name].type)
         kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", dtype, 0))
         for block in blocks:
             uses = [
