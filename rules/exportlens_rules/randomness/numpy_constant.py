@@ -181,8 +181,20 @@ def _held(cls: ast.ClassDef) -> Iterator[tuple[ast.Attribute, ast.expr]]:
                     isinstance(target, ast.Attribute)
                     and target.attr in read
                     and ast.unparse(target.value) == "self"
+                    and not _is_set_again(cls, target)
                 ):
                     yield target, statement.value
+
+
+def _is_set_again(cls: ast.ClassDef, target: ast.Attribute) -> bool:
+    """Whether the class makes something else of the attribute, a tensor perhaps."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node is not target
+        and node.attr == target.attr
+        and not isinstance(node.ctx, ast.Load)
+        for node in ast.walk(cls)
+    )
 
 
 def _is_told(place: NumpyRead) -> bool:

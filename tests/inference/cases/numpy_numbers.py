@@ -642,3 +642,25 @@ class M(nn.Module):
         return x * 2
 """,
 )
+CASES(
+    "numpy-data-made-a-tensor-afterwards",
+    "(torch.randn(3, 4),)",
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = np.array([0.5, 0.5, 0.5, 0.5])
+        self.mean = torch.tensor(self.mean).float()
+        self.table = np.arange(4.0)
+        self.prepare()
+
+    def prepare(self):
+        self.table = torch.as_tensor(self.table, dtype=torch.float32)
+
+    def forward(self, x):
+        return x - self.mean + torch.as_tensor(self.table)
+""",
+)
