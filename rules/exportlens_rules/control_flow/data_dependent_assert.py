@@ -13,10 +13,11 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_truth
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.control_flow.decision import is_checked, is_declared_size
+from exportlens_rules.control_flow.decision import is_checked, is_declared_size, is_item_of_plain_attribute
 from exportlens_rules.reading import is_data, is_tensor, numbers_in, promises_sizes, subject
 
 _WITH_MESSAGE = Outcome(FAILS, FAILS)
+_ONLY_STRICT = Outcome(FAILS, OK)
 
 
 class DataDependentAssert(Rule):
@@ -114,7 +115,11 @@ def forward(self, x):
             asked = _is_asked_amid(place, statement.test)
             if statement.msg is None and not asked:
                 return
-            outcome = None if _is_plain(statement) and not asked else _WITH_MESSAGE
+            plain = _is_plain(statement) and not asked
+            known = is_item_of_plain_attribute(place)
+            if plain and known:
+                return
+            outcome = None if plain else _ONLY_STRICT if known else _WITH_MESSAGE
         yield self.report(
             place,
             f"`assert` on {subject(place.value, place.node)}: torch.export cannot evaluate it while tracing. "

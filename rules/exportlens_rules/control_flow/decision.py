@@ -8,12 +8,15 @@ from typing import ClassVar
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
-from exportlens.inference.values import Shape, Value
+from exportlens.inference.values import Instance, Shape, Tensor, Value
+from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_truth
 from exportlens.rule import Report, Rule
 
 from exportlens_rules.reading import is_data, is_scalar, subject
+
+_ONLY_STRICT = Outcome(FAILS, OK)
 
 
 class Decision(Rule):
@@ -33,7 +36,8 @@ class Decision(Rule):
             and self.applies(place)
             and not is_checked(place)
         ):
-            yield self.report(place, self.message(place))
+            outcome = _ONLY_STRICT if is_item_of_plain_attribute(place) else None
+            yield self.report(place, self.message(place), outcome=outcome)
 
     def applies(self, place: Truth) -> bool:
         """Whether this rule, and no other of the family, speaks at `place`."""
@@ -75,3 +79,27 @@ def is_checked(place: Truth) -> bool:
             if tested & checked:
                 return True
     return False
+
+
+def is_item_of_plain_attribute(place: Truth) -> bool:
+    """Whether the only data of the test is `self.name.item()` of a tensor that is no buffer: non-strict tracing knows its number."""
+    if not is_scalar(place.value):
+        return False
+    items = [
+        node.func.value
+        for node in ast.walk(place.node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
+    ]
+    if not items or any(
+        isinstance(node, ast.Name) and is_data(place.variables.get(node.id)) for node in ast.walk(place.node)
+    ):
+        return False
+    return all(_is_plain_attribute(owner, place) for owner in items)
+
+
+def _is_plain_attribute(node: ast.expr, place: Truth) -> bool:
+    if not (isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)):
+        return False
+    owner = place.variables.get(node.value.id)
+    value = owner.attributes.get(node.attr) if isinstance(owner, Instance) else None
+    return isinstance(value, Tensor) and value.origin in ("attribute", "constant")

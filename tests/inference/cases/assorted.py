@@ -448,3 +448,20 @@ class M(nn.Module):
         return kept.sum(0)
 """,
 )
+CASES(
+    "item-of-a-plain-attribute-decides",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.floor = torch.tensor([2.0])
+        self.register_buffer("count", torch.tensor(3))
+
+    def forward(self, x: torch.Tensor):
+        assert self.floor.item() > 0, "not set"
+        if self.floor.item() > 1:
+            x = x * 2
+        return x
+""",
+)
