@@ -196,10 +196,14 @@ def _run_body(machine: Machine, function: Function, inner: Frame) -> Value:
     inner.mark = mark = journal.mark()
     falls = False
     error: Raised | None = None
+    doubt, conditions = machine.doubt, len(machine.conditions)
     try:
         falls = run_block(machine, function.node.body, inner)
     except Raised as raised:
         error = raised
+    finally:
+        machine.doubt = doubt
+        del machine.conditions[conditions:]
     if inner.yields is not None:
         items = inner.yields
         exact = not any(isinstance(child, (ast.For, ast.While, ast.If)) for child in ast.walk(function.node))

@@ -234,6 +234,11 @@ def _run_if(machine: Machine, node: ast.If, frame: Frame) -> bool:
                 other[0],
             )
         )
+    if unsure and _asks_for_a_type(node.test) and {then[0], other[0]} == {"falls", "returns"}:
+        # What follows an early return for other types is for the rest of them only, until the arm or the function ends.
+        # Returns on flags are left out: they mostly switch off what is on by default.
+        machine.doubt += 1
+        machine.conditions.append(None)
     return _meet(machine, [then, other])
 
 
@@ -247,6 +252,12 @@ def _only_raises(body: list[ast.stmt]) -> bool:
     return bool(body) and isinstance(body[-1], ast.Raise)
 
 
+def _asks_for_a_type(test: ast.expr) -> bool:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return isinstance(test, ast.Call) and dotted(test.func) in ("isinstance", "issubclass")
+
+
 Arm = tuple[str, Changes]
 
 
@@ -255,6 +266,7 @@ def _arm(
 ) -> Arm:
     """Try one arm from the present state and undo it: how it ended, and what it changed."""
     mark = machine.journal.mark()
+    doubt, conditions = machine.doubt, len(machine.conditions)
     returned, broke = len(frame.returns), sum(len(loop.breaks) for loop in frame.loops)
     frame.forks += 1
     if unsure:
@@ -271,9 +283,8 @@ def _arm(
         ends = "raises" + (" " + error.kind if error.kind else "")
     finally:
         frame.forks -= 1
-        if unsure:
-            machine.doubt -= 1
-            machine.conditions.pop()
+        machine.doubt = doubt
+        del machine.conditions[conditions:]
     changes = machine.journal.changes_since(mark)
     machine.journal.roll_back(mark)
     return ends, changes
