@@ -25,7 +25,7 @@ EXAMPLES = ROOT / "examples"
 OUTPUT = ROOT / "artifacts" / "run"
 EXPORTLENS = Path(sys.executable).with_name("exportlens")
 TARGETS = ("torch", "aoti-cpu")
-SECONDS_PER_TARGET = 300
+SECONDS_PER_TARGET = 900
 CLEAN, FOUND = 0, 1
 
 

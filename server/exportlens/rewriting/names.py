@@ -36,11 +36,12 @@ def bound(nodes: ast.AST | Iterable[ast.AST]) -> list[str]:
 
 
 def _bound_in(node: ast.AST) -> Iterator[str]:
+    inner = _bound_by_comprehensions(node)
     for each in walk_own(node):
         if (
             isinstance(each, ast.Name)
             and isinstance(each.ctx, (ast.Store, ast.Del))
-            and not _in_comprehension(each, node)
+            and id(each) not in inner
         ):
             yield each.id
         elif isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -53,13 +54,14 @@ def _bound_in(node: ast.AST) -> Iterator[str]:
             yield each.rest
 
 
-def _in_comprehension(name: ast.Name, root: ast.AST) -> bool:
-    return any(
-        target is name
+def _bound_by_comprehensions(root: ast.AST) -> set[int]:
+    """The ids of the names that comprehensions below `root` bind for themselves."""
+    return {
+        id(target)
         for comprehension in ast.walk(root)
         if isinstance(comprehension, ast.comprehension)
         for target in ast.walk(comprehension.target)
-    )
+    }
 
 
 def reads(nodes: ast.AST | Iterable[ast.AST]) -> set[str]:
