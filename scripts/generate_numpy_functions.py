@@ -99,8 +99,6 @@ def untraced() -> list[str]:
 
 # What Dynamo refuses although torch's own array has it.
 REFUSED_METHODS = ("tobytes",)
-# These make no tensor: whether Python may read them hangs on nothing else.
-HARMLESS_METHODS = ("setflags", "to_device")
 
 
 class _Reads(torch.nn.Module):
@@ -133,7 +131,7 @@ def of_arrays() -> tuple[list[str], list[str]]:
         except torch._dynamo.exc.Unsupported:
             attributes.append(name)
     public = {name for name in methods if not name.startswith("_")}
-    return sorted(public.difference(HARMLESS_METHODS).union(REFUSED_METHODS)), attributes
+    return sorted(public.union(REFUSED_METHODS)), attributes
 
 
 def refused() -> dict[str, dict[str, object]]:

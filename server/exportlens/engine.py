@@ -64,9 +64,10 @@ class RuleIndex:
         if not rule.callees:
             self._of_any.append(at)
         for pattern in rule.callees:
-            self._of_name.setdefault(pattern, []).append(at)
             if pattern.endswith(".*"):
                 self._of_prefix.append((pattern[:-1], at))
+            else:
+                self._of_name.setdefault(pattern, []).append(at)
 
     def for_place(self, place: type[Place]) -> tuple[Rule, ...]:
         rules = self._by_place.get(place)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from exportlens.inference import open_dims
 from exportlens.inference.values import (
     Array,
@@ -53,18 +51,17 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
     if division and dtype in ("int", "bool"):
         dtype = "float"
     rank = _matmul_rank(left, right) if matmul else _broadcast_rank(left, right)
-    sized = [value for value in (left, right) if isinstance(value, Tensor) and value.unbacked]
-    unbacked, open_dim = bool(sized), _one_dim([None for _ in sized])
-    if not matmul:
-        unbacked, open_dim = broadcast_size(
-            [value for value in (left, right) if isinstance(value, Tensor)], rank
-        )
+    tensors = [value for value in (left, right) if isinstance(value, Tensor)]
+    if matmul:
+        unbacked = any(tensor.unbacked for tensor in tensors)
+        open_dim = None if unbacked else 0
+    else:
+        unbacked, open_dim = broadcast_size(tensors, rank)
     return Tensor(result_origin(left, right), dtype=dtype, rank=rank, unbacked=unbacked, open_dim=open_dim)
 
 
-def broadcast_size(tensors: Iterable[Tensor], rank: int | None) -> tuple[bool, int | None]:
+def broadcast_size(tensors: list[Tensor], rank: int | None) -> tuple[bool, int | None]:
     """`unbacked` and `open_dim` of what an elementwise operator makes of `tensors`, a tensor with `rank` dimensions."""
-    tensors = list(tensors)
     sized = [tensor for tensor in tensors if tensor.unbacked]
     rest = [tensor for tensor in tensors if not tensor.unbacked]
     if not sized:

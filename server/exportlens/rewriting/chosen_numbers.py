@@ -84,7 +84,7 @@ def _kept(
     swaps, divided = [], all(_is_divided_or_compared(source, each) for each in loads)
     to_float = False
     for each in constants:
-        if each is None or not _is_number(each):
+        if each is None:
             return []
         if isinstance(each.value, float):
             # Divided by, an int does what the equal float does.
@@ -101,10 +101,6 @@ def _kept(
     swaps += [source.swap(each, f"{name}.double()") for each in loads if compared(source, each, kinds)]
     kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
     return swaps
-
-
-def _is_number(node: ast.Constant) -> bool:
-    return type(node.value) in (int, float)
 
 
 def _is_divided_or_compared(source: Source, node: ast.expr) -> bool:
@@ -132,7 +128,6 @@ def _summed(
     start = _constant(source, first)
     if (
         start is None
-        or not isinstance(start.value, (int, float))
         or not updates
         or source.block_of(source.enclosing_statement(first))[0] is not function.body
     ):
@@ -156,7 +151,7 @@ def _summed(
             return []
         if name in {one.id for one in ast.walk(added) if isinstance(one, ast.Name)}:
             return []
-        kind = _kind_at(source, function, statement, added, kinds)
+        kind = kinds_before(function, statement, kinds).of(added)
         if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in ("float", "float32"):
             return []
     rest = [each for each in loads if each not in inside]
@@ -180,7 +175,3 @@ def _met(source: Source, node: ast.expr, kinds: Kinds) -> Kind:
             return kind
         node, parent = parent, source.parents[parent]
     return UNKNOWN_KIND
-
-
-def _kind_at(source: Source, function: Function, statement: ast.stmt, node: ast.expr, kinds: Kinds) -> Kind:
-    return kinds_before(function, statement, kinds).of(node)

@@ -7,6 +7,7 @@ import ast
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import every_name, fresh, reads
+from exportlens.rewriting.operands import read_out
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 
@@ -21,7 +22,7 @@ def as_branches(source: Source, node: ast.Match, kinds: Kinds) -> tuple[Source, 
     binds = any(_bound(case) for case in node.cases)
     if not binds:
         # Comparing the tensor is the same, and torch.cond takes no number that was read out of one.
-        subject = _tensor_behind(source, node.subject, kinds) or subject
+        subject = _integers_behind(source, node.subject, kinds) or subject
     if not isinstance(node.subject, ast.Name):
         name = fresh("subject", every_name(source.tree))
         head, subject = f"{name} = {subject}{nl}{indent}", name
@@ -63,24 +64,14 @@ def _bound(case: ast.match_case) -> str | None:
     )
 
 
-def _tensor_behind(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
+def _integers_behind(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
     """The tensor of integers whose number `t.item()` or `int(t)` is."""
-    inner: ast.expr | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        inner = node.func.value
-    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "int" and len(node.args) == 1:
-        inner = node.args[0]
-        if (
-            isinstance(inner, ast.Call)
-            and isinstance(inner.func, ast.Attribute)
-            and inner.func.attr == "item"
-        ):
-            inner = inner.func.value
-    if inner is None:
+    found = read_out(node)
+    if found is None or found[0] not in ("item", "int"):
         return None
-    kind = kinds.of(inner)
-    whole = kind.what == "tensor" and kind.dtype is not None and kind.dtype.startswith(("int", "uint"))
-    return source.of(inner) if whole else None
+    kind = kinds.of(found[1])
+    whole = kind.what == "tensor" and (kind.dtype or "").startswith(("int", "uint"))
+    return source.of(found[1]) if whole else None
 
 
 def _test(source: Source, case: ast.match_case, subject: str) -> tuple[str | None, str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.predicates import is_exact, primary
 from exportlens.rewriting.text import Source
@@ -64,31 +63,31 @@ def compared(source: Source, node: ast.expr, kinds: Kinds) -> bool:
     )
 
 
-def tensor_behind(node: ast.expr, kinds: Kinds, whole: bool = False) -> ast.expr | None:
-    """The tensor of one number behind `t.item()`, `float(t)` or `int(t)`: of a float, or of an int where `whole`."""
+def read_out(node: ast.expr) -> tuple[str, ast.expr] | None:
+    """How a number is read out ("item", "float", "int" or "bool"), and of what: `t` for `t.item()`, `int(t)` and `int(t.item())`."""
     if not isinstance(node, ast.Call):
         return None
-    inner: ast.expr | None = None
     if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        inner = node.func.value
-    elif isinstance(node.func, ast.Name) and node.func.id in ("int", "bool") and len(node.args) == 1:
-        inner = node.args[0] if whole else None
-        known = UNKNOWN_KIND if inner is None else kinds.of(inner)
-        if known.dtype is None or not known.dtype.startswith(
-            ("int", "uint", "bool")[node.func.id == "bool" :]
-        ):
-            return None
-    elif isinstance(node.func, ast.Name) and node.func.id == "float" and len(node.args) == 1:
-        inner = node.args[0]
-        if (
-            isinstance(inner, ast.Call)
-            and isinstance(inner.func, ast.Attribute)
-            and inner.func.attr == "item"
-        ):
-            inner = inner.func.value
-    if inner is None:
+        return "item", node.func.value
+    if isinstance(node.func, ast.Name) and node.func.id in ("float", "int", "bool") and len(node.args) == 1:
+        within = read_out(node.args[0])
+        return node.func.id, within[1] if within is not None and within[0] == "item" else node.args[0]
+    return None
+
+
+# What `int()` and `bool()` leave as it is.
+_UNCHANGED = {"int": ("int", "uint", "bool"), "bool": ("bool",)}
+
+
+def tensor_behind(node: ast.expr, kinds: Kinds, whole: bool = False) -> ast.expr | None:
+    """The tensor of one number behind `t.item()`, `float(t)` or `int(t)`: of a float, or of an int where `whole`."""
+    found = read_out(node)
+    if found is None:
         return None
+    how, inner = found
     kind = kinds.of(inner)
+    if how in _UNCHANGED and not (whole and (kind.dtype or "").startswith(_UNCHANGED[how])):
+        return None
     is_float = kind.dtype is None or kind.dtype.startswith("float")
     return inner if kind.what == "tensor" and (is_float or whole) else None
 
