@@ -162,7 +162,7 @@ def _summed(
         if kind.what != "tensor" or not is_float:
             return []
     kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
-    number = f"{float(start.value)!r}"
+    number = repr(float(ast.unparse(start)))
     return [source.swap(start, f"{torch}.full((), {number})")] if rest else []
 
 
