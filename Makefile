@@ -9,6 +9,9 @@ SET_UP := $(PYTHON) scripts/set_up.py
 # The editor tests and the editor need a newer Node than Debian's; everything else runs on that one too.
 NODE24 := PATH="$(CURDIR)/.tools/node24/bin:$$PATH"
 
+# Each process would compile all of torch anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run code test real targets fuzz lint bench format clean
 

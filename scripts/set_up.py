@@ -8,6 +8,7 @@ not need one another is installed at the same time: most of it is waiting for do
 from __future__ import annotations
 
 import argparse
+import compileall
 import concurrent.futures
 import contextlib
 import fcntl
@@ -152,6 +153,7 @@ def install_python(log: Log) -> None:
     if installed_version(VENV, "torch").partition("+")[0] != TORCH_VERSION:
         install_torch(log)
     pip(log, VENV, "--editable", ".", "--group", "dev")
+    keep_compiled(log, FIRST_EXPORT)
 
 
 def install_torch(log: Log) -> None:
@@ -167,6 +169,25 @@ def install_torch(log: Log) -> None:
         pip(log, VENV, f"torch=={TORCH_VERSION}")
 
 
+# Brings in nearly all modules that any export brings in.
+FIRST_EXPORT = """
+import torch, torch._inductor.compile_fx, torch._inductor.codegen.cpp_wrapper_cpu
+model, rows = torch.nn.Linear(4, 4), {"input": {0: torch.export.Dim("rows")}}
+for strict in (False, True):
+    program = torch.export.export(model, (torch.randn(2, 4),), dynamic_shapes=rows, strict=strict)
+program.run_decompositions()
+"""
+
+
+def keep_compiled(log: Log, code: str) -> None:
+    """Run `code` so that Python keeps what it compiles of the modules that `code` imports.
+
+    Processes that keep nothing (the worker; all, where PYTHONDONTWRITEBYTECODE is set) compile all of torch
+    anew otherwise: 12 s for an import that takes 4 s.
+    """
+    log.run(VENV / "bin" / "python", "-c", code, env={"PYTHONDONTWRITEBYTECODE": ""})
+
+
 def install_examples(log: Log) -> None:
     pip(log, VENV, "--group", "examples")
     python = VENV / "bin" / "python"
@@ -177,7 +198,7 @@ def install_examples(log: Log) -> None:
         site = next(VENV.glob("lib/python*/site-packages"))
         shutil.copy(TORCHVISION_OPERATORS, site)
         (site / "torchvision_operators.pth").write_text("import torchvision_operators\n")
-    log.run(python, "-c", "import torchvision, transformers")
+    keep_compiled(log, "import torchvision.models; from transformers import WhisperForConditionalGeneration")
 
 
 def install_bench(log: Log) -> None:
@@ -205,7 +226,7 @@ def pip(log: Log, venv: Path, *arguments: str) -> None:
         "install",
         "--no-input",
         "--disable-pip-version-check",
-        # Python compiles the few modules that get imported; all of them would take half the installation.
+        # All modules would take half the installation: `keep_compiled` is for those that are imported.
         "--no-compile",
         *arguments,
         advice="Is the package index reachable? (`pip config list` shows which one is used.)",
@@ -469,6 +490,8 @@ def main() -> int:
     try:
         with only_one():
             problems = provide_all(with_needs(names))
+            for folder in ("server", "rules"):
+                compileall.compile_dir(ROOT / folder, quiet=2)
         for problem in problems:
             print(problem, file=sys.stderr)
         if problems:
