@@ -35,7 +35,7 @@ REFUSED = [
     ("a list of the model", "if x.sum() > 0:\n    self.kept.append(x)\nreturn x", "outside of the branch"),
     (
         "a chosen function",
-        "f = torch.relu\nif x.sum() > 0:\n    f = torch.tanh\nreturn f(x)",
+        "f = torch.relu\nif x.sum() > 0:\n    f = torch.tanh\nreturn f(x), f",
         "Python object",
     ),
     (
@@ -120,12 +120,12 @@ REFUSED = [
     ),
     (
         "memory that is written later under another name",
-        "y = x * 1\nif x.sum() > 0:\n    z = y\nelse:\n    z = x * 2\nz += 1\nreturn y, z",
+        "y = x * 1\nif x.sum() > 0:\n    z = y\nelse:\n    z = x * 2\nz += 1\nself.kept.append(z)\nreturn y, z",
         "share memory",
     ),
     (
         "a view that is written later",
-        "if x.sum() > 0:\n    y = x\nelse:\n    y = x * 2\nz = y[0]\nz.add_(1)\nreturn y",
+        "if x.sum() > 0:\n    y = x\nelse:\n    y = x * 2\nz = y[0]\nz.add_(1)\nself.kept.append(z)\nreturn y",
         "share memory",
     ),
     (

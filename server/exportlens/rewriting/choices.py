@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
-from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.draft import Refused, RefusedDtypes
+from exportlens.rewriting.effects import repeatable, writes_of
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def ternary_text(
@@ -37,7 +40,7 @@ def ternary_text(
         return _put(source, node, _numbers_text(source, node, kinds, torch))
     if mixed or all(_is_plain_number(side) for side in sides):
         if mixed and not _beside_tensor(source, node, kinds, of_floats=True):
-            raise Refused(
+            raise RefusedDtypes(
                 "the ternary gives an int or a float, and does not certainly meet float tensors only: write both as floats"
             )
         if not _beside_tensor(source, node, kinds):
@@ -57,30 +60,58 @@ def ternary_text(
     return replaced(source.text, [*before, source.swap(node, call)])
 
 
-def as_statement(source: Source, node: ast.IfExp) -> tuple[Source, ast.If] | None:
-    """The text where `n = a if t else b` is an `if` statement, and that; None where the ternary is a part of more."""
-    statement = source.parents[node]
-    if (
-        not isinstance(statement, ast.Assign)
-        or not source.begins_line(statement)
-        or "\n" in source.of(statement)
-    ):
+def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source, ast.If] | None:
+    """The text where the statement that holds `a if t else b` is written once for each side of an `if`, and that; None
+    where it is not computed in any case, or where `t` is not computed as before."""
+    statement = source.enclosing_statement(node)
+    if not isinstance(
+        statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
+    ) or not source.begins_line(statement):
         return None
-    target = statement.targets[0]
-    if len(statement.targets) != 1 or not isinstance(target, ast.Name):
+    if any(True for _ in writes_of(statement, kinds)) or not repeatable(node.test):
         return None
-    test, body, other = (source.of(each) for each in (node.test, node.body, node.orelse))
+    for each in source.ancestors(node):
+        if each is statement:
+            break
+        if isinstance(
+            each, (ast.Lambda, ast.comprehension, ast.BoolOp, ast.IfExp, ast.NamedExpr, *_COMPREHENSIONS)
+        ):
+            return None
     indent, inner = source.indent_of(statement), source.indent_of(statement) + source.indent_unit()
-    if body == target.id:
-        lines = [f"if not ({test}):", f"{inner}{target.id} = {other}"]
+    alone = source.parents[node] is statement
+    held = alone or (
+        source.text[: source.start(node)].endswith("(") and source.text[source.end(node) :].startswith(")")
+    )
+    sides = []
+    for each in (node.body, node.orelse):
+        text = source.of(each)
+        side = source.swap(node, text if held or _is_atom(each) else f"({text})")
+        sides.append(inner + source.of(statement, [side]))
+    tests = [f"if {source.of(node.test)}:", f"if not ({source.of(node.test)}):"]
+    kept = [_keeps(statement, each) for each in (node.body, node.orelse)]
+    if alone and kept[0]:
+        lines = [tests[1], sides[1]]
+    elif alone and kept[1]:
+        lines = [tests[0], sides[0]]
     else:
-        lines = [f"if {test}:", f"{inner}{target.id} = {body}"]
-        if other != target.id:
-            lines += [f"{indent}else:", f"{inner}{target.id} = {other}"]
+        lines = [tests[0], sides[0], f"{indent}else:", sides[1]]
     start = source.start(statement)
     changed = Source(replaced(source.text, [source.swap(statement, source.newline.join(lines))]))
     return changed, next(
         each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == start
+    )
+
+
+def _is_atom(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call))
+
+
+def _keeps(statement: ast.stmt, side: ast.expr) -> bool:
+    """Whether the assignment of `side` changes nothing."""
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(side, ast.Name)
+        and [ast.unparse(each) for each in statement.targets] == [side.id]
     )
 
 

@@ -17,8 +17,9 @@ from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
+from exportlens.rewriting.growing import grown
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import Flagged, flagged, left_loop
@@ -131,12 +132,8 @@ def convert(
     if loop is not None:
         return _without_leaving(source, loop, kinds, torch)
     if isinstance(node, ast.If):
-        changed, node, kinds = prepared(source, node, kinds, torch)
-        if changed is not source:
-            arms, before = ({}, {}), kinds.copy()
-        text, functions = BranchRewrite(changed, node, kinds, torch, value, arms).text()
-        message = "Rewrite with torch.cond"
-    elif isinstance(node, (ast.While, ast.For)):
+        return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
+    if isinstance(node, (ast.While, ast.For)):
         loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
         text, functions = loop_rewrite.text()
         before = loop_rewrite.kinds_inside
@@ -145,13 +142,14 @@ def convert(
         _refuse_lost_alias(source, node, kinds)
         try:
             return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
-        except Refused:
-            written = as_statement(source, node)
-            whats = {kinds.of(each).what for each in (node.body, node.orelse)}
-            if written is None or "scalar" not in whats or not whats <= {"number", "scalar"}:
+        except Refused as refused:
+            written = as_statement(source, node, kinds)
+            if written is None or isinstance(refused, RefusedDtypes):
                 raise
-        source, branch = written
-        return convert(source, branch, kinds, torch, None, ({}, {}))
+            try:
+                return convert(*written, kinds, torch, None, ({}, {}))
+            except Refused:
+                raise refused from None
     elif isinstance(node, ast.Assert):
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
     elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _calls(node, ("any", "all", "bool")):
@@ -162,6 +160,43 @@ def convert(
     else:
         raise Refused(_why_not(source, node))
     return settled(text, functions, before, torch), message
+
+
+def _branch(
+    source: Source,
+    node: ast.If,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> str:
+    """The whole text with the `if` as torch.cond, which takes in what follows where it can give nothing else."""
+    try:
+        return _cond(source, node, kinds, torch, value, arms)
+    except Refused as refused:
+        bigger = () if isinstance(refused, RefusedDtypes) else grown(source, node)
+        for changed, branch in bigger:
+            try:
+                return _cond(changed, branch, kinds, torch, value, ({}, {}))
+            except (Refused, LookupError, SyntaxError):
+                continue
+        raise
+
+
+def _cond(
+    source: Source,
+    node: ast.If,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> str:
+    changed, branch, now = prepared(source, node, kinds, torch)
+    before = kinds.copy()
+    if changed is not source:
+        arms, before = ({}, {}), now.copy()
+    text, functions = BranchRewrite(changed, branch, now, torch, value, arms).text()
+    return settled(text, functions, before, torch)
 
 
 def _after_subject(source: Source, chain: ast.If, kinds: Kinds) -> Kinds:

@@ -21,6 +21,10 @@ class Refused(Exception):
     """A rewrite cannot be proved; the message is for people, and becomes a Refusal."""
 
 
+class RefusedDtypes(Refused):
+    """The dtypes that the ways through a branch give are not known, and may differ."""
+
+
 @dataclass
 class Draft:
     """The chunk of one place, its imports, and how it calls torch."""

@@ -215,11 +215,8 @@ def _visit_arms(arms: Sequence[list[ast.stmt]], kinds: Kinds, see: Callable[[ast
         visit(arm, way, see)
         if not leaves(arm):
             ends.append(way.names)
-    if len(ends) == 1:
-        kinds.names = ends[0]
-    elif ends:
-        names = {name for end in ends for name in end}
-        kinds.names = {name: merged([end.get(name, UNKNOWN_KIND) for end in ends]) for name in names}
+    if ends:
+        kinds.names = merged_names(ends)
 
 
 def own_expressions(node: ast.stmt) -> Iterator[ast.AST]:
@@ -281,6 +278,20 @@ def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:
     callee = kinds.of(node.func).value
     if isinstance(callee, Instance) and callee.arguments.get("inplace") == Const(True) and node.args:
         yield Write(node.args[0], node)
+
+
+def repeatable(test: ast.expr) -> bool:
+    """Whether evaluating `test` once more changes nothing: no name is bound, no random number is drawn."""
+    for each in ast.walk(test):
+        if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield)):
+            return False
+        if isinstance(each, ast.Call):
+            name = str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2]
+            if "rand" in name or name.endswith("_") or name in ("bernoulli", "multinomial", "dropout", "pop"):
+                return False
+            if (dotted(each.func) or "").startswith("self."):
+                return False
+    return True
 
 
 def refuse_effects(

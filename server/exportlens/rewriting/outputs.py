@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
-from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.draft import Refused, RefusedDtypes
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
@@ -81,7 +81,7 @@ class Outputs:
             if {a.what, b.what} <= {"number", "size"} and {a.type, b.type} == {"int", "float"}:
                 # Beside a float tensor an int does what the equal float does; beside another it decides the dtype.
                 if used_as_number(name) or not meets_floats(name):
-                    raise Refused(
+                    raise RefusedDtypes(
                         f"`{name}` is an int on one side of the branch and a float on the other, and not known to meet "
                         "float tensors only: write both as floats"
                     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.counters import counted_in_tensors
-from exportlens.rewriting.effects import is_log, loaded, own_expressions
+from exportlens.rewriting.effects import is_log, loaded, own_expressions, repeatable
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.inlining import inlined
 from exportlens.rewriting.kind import Kind
@@ -128,7 +128,7 @@ def _logs(
     test = source.of(node.test)
     plain = isinstance(node.test, (ast.Compare, ast.Call, ast.Attribute, ast.Name, ast.Subscript))
     positive = test if plain and "\n" not in test else f"({test})"
-    again = _repeatable(node.test)
+    again = repeatable(node.test)
     for body, own in ((node.body, positive), (node.orelse, f"not {positive}")):
         for index, statement in enumerate(body):
             if isinstance(statement, ast.Expr) and is_log(statement.value, kinds):
@@ -137,20 +137,6 @@ def _logs(
                 yield statement, " and ".join([*before, own]) if again and free else None
             elif isinstance(statement, ast.If) and statement is body[0]:
                 yield from _logs(source, statement, [*before, own], kinds)
-
-
-def _repeatable(test: ast.expr) -> bool:
-    """Whether evaluating `test` once more changes nothing: no name is bound, no random number is drawn."""
-    for each in ast.walk(test):
-        if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield)):
-            return False
-        if isinstance(each, ast.Call):
-            name = str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2]
-            if "rand" in name or name.endswith("_") or name in ("bernoulli", "multinomial", "dropout", "pop"):
-                return False
-            if (dotted(each.func) or "").startswith("self."):
-                return False
-    return True
 
 
 def _may_write(node: ast.stmt) -> bool:

@@ -1,0 +1,115 @@
+"""A branch that chooses what torch.cond cannot give takes in the statements that use it.
+
+    if t:                          if t:
+        scale = 0.5                    scale = 0.5
+    else:                   ->         y = (1 - scale) * x
+        scale = 2.0                else:
+    y = (1 - scale) * x                scale = 2.0
+                                       y = (1 - scale) * x
+
+What leaves the branch is then a tensor, where before it was a Python number, None, a function, or a tensor of another
+dtype. The copies do what the one text did: each way through the branch runs the same statements as before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, reads, walk_own
+from exportlens.rewriting.text import Replacement, Source, replaced
+
+# What is written out once more for each further way through the branch, all in all.
+_MOST_COPIED = 16
+
+
+def grown(source: Source, node: ast.If) -> Iterator[tuple[Source, ast.If]]:
+    """The texts in which the `if` statement `node` holds more of what follows, and that statement: up to the last use of a
+    name that it binds, then up to the end of the block."""
+    if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+        return
+    block, index = source.block_of(node)
+    following = block[index + 1 :]
+    chosen = set(bound([*node.body, *node.orelse]))
+    uses = [number for number, each in enumerate(following, 1) if chosen & (reads(each) | _augmented(each))]
+    if not uses:
+        return
+    for count in dict.fromkeys((uses[-1], len(following))):
+        tail = following[:count]
+        if _may_be_copied(source, node, tail):
+            yield _with_tail(source, node, tail)
+
+
+def _augmented(node: ast.stmt) -> set[str]:
+    return {
+        each.target.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
+    }
+
+
+def _ends(node: ast.If) -> list[list[ast.stmt]]:
+    """The blocks of an `if`/`elif`/`else` chain, an empty one where there is no `else`."""
+    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
+        return [node.body, *_ends(node.orelse[0])]
+    return [node.body, node.orelse]
+
+
+def _may_be_copied(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> bool:
+    ways = exits(tail)
+    size = sum(isinstance(each, ast.stmt) for statement in tail for each in ast.walk(statement))
+    copies = sum("falls" in exits(end) for end in _ends(node)) - 1
+    plain = not any(
+        isinstance(
+            each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try, ast.Global, ast.Nonlocal)
+        )
+        for each in walk_own(tail)
+    )
+    return plain and not ways & {"breaks", "continues", "raises"} and size * copies <= _MOST_COPIED
+
+
+def _with_tail(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> tuple[Source, ast.If]:
+    nl, indent = source.newline, source.indent_of(node)
+    inner = indent + source.indent_unit()
+    lines: list[str] = []
+    word, each, at = "if", node, source.start(node)
+    while True:
+        lines += [
+            f"{indent}{word} {_test(source, each)}:",
+            *_end(source, each.body, tail, source.end(each.test), inner),
+        ]
+        at = source.span(each.body)[1]
+        if not (len(each.orelse) == 1 and isinstance(each.orelse[0], ast.If)):
+            break
+        following = each.orelse[0]
+        lines += [inner + comment for comment in source.comments_between(at, source.start(following))]
+        word, each = "elif", following
+    lines += [f"{indent}else:", *_end(source, each.orelse, tail, at, inner)]
+    begin = source.start(node)
+    changed = Source(
+        replaced(
+            source.text,
+            [Replacement(begin, source.span([tail[-1]])[1], nl.join(lines).removeprefix(indent))],
+        )
+    )
+    return changed, next(
+        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == begin
+    )
+
+
+def _test(source: Source, node: ast.If) -> str:
+    text = source.of(node.test)
+    return f"({text})" if "\n" in text else text
+
+
+def _end(source: Source, block: list[ast.stmt], tail: Sequence[ast.stmt], at: int, indent: str) -> list[str]:
+    """The lines of one way through the branch; what stands before it begins at `at`."""
+    lines = []
+    if block:
+        lines += [indent + each for each in source.comments_between(at, source.span(block)[0])]
+    if block and not all(isinstance(each, ast.Pass) for each in block):
+        lines.append(source.block(block, indent))
+    if "falls" in exits(block):
+        lines.append(source.block(tail, indent))
+    return lines
