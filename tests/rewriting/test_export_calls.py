@@ -108,8 +108,8 @@ FUNCTION = (
 )
 
 CASES = {
-    "opaque class": (OPAQUE, ["EXL601"], ["lambda value: ([value.mean, value.top], None),"]),
-    "dictionary": (DICTIONARY, ["EXL601"], ["lambda leaves, keys: Scores(zip(keys, leaves)),"]),
+    "opaque class": (OPAQUE, ["EXL601"], ["lambda value: (list(vars(value).values()), list(vars(value))),"]),
+    "dictionary": (DICTIONARY, ["EXL601"], ["lambda leaves, names: Scores(zip(names, leaves)),"]),
     "dataclass": (DATACLASS, ["EXL601"], ["torch.export.register_dataclass(Scores)"]),
     "example of one": (ONE, ["EXL413"], ["(torch.randn(2, 4),)"]),
     "too wide": (TOO_WIDE, ["EXL418"], ['torch.export.Dim("batch", max=128)']),
@@ -159,10 +159,12 @@ def test_an_export_call_is_mended(workshop: Workshop, tmp_path: Path, name: str)
 
 
 REFUSALS = {
-    "a constructor that computes": (
-        OPAQUE.replace("self.top = top", "self.top = top * 2"),
+    "slots that the constructor computes": (
+        OPAQUE.replace("    def __init__", '    __slots__ = ("mean", "top")\n\n    def __init__').replace(
+            "self.top = top", "self.top = top * 2"
+        ),
         "EXL601",
-        "the constructor of `Scores` does more than keep its arguments",
+        "its constructor does more than keep its arguments",
     ),
     "a base that is not known": (
         DICTIONARY.replace("Scores(dict)", "Scores(set)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Output, Place
@@ -20,7 +20,7 @@ from exportlens.inference.values import (
 )
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.registrations import register_output_class
+from exportlens.rewriting.output_classes import register_output_classes
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import library_base_names
@@ -147,7 +147,8 @@ def forward(self, x: torch.Tensor):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Output)
-        return register_output_class(report.place, context)
+        found = [each for option in options(report.place.value) for each in _unknown_objects(option, 0)]
+        return register_output_classes(found, context)
 
 
 def opaque(value: Value, place: Output, depth: int) -> str:
@@ -168,6 +169,23 @@ def opaque(value: Value, place: Output, depth: int) -> str:
     if isinstance(value, Static) and value.type in ("dtype", "device", "layout", "range", "slice"):
         return f"a {value.type}"
     return ""
+
+
+def _unknown_objects(value: Value, depth: int) -> Iterator[Instance]:
+    """The objects in `value` whose classes torch does not know, those that they hold included."""
+    if depth > 6:
+        return
+    inner: Iterable[Value] = ()
+    if isinstance(value, Instance) and isinstance(value.cls, ClassValue):
+        if not _is_registered(value.cls):
+            yield value
+        inner = value.attributes.values()
+    elif isinstance(value, Sequence):
+        inner = value.items if value.items is not None else [value.element] if value.element else ()
+    elif isinstance(value, Mapping_):
+        inner = value.items.values()
+    for each in inner:
+        yield from _unknown_objects(each, depth + 1)
 
 
 def _in_sequence(value: Sequence, place: Output, depth: int) -> str:

@@ -1,4 +1,4 @@
-"""What torch must be told of: fake kernels, output classes, tensors that a Module holds."""
+"""What torch must be told of: fake kernels, caches left out, tensors that a Module holds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from exportlens.inference.values import (
     ClassValue,
     Function,
     Instance,
-    Mapping_,
-    Sequence,
     Tensor,
-    Value,
-    options,
 )
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
@@ -63,128 +59,6 @@ def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace(f"Register a fake kernel for `{node.name}`", [swap])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def register_output_class(place: Output, context: RewriteContext) -> Fix | Refusal:
-    """The class that the model returns, registered with torch behind its definition."""
-    cls = next((found for option in options(place.value) for found in _classes(option, 0)), None)
-    if cls is None:
-        return Refusal("the class of what is returned is not known")
-    if cls.scope.path != context.document.path:
-        return Refusal(f"`{cls.name}` is defined in {cls.scope.path.name}")
-    return _register(cls.chunk, cls.node, context)
-
-
-def register_class(name: str, context: RewriteContext) -> Fix | Refusal:
-    """The same for the class that is called so, as an export names it."""
-    found = [
-        (placed.chunk, node)
-        for placed in context.document.placed
-        for node in placed.chunk.body
-        if isinstance(node, ast.ClassDef) and node.name == name
-    ]
-    if len(found) != 1:
-        return Refusal(f"`{name}` in the output is no class of this file's top level: return tensors instead")
-    return _register(*found[0], context)
-
-
-def _register(chunk: Chunk, like: ast.ClassDef, context: RewriteContext) -> Fix | Refusal:
-    try:
-        draft = Draft.of_chunk(chunk, context)
-        node = draft.source.find(like)
-        assert isinstance(node, ast.ClassDef)
-        if node.keywords:
-            raise Refused(f"`{node.name}` has a metaclass, or arguments of its own")
-        nl = draft.source.newline
-        end = draft.source.span([node])[1]
-        is_dataclass = any(
-            draft.source.of(each).split("(")[0].endswith("dataclass") for each in node.decorator_list
-        )
-        known = f"{draft.torch}.export.register_dataclass({node.name})"
-        lines = [known] if is_dataclass else _pytree_node(draft, node)
-        swap = Replacement(end, end, nl * 3 + nl.join(lines))
-        safe = Applicability.SAFE if is_dataclass else Applicability.UNSAFE
-        return draft.replace(f"Register `{node.name}` with torch.export", [swap], safe)
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
-
-
-def _pytree_node(draft: Draft, node: ast.ClassDef) -> list[str]:
-    """The registration of a class that is no dataclass, by what its constructor keeps. Raises Refused."""
-    base = next((ast.unparse(each) for each in node.bases if ast.unparse(each) != "object"), None)
-    if base in ("dict", "OrderedDict", "collections.OrderedDict") and not _methods(node) & {
-        "__init__",
-        "__new__",
-    }:
-        flatten, unflatten = "(list(value.values()), list(value))", f"{node.name}(zip(keys, leaves))"
-        unflatten_head = "lambda leaves, keys"
-    elif base is None:
-        fields = _kept_by_constructor(node)
-        parts = ", ".join(f"value.{field}" for field in fields)
-        flatten, unflatten = f"([{parts}], None)", f"{node.name}(*leaves)"
-        unflatten_head = "lambda leaves, _"
-    else:
-        raise Refused(
-            f"`{node.name}` is a {base}: register it with torch.utils._pytree.register_pytree_node, or return a dict"
-        )
-    unit = draft.source.indent_unit()
-    return [
-        f"{draft.torch}.utils._pytree.register_pytree_node(",
-        f"{unit}{node.name},",
-        f"{unit}lambda value: {flatten},",
-        f"{unit}{unflatten_head}: {unflatten},",
-        f'{unit}serialized_type_name="{node.name}",',
-        ")",
-    ]
-
-
-def _methods(node: ast.ClassDef) -> set[str]:
-    return {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
-
-
-def _kept_by_constructor(node: ast.ClassDef) -> list[str]:
-    """The attribute that each parameter of `__init__` becomes, in order: the object can be made again from them.
-
-    Raises Refused where the constructor does anything else.
-    """
-    init = next(
-        (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None
-    )
-    why = f"the constructor of `{node.name}` does more than keep its arguments: return tensors in a tuple or dict"
-    if init is None or init.args.vararg or init.args.kwarg or init.args.kwonlyargs:
-        raise Refused(why)
-    kept: dict[str, str] = {}
-    for statement in init.body:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-            continue  # a docstring
-        target = (
-            statement.targets[0]
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1
-            else statement.target
-            if isinstance(statement, ast.AnnAssign)
-            else None
-        )
-        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
-        if not (isinstance(target, ast.Attribute) and isinstance(value, ast.Name) and value.id not in kept):
-            raise Refused(why)
-        kept[value.id] = target.attr
-    parameters = [each.arg for each in [*init.args.posonlyargs, *init.args.args]][1:]
-    if set(kept) != set(parameters):
-        raise Refused(why)
-    return [kept[name] for name in parameters]
-
-
-def _classes(value: Value, depth: int) -> list[ClassValue]:
-    if depth > 4:
-        return []
-    if isinstance(value, Instance) and isinstance(value.cls, ClassValue):
-        return [value.cls]
-    inner: list[Value] = []
-    if isinstance(value, Sequence):
-        inner = list(value.items or [])
-    elif isinstance(value, Mapping_):
-        inner = list(value.items.values())
-    return [cls for item in inner for cls in _classes(item, depth + 1)]
 
 
 def without_cache(place: Output, context: RewriteContext) -> Fix | Refusal:

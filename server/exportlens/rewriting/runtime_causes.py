@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, first_line
-from exportlens.rewriting.registrations import register_class, without_cache_at
+from exportlens.rewriting.output_classes import register_class
+from exportlens.rewriting.registrations import without_cache_at
 from exportlens.rewriting.suggested_shapes import apply_suggestions
 from exportlens.rewriting.text import Replacement
 from exportlens.source.parsing import parse_python
