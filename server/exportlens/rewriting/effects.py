@@ -10,7 +10,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance, Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kind import LOCAL, SEVERAL, UNKNOWN_KIND, Kind, merged, numbers, union
+from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own

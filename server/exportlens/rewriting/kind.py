@@ -112,6 +112,8 @@ def of_value(value: Value | None, root: str) -> Kind:
 def merged(kinds: list[Kind]) -> Kind:
     """What a name is that is one of `kinds`, depending on the way taken."""
     first = kinds[0]
+    if all(kind is first for kind in kinds):
+        return first
     if any(kind.what != first.what for kind in kinds):
         certain = all(kind.what != "unknown" or kind.type == SEVERAL for kind in kinds)
         return replace(UNKNOWN_KIND, roots=union(kinds), type=SEVERAL if certain else "")
@@ -125,6 +127,15 @@ def merged(kinds: list[Kind]) -> Kind:
         first.value if all(kind.value is first.value for kind in kinds) else None,
         first.keys if all(kind.keys == first.keys for kind in kinds) else (),
     )
+
+
+def merged_names(ways: list[dict[str, Kind]]) -> dict[str, Kind]:
+    """What names are behind a branch, `ways` being what they are at the end of each arm that goes on."""
+    first, *others = ways
+    if not others:
+        return first
+    names = dict.fromkeys(name for way in ways for name in way)
+    return {name: merged([way.get(name, UNKNOWN_KIND) for way in ways]) for name in names}
 
 
 def union(kinds: list[Kind]) -> frozenset[str] | None:

@@ -31,6 +31,7 @@ from exportlens.rewriting.kind import (
     element_of,
     length_from_data,
     merged,
+    merged_names,
     numbers,
     of_value,
     returned,
@@ -40,6 +41,21 @@ from exportlens.rewriting.names import dotted
 from exportlens.source.document import Chunk
 
 _BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
+
+
+def _walruses(node: ast.stmt) -> tuple[ast.NamedExpr, ...]:
+    """The `:=` in the expressions of `node` itself; kept on the node, as it is followed many times and never changes."""
+    known: tuple[ast.NamedExpr, ...] | None = getattr(node, "walruses", None)
+    if known is None:
+        known = tuple(
+            each
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr)
+            for each in ast.walk(child)
+            if isinstance(each, ast.NamedExpr)
+        )
+        node.walruses = known  # type: ignore[attr-defined]
+    return known
 
 
 class Kinds:
@@ -164,11 +180,8 @@ class Kinds:
 
     def bind_walruses(self, node: ast.stmt) -> None:
         """Take in the names that the expressions of `node` itself bind with `:=`."""
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.expr):
-                for each in ast.walk(child):
-                    if isinstance(each, ast.NamedExpr):
-                        self.assign(each.target, self.of(each.value))
+        for each in _walruses(node):
+            self.assign(each.target, self.of(each.value))
 
     def mark(self) -> int:
         """A number below those of all memory that will be made from now on."""
@@ -213,13 +226,7 @@ class Kinds:
             if not leaves(arm):
                 ends.append(way.names)
         if ends:
-            names = {name for end in ends for name in end}
-            self.names = {
-                name: merged([end.get(name, UNKNOWN_KIND) for end in ends])
-                if len(ends) > 1
-                else ends[0][name]
-                for name in names
-            }
+            self.names = merged_names(ends)
 
     def _merge_with(self, entry: dict[str, Kind]) -> None:
         for name, kind in entry.items():

@@ -40,10 +40,13 @@ class Source:
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self._starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
         self.parents: dict[ast.AST, ast.AST] = {}
-        for node in ast.walk(self.tree):
+        # Breadth first, as ast.walk goes.
+        self._nodes: list[ast.AST] = [self.tree]
+        for node in self._nodes:
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
-        self._comments = self._comment_ends()
+                self._nodes.append(child)
+        self._comments = self._comment_ends() if "#" in text else {}
         self._inside_string = self._lines_inside_strings()
 
     def offset(self, line: int, utf8_column: int) -> int:
@@ -216,7 +219,7 @@ class Source:
 
     def _lines_inside_strings(self) -> set[int]:
         lines: set[int] = set()
-        for node in ast.walk(self.tree):
+        for node in self._nodes:
             if isinstance(node, (ast.Constant, ast.JoinedStr)) and (node.end_lineno or 0) > node.lineno:
                 if isinstance(node, ast.Constant) and not isinstance(node.value, (str, bytes)):
                     continue
@@ -258,7 +261,7 @@ class Source:
     def find(self, like: ast.AST) -> ast.AST:
         """The node of this text that stands where `like` stood, of the same type. Raises LookupError."""
         place = _extent(like)
-        for node in ast.walk(self.tree):
+        for node in self._nodes:
             if type(node) is type(like) and _extent(node) == place:
                 return node
         raise LookupError("the code around it could not be followed")
