@@ -15,6 +15,7 @@ from exportlens.cli.export import command
 from exportlens.export.report import COULD_NOT_RUN, KINDS, Report
 from exportlens.export.request import ExportRequest, ModelInputs
 from exportlens.export.session import Progress, Session
+from exportlens.export.text import render_report
 
 from .conftest import MODELS, Runner
 
@@ -148,6 +149,21 @@ def test_the_form_holds_for_a_cancelled_run(worker: Runner) -> None:
     request = ExportRequest(f"{MODELS / 'unruly.py'}:Hangs", ModelInputs(inputs=X))
     found = checked(worker.run(worker.session.run(request, listen)))
     assert found["failure"]["kind"] == "cancelled"
+
+
+def test_a_target_that_was_cancelled_is_not_called_failed(worker: Runner) -> None:
+    def listen(progress: Progress) -> None:
+        if progress.stage == "lower":
+            worker.session.cancel()
+
+    given = ModelInputs(inputs=X)
+    request = ExportRequest(f"{MODELS / 'unruly.py'}:Sound", given, targets=("aoti-cpu",))
+    report = worker.run(worker.session.run(request, listen))
+    found = checked(report)
+    assert found["failure"]["kind"] == "cancelled"
+    assert [row.split()[:2] for row in render_report(report).splitlines() if "aoti-cpu " in row] == [
+        ["aoti-cpu", "cancelled"]
+    ]
 
 
 def test_the_form_holds_without_an_interpreter() -> None:

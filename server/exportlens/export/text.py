@@ -153,7 +153,7 @@ def _target_table(targets: list[TargetReport], *, cancelled: bool) -> list[str]:
         rows.append(
             (
                 target.name,
-                target.status,
+                "cancelled" if target.failure and target.failure.kind == "cancelled" else target.status,
                 target.stage or "-",
                 "-" if target.seconds is None else f"{target.seconds:.1f}",
                 _error(comparison.get("max_abs_error")),
