@@ -250,6 +250,10 @@ def _call_bound(
         return Unknown(f"the method `{callee.name}` of a number")
     if isinstance(receiver, Named):
         return Static("bool")
+    if isinstance(receiver, Instance) and isinstance(function, Native):
+        result = function.run(machine, plain, closed, frame, node)
+        call_place(machine, function.name, receiver, plain, closed, result, frame, node)
+        return result
     return Unknown(f"the method `{callee.name}`")
 
 

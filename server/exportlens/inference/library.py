@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exportlens.inference.values import Instance, Named, Native, Tensor, Unknown, Value
+from exportlens.inference.values import Bound, Instance, Named, Native, Tensor, Unknown, Value
 
 _NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace"})
 _DISTRIBUTIONS = "torch.distributions."
@@ -19,7 +19,12 @@ def make_object(name: str, args: list[Value], kwargs: dict[str, Value]) -> Insta
     if name in _NAMESPACES:
         return Instance(Named(name), dict(kwargs), open=bool(args))
     if name.startswith(_DISTRIBUTIONS) and short[:1].isupper() and not short.endswith(("Transform", "Error")):
-        return Instance(Named(name), {}, open=True)
+        return Instance(
+            Named(name),
+            {},
+            open=True,
+            arguments={**{str(number): value for number, value in enumerate(args)}, **kwargs},
+        )
     return None
 
 
@@ -28,7 +33,7 @@ def object_attribute(owner: Instance, attr: str) -> Value | None:
     if not (isinstance(owner.cls, Named) and owner.cls.name.startswith(_DISTRIBUTIONS)):
         return None
     if attr in _DRAWS:
-        return Native(f"{owner.cls.name}.{attr}", lambda *_: Tensor())
+        return Bound(owner, Native(f"{owner.cls.name}.{attr}", lambda *_: Tensor()), attr)
     if attr in _MOMENTS:
         return Tensor() if attr != "base_dist" else Unknown("the base of a distribution")
     return None

@@ -1,36 +1,96 @@
-"""Distributions are made without the check of their parameters, which is an `if` on their values."""
+"""Distributions are made without the check of their parameters and values, which is an `if` on them."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Set
 
-from exportlens.finding import Fix, Refusal
+from exportlens.finding import Applicability, Edit, Fix, Position, Range, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import Draft, Refused, first_line
+from exportlens.rewriting.imports import document_imports, import_edit, spelled
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement
+
+_MESSAGE = "Make it with validate_args=False"
 
 
 def without_validation(place: Call, context: RewriteContext) -> Fix | Refusal:
     """`validate_args=False` among the arguments of the constructor."""
     try:
         draft = Draft.of(place, context)
-        node = draft.source.find(place.node)
-        if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
-            raise Refused("the arguments of the distribution are not written out")
-        if any(key.arg in (None, "validate_args") for key in node.keywords):
-            raise Refused("whether the distribution checks its parameters is decided elsewhere")
-        given: list[ast.AST] = [*node.args, *(key.value for key in node.keywords)]
-        end = max((draft.source.end(each) for each in given), default=None)
-        if end is None:
-            raise Refused("the distribution has no parameters")
-        if ")" in draft.source.text[end : draft.source.end(node) - 1]:
-            # The last argument stands in parentheses.
-            end = draft.source.end(node) - 1
-        return draft.replace(
-            "Make it with validate_args=False",
-            [Replacement(end, end, ", validate_args=False")],
-            uses_torch=False,
-        )
+        return draft.replace(_MESSAGE, [_unchecked(draft, draft.source.find(place.node))], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _unchecked(draft: Draft, node: ast.AST) -> Replacement:
+    if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+        raise Refused("the arguments of the distribution are not written out")
+    if any(key.arg in (None, "validate_args") for key in node.keywords):
+        raise Refused("whether the distribution checks its parameters is decided elsewhere")
+    given: list[ast.AST] = [*node.args, *(key.value for key in node.keywords)]
+    end = max((draft.source.end(each) for each in given), default=None)
+    if end is None:
+        raise Refused("the distribution has no parameters")
+    if ")" in draft.source.text[end : draft.source.end(node) - 1]:
+        # The last argument stands in parentheses.
+        end = draft.source.end(node) - 1
+    return Replacement(end, end, ", validate_args=False")
+
+
+def makers_without_validation(cls: str, checked: Set[str], context: RewriteContext) -> Fix | Refusal:
+    """`validate_args=False` where the file makes the class `cls`, and in the distributions among its arguments; `checked`
+    are the classes that check."""
+    try:
+        edits: list[Edit] = []
+        for placed in context.document.placed:
+            if cls.rpartition(".")[2] not in placed.chunk.text:
+                continue
+            draft = Draft.of_chunk(placed.chunk, context)
+            nodes = {
+                inner
+                for made in _makers(draft, draft.source.tree, frozenset({cls}))
+                for inner in _makers(draft, made, checked)
+            }
+            swaps = [_unchecked(draft, each) for each in sorted(nodes, key=draft.source.start)]
+            if swaps:
+                edits.extend(draft.replace(_MESSAGE, swaps, uses_torch=False).edits)
+        if not edits:
+            raise Refused(
+                "where the distribution is made is not in this file: make it with validate_args=False"
+            )
+        return Fix(_MESSAGE, tuple(edits), Applicability.UNSAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _makers(draft: Draft, root: ast.AST, classes: Set[str]) -> Iterator[ast.Call]:
+    """The calls below `root` of one of `classes` that leave the checks on."""
+    for each in ast.walk(root):
+        if isinstance(each, ast.Call) and not any(key.arg == "validate_args" for key in each.keywords):
+            head, dot, rest = (dotted(each.func) or "").partition(".")
+            if head and draft.modules.get(head, head) + dot + rest in classes:
+                yield each
+
+
+def validation_switched_off(context: RewriteContext) -> Fix | Refusal:
+    """`torch.distributions.Distribution.set_default_validate_args(False)` behind the imports, for all distributions."""
+    placed = [
+        each
+        for each in context.document.placed
+        if any(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in each.chunk.body)
+    ]
+    if not placed:
+        return Refusal("the file imports nothing: switch the checks off where it is run")
+    torch = spelled(document_imports(context.document), "torch")
+    nl = "\r\n" if "\r\n" in context.document.text else "\n"
+    last = placed[-1].chunk
+    line = first_line(context.document, last) + (last.body[-1].end_lineno or 1)
+    text = f"{nl}{torch or 'torch'}.distributions.Distribution.set_default_validate_args(False){nl}"
+    at = Position(line, 0)
+    edits = [Edit(Range(at, at), text)]
+    if torch is None:
+        edits.insert(0, import_edit(context.document, "import torch"))
+    return Fix("Switch the checks of distributions off", tuple(edits), Applicability.UNSAFE)
