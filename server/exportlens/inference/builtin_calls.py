@@ -281,6 +281,17 @@ def _sorted(
     return Sequence("list", None, element)
 
 
+def _notice_extreme(
+    machine: Machine, name: str, element: Value, kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> None:
+    """`max()` or `min()` of any number of values from data: both modes have an operator for sizes and whole numbers."""
+    if isinstance(element, Array) or kwargs:
+        if machine.emits(Truth):
+            machine.notice(Truth(machine.site(frame), node, element, "compare", node, dict(frame.locals)))
+    elif machine.emits(Conversion):
+        machine.notice(Conversion(machine.site(frame), node, element, "compare", name))
+
+
 def _extreme(name: str) -> Run:
     function = {"max": max, "min": min}[name]
 
@@ -295,15 +306,8 @@ def _extreme(name: str) -> Run:
             values, element = elements_of(machine, args[0], frame, node)
             _notice_keys(machine, values if values is not None else [element, element], kwargs, frame, node)
             if values is None:
-                if (
-                    from_data(element)
-                    and "key" not in kwargs
-                    and not isinstance(element, Tensor)
-                    and machine.emits(Truth)
-                ):
-                    machine.notice(
-                        Truth(machine.site(frame), node, element, "compare", node, dict(frame.locals))
-                    )
+                if from_data(element) and "key" not in kwargs and not isinstance(element, Tensor):
+                    _notice_extreme(machine, name, element, kwargs, frame, node)
                 return (
                     element
                     if not isinstance(element, Tensor)

@@ -275,8 +275,8 @@ def apply_op(
     written = _note_writes(machine, chosen, bound, plain_kwargs, frame, node)
     if bound is not None:
         _note_sizes(machine, chosen, bound, frame, node)
-        if tensors and not constant:
-            for number in _numbers_held(chosen, bound):
+        if not constant:
+            for number in [*(_numbers_held(chosen, bound) if tensors else ()), *_numpy_dims(bound)]:
                 notice_numpy(machine, number, "argument", frame, node)
     if plain_args and name in _OF_ARRAYS:
         notice_made_of_held(machine, plain_args[0], frame, node)
@@ -296,6 +296,17 @@ def _numbers_held(op: knowledge.Op, bound: Mapping[str, Value | tuple[Value, ...
     flat = _flatten([item for value in given for item in (value if isinstance(value, tuple) else (value,))])
     return [value for value in flat if isinstance(value, Array) and value.held]
 
+
+def _numpy_dims(bound: Mapping[str, Value | tuple[Value, ...]]) -> list[Value]:
+    """Numbers of NumPy's that name a dimension, wherever they come from: an operator needs to know which one it is."""
+    if _DIMS.isdisjoint(bound):
+        return []
+    given = [value for name, value in bound.items() if name in _DIMS]
+    flat = _flatten([item for value in given for item in (value if isinstance(value, tuple) else (value,))])
+    return [value for value in flat if isinstance(value, Array) and not value.held]
+
+
+_DIMS = frozenset({"dim", "dims", "dim0", "dim1", "axis", "axis0", "axis1", "start_dim", "end_dim"})
 
 _SIZES = frozenset(
     {

@@ -646,3 +646,47 @@ class M(nn.Module):
         return kept.sum() / max(kept.shape[0], 1), x * kept.shape[0] ** 0.5
 """,
 )
+CASES(
+    "the-longest-of-what-is-left",
+    "(torch.randn(3, 5),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        kept = [row[row > 0] for row in x]
+        most = max([row.size(0) for row in kept])
+        padded = kept[0].new_zeros(len(kept), most)
+        for index, row in enumerate(kept):
+            padded[index, : row.size(0)] = row
+        return padded
+""",
+)
+CASES(
+    "the-longest-of-lengths",
+    "(torch.tensor([3, 5, 4]),)",
+    """
+class M(nn.Module):
+    def forward(self, lengths: torch.LongTensor):
+        return torch.arange(max(lengths.tolist())) + min(lengths.tolist())
+""",
+)
+CASES(
+    "the-longest-decides",
+    "(torch.randn(3, 5),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        most = max(row[row > 0].size(0) for row in x)
+        if most > 3:
+            return x * 2
+        return x
+""",
+)
+CASES(
+    "the-largest-of-floats",
+    "(torch.randn(3),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.FloatTensor):
+        return x / max([value.item() for value in x])
+""",
+)

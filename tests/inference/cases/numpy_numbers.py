@@ -664,3 +664,29 @@ class M(nn.Module):
         return x - self.mean + torch.as_tensor(self.table)
 """,
 )
+CASES(
+    "numpy-numbers-that-name-a-dimension",
+    "(torch.randn(2, 3, 4),)",
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def forward(self, x):
+        order = np.arange(x.dim())
+        order[0], order[1] = order[1], order[0]
+        return x.permute(*order)
+""",
+)
+CASES(
+    "numpy-number-as-a-dim",
+    "(torch.randn(2, 3, 4),)",
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return torch.cat([x, x], dim=np.argmax([1, 3, 2]))
+""",
+)
