@@ -308,6 +308,28 @@ def test_a_size_that_is_none() -> None:
             "(torch.randn(2, 8),)",
             None,
         ),
+        # a dimension that operators work along, or a size that one of them is told in passing
+        (
+            "def __init__(self, dim): self.dim = dim\n"
+            "def forward(self, x):\n    a, b = x.chunk(2, dim=self.dim)\n    return a * b.sigmoid()",
+            "dim=-1",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, dim):\n    self.norm = nn.LayerNorm(dim)\n    self.dim = dim\n"
+            "def forward(self, x): return self.norm(x).sum(dim=self.dim)",
+            "dim=8",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, padding): self.padding = padding\n"
+            "def forward(self, x): return F.pad(x, self.padding)",
+            "padding=(1, 1)",
+            None,
+            None,
+        ),
         # the number of dimensions: unpacked, rearranged, asserted, permuted
         (
             "def __init__(self, dim): self.layer = nn.Linear(dim, 4)\n"
@@ -474,6 +496,22 @@ class Block(nn.Module):
     file = tmp_path / "library" / "nets" / "net.py"
     file.write_text("from torch import nn\nfrom .blocks import Block\n\nclass Net(Block):\n    pass\n")
     request = ExportRequest(f"{file}:Net", ModelInputs(inputs="(torch.randn(2, 4),)"), targets=())
+    report = worker.run(worker.session.run(request))
+    assert report.ok, report.failure
+
+
+def test_a_package_may_hold_a_module_of_its_own_name(
+    worker: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "tower"
+    package.mkdir()
+    (package / "__init__.py").write_text("from tower.tower import Tower\n")
+    (package / "tower.py").write_text(
+        "import torch\n\nclass Tower(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    given = ModelInputs(inputs="(torch.randn(2, 4),)")
+    request = ExportRequest(f"{package / 'tower.py'}:Tower", given, targets=())
     report = worker.run(worker.session.run(request))
     assert report.ok, report.failure
 

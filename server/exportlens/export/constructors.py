@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exportlens.export.configurations import configuration, reads_of
-from exportlens.export.uses import called_arguments, sequence_length
+from exportlens.export.uses import used_arguments, sequence_length
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | N
     init = names.method(cls, "__init__")
     if init is None:
         return Constructor("")
-    models = called_arguments(init, names.method(cls, "forward"))
+    used = used_arguments(init, names.method(cls, "forward"))
     arguments = [*init.args.posonlyargs, *init.args.args][1:]
     defaults: list[ast.expr | None] = [None] * (len(arguments) - len(init.args.defaults)) + list(
         init.args.defaults
@@ -80,8 +80,8 @@ def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | N
         named = _model_called(argument, cls, names)
         if named is not None:
             made: ast.expr | None = named
-        elif argument.arg in models:
-            made = parse_python(models[argument.arg], mode="eval").body
+        elif argument.arg in used:
+            made = parse_python(used[argument.arg], mode="eval").body
         else:
             made = _configuration(cls, argument, names) or _argument_value(
                 argument, names, sequence_length(init, argument.arg)

@@ -238,7 +238,8 @@ def worker_words(request: ExportRequest) -> dict[str, Any]:
         "model": f"{file}:{request.name}" if file else request.model,
         **{name: getattr(request.given, name) for name in ("init", "inputs", "kwargs", "dynamic_shapes")},
         "proposals": [proposal.to_json() for proposal in request.proposals],
-        "roots": [str(file.parent), str(root), str(Path.cwd())] if file else [str(Path.cwd())],
+        # The file's own folder comes last: in a package, what lies beside it is not what `import` means.
+        "roots": [str(root), str(Path.cwd()), str(file.parent)] if file else [str(Path.cwd())],
         "homes": homes,
         "train": request.train,
         "wrap": request.wrap,

@@ -35,6 +35,12 @@ _GATHERS = {
     "take_along_dim": 0,
 }
 """Methods of tensors, with the position of the argument that holds indices."""
+_ALONG = frozenset(
+    """all amax amin any argmax argmin argsort cat chunk concat cummax cumprod cumsum diff flip gather glu GLU index_select
+    log_softmax LogSoftmax logsumexp max mean median min narrow norm normalize prod roll select size softmax Softmax softmin
+    sort split squeeze stack std sum take_along_dim topk unbind unflatten unsqueeze var""".split()
+)
+"""Operators and layers of torch that work along a dimension."""
 MOST_DIMENSIONS = 6
 IDENTITY = "torch.nn.Identity()"
 
@@ -84,9 +90,10 @@ def kind_of(function: ast.FunctionDef, parameter: ast.arg) -> str:
     return "float"
 
 
-def called_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> dict[str, str]:
-    """The constructor's arguments that are models themselves, as text that stands for them: a model that changes nothing
-    for one that is called; a list of two where the argument is gone through, with as many in each as are taken out.
+def used_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> dict[str, str]:
+    """The constructor's arguments whose use says what they are, as text that stands for them: a model that changes nothing
+    for one that is called; a list of two where the argument is gone through, with as many in each as are taken out; the
+    last dimension where operators only work along it; two sides for F.pad.
     """
     attributes: dict[str, str] = {}
     arguments = {a.arg for a in (*init.args.posonlyargs, *init.args.args, *init.args.kwonlyargs)} - {"self"}
@@ -109,7 +116,37 @@ def called_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> 
             if name and taken and set(taken) <= called:
                 each = IDENTITY if len(taken) == 1 else f"({', '.join([IDENTITY] * len(taken))})"
                 found[name] = f"[{each}, {each}]"
+    for name in arguments - found.keys():
+        spelled = {name, *(held for held, source in attributes.items() if source == name)}
+        loads = [
+            node
+            for root in (*init.body, *(forward.body if forward is not None else []))
+            for node in ast.walk(root)
+            if isinstance(node, (ast.Name, ast.Attribute))
+            and isinstance(node.ctx, ast.Load)
+            and ast.unparse(node) in spelled
+        ]
+        kept = [node.value for node in ast.walk(init) if isinstance(node, ast.Assign) and node.value in loads]
+        along = [word.value for node in [*ast.walk(init), *nodes] for word in _along(node)]
+        padded = [side for node in nodes for side in _padded(node)]
+        for places, text in ((along, "-1"), (padded, "(1, 1)")):
+            if any(node in places for node in loads) and all(node in (*places, *kept) for node in loads):
+                found[name] = text
     return found
+
+
+def _along(node: ast.AST) -> list[ast.keyword]:
+    """`dim=` of an operator that works along it."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in _ALONG:
+        return []
+    return [word for word in node.keywords if word.arg in ("dim", "axis")]
+
+
+def _padded(node: ast.AST) -> list[ast.expr]:
+    """How much `F.pad` is told to add."""
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith(("F.pad", "functional.pad")):
+        return []
+    return [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "pad")]
 
 
 def sequence_length(init: ast.FunctionDef, name: str) -> int | None:

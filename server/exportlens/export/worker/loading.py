@@ -108,8 +108,8 @@ def import_user_module(model: str, roots: list[str]) -> tuple[ModuleType, str]:
 
 def _import_file(path: Path) -> ModuleType:
     folder, dotted = package_root(path)
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
+    # Before all others: a package may hold a module of its own name.
+    sys.path[:] = [str(folder), *(place for place in sys.path if place != str(folder))]
     sys.argv = [str(path)]
     if not dotted or not dotted.replace(".", "").isidentifier() or _belongs_to_another(dotted, path):
         dotted = "exportlens_model_" + "".join(c if c.isalnum() else "_" for c in path.stem)
