@@ -163,6 +163,12 @@ def _results(value: ast.expr) -> Iterator[ast.expr]:
         yield value
 
 
+# New tensors in the shape, or of the type, of another.
+_ALIKE = frozenset(
+    {f"{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")}
+    | {f"new_{name}" for name in ("zeros", "ones", "empty", "full", "tensor")}
+)
+
 # Where a tensor is, and what it looks like, is not what it holds.
 _FACTS = frozenset(
     {"device", "dtype", "shape", "ndim", "layout", "is_cuda", "requires_grad", "size", "dim", "numel"}
@@ -178,6 +184,9 @@ def _reads(value: ast.AST, targets: list[str]) -> bool:
             return True
     if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
         return False
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ALIKE:
+        alike = value.args[1:] if value.func.attr.endswith("_like") else value.args
+        return any(_reads(inner, targets) for inner in [*alike, *value.keywords])
     return any(_reads(inner, targets) for inner in ast.iter_child_nodes(value))
 
 

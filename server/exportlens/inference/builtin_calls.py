@@ -9,7 +9,7 @@ from exportlens.inference.classes import is_module_class
 from exportlens.inference.iteration import elements_of, length_of, names_in
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.numpy_reads import notice_numpy, number_held
 from exportlens.inference.operators import compare, fold
 from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.truth import DATA, truth_of
@@ -73,6 +73,8 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
             return result
         if isinstance(value, Tensor) and value.origin == "outside":
             return Static(kind)
+        if machine.tracing and isinstance(value, Array) and value.held and kind in ("int", "float"):
+            return number_held(value, kind)
         if isinstance(value, Array) and (value.dtype or "").startswith("int"):
             notice_numpy(machine, value, "item", frame, node)  # the same as `value.item()`; a float is fine
         if from_data(value):

@@ -21,7 +21,7 @@ from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.modules import PARAMETERS
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
-from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
+from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy, number_held
 from exportlens.inference.places import Call, Conversion, ExportCall
 from exportlens.inference.torch_calls import RESHAPING, call_tensor_method, call_torch, is_tensor_method
 from exportlens.inference.values import (
@@ -372,6 +372,8 @@ def _call_math(machine: Machine, name: str, args: list[Value], frame: Frame, nod
             return Unknown(f"calls `{name}`")
         if kind == "int" or (isinstance(value, Array) and (value.dtype or "").startswith("int")):
             notice_numpy(machine, value, "round" if kind == "int" else "item", frame, node)
+        if machine.tracing and isinstance(value, Array) and value.held:
+            return number_held(value, kind)
     return Static(kind)
 
 

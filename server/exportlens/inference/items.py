@@ -42,8 +42,7 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
         return Unknown("no tensor has names for its parts: this is something else")
     if isinstance(owner, Tensor):
         value = index_tensor(owner, key)
-        for part in (key.items or []) if isinstance(key, Sequence) else [key]:
-            notice_held(machine, owner, part, frame, node)
+        _notice_held_key(machine, owner, key, frame, node)
         if machine.emits(ItemRead):
             machine.notice(ItemRead(machine.site(frame), node, owner, key, value))
         return value
@@ -98,6 +97,14 @@ def _indexes_tensors(key: Value) -> bool:
     return (
         isinstance(parts[0], Tensor) and (parts[0].dtype == "bool" or bool(parts[0].rank)) if parts else False
     )
+
+
+def _notice_held_key(machine: Machine, owner: Tensor, key: Value, frame: Frame, node: ast.AST) -> None:
+    """Note where a tensor is indexed, or cut, by NumPy data that was made before tracing."""
+    for part in (key.items or []) if isinstance(key, Sequence) else [key]:
+        for bound in (part.lower, part.upper, part.step) if isinstance(part, Slice) else (part,):
+            if isinstance(bound, Array):
+                notice_held(machine, owner, bound, frame, node)
 
 
 def _index_place(machine: Machine, key: Value, to: str, frame: Frame, node: ast.AST) -> None:
@@ -184,6 +191,7 @@ def set_item(
 ) -> None:
     """`owner[key] = value`."""
     if isinstance(owner, Tensor):
+        _notice_held_key(machine, owner, key, frame, node)
         if machine.emits(ItemWrite):
             machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
         if machine.emits(Mutation):

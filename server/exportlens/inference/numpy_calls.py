@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.numpy_reads import held_in, notice_numpy
+from exportlens.inference.numpy_reads import held_in, notice_numpy, number_held
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import (
     Array,
@@ -127,6 +127,9 @@ def array_method(
         # Strict tracing gives floats one by one, and whole numbers in lists alone.
         if (receiver.dtype or "").startswith("int" if name == "item" else "float"):
             notice_numpy(machine, receiver, name, frame, node)
+        elif receiver.held and machine.tracing:
+            number = number_held(receiver)
+            return number if name == "item" else Sequence("list", None, number)
         return TensorScalar("", "a NumPy array") if receiver.traced else Static()
     if receiver.traced and name == "nonzero":
         return Sequence("tuple", None, Array(True, unbacked=True))

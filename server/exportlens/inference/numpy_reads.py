@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import NumpyRead
@@ -34,3 +35,8 @@ def held_in(value: Value) -> list[Array]:
         items = value.items if value.items is not None else [value.element] if value.element else []
         return [held for item in items for held in held_in(item)]
     return [value] if isinstance(value, Array) and value.held else []
+
+
+def number_held(value: Array, kind: str = "") -> Array:
+    """The Python number ("int" or "float") made of NumPy data that the model, or its file, holds: strict tracing knows its value no better."""
+    return replace(value, dtype=f"{kind}64" if kind else value.dtype, rank=0, unbacked=False)

@@ -257,6 +257,7 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
         other = right if isinstance(left, Tensor) else left
         if isinstance(other, Const) and (other.value is None or isinstance(other.value, str)):
             return Const(isinstance(op, ast.NotEq))
+        notice_held(machine, left if other is right else right, other, frame, node)
         return comparison(left, right)
     if isinstance(left, TensorScalar) or isinstance(right, TensorScalar):
         scalar = left if isinstance(left, TensorScalar) else right

@@ -690,3 +690,78 @@ class M(nn.Module):
         return torch.cat([x, x], dim=np.argmax([1, 3, 2]))
 """,
 )
+CASES(
+    "numpy-data-held-that-cuts",
+    "(torch.randn(3, 6),)",
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def __init__(self, sizes=(1, 2, 3)):
+        super().__init__()
+        self.offsets = np.cumsum([0, *sizes])
+        self.layers = nn.ModuleList([nn.Linear(size, 4) for size in sizes])
+
+    def forward(self, x: torch.Tensor):
+        total = 0
+        for index, layer in enumerate(self.layers):
+            total = total + layer(x[:, self.offsets[index] : self.offsets[index + 1]])
+        return total
+""",
+)
+CASES(
+    "numpy-data-held-and-converted-while-tracing",
+    "(torch.randn(3, 6),)",
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = np.sqrt(6)
+
+    def forward(self, x: torch.Tensor):
+        return x / float(self.scale)
+""",
+)
+CASES(
+    "numpy-data-held-that-counts",
+    "(torch.randn(3, 6),)",
+    """
+import numpy as np
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = np.prod([1, 2])
+
+    def forward(self, x: torch.Tensor):
+        for _ in range(int(self.steps)):
+            x = x * 2
+        return x
+""",
+)
+CASES(
+    "numpy-data-converted-by-the-constructor",
+    "(torch.randn(3, 6),)",
+    """
+import numpy as np
+
+TOTAL = int(np.prod([1, 2]))
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = float(np.sqrt(6))
+        self.offsets = np.cumsum([0, 2, 4]).tolist()
+
+    def forward(self, x: torch.Tensor):
+        for _ in range(TOTAL):
+            x = x / float(self.scale)
+        return x[:, self.offsets[0] : self.offsets[1]]
+""",
+)

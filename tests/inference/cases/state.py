@@ -506,3 +506,19 @@ class M(nn.Module):
         return y
 """,
 )
+CASES(
+    "state-set-back-in-its-own-shape",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("level", torch.zeros(4), False)
+
+    def forward(self, x):
+        self.level = torch.zeros_like(self.level, device=self.level.device)
+        for row in x:
+            self.level = 0.9 * self.level + row
+        return self.level * 1
+""",
+)
