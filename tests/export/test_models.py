@@ -330,6 +330,14 @@ def test_a_size_that_is_none() -> None:
             None,
             None,
         ),
+        # what parameters are asked of is a model; how far a range goes is a number
+        (
+            "def __init__(self, base): self.weights = nn.ParameterList(base.parameters())\n"
+            "def forward(self, x, steps):\n    for _ in range(steps): x = x * 2\n    return x",
+            "base=torch.nn.Linear(8, 8)",
+            "(torch.randn(2, 8), 2,)",
+            None,
+        ),
         # the number of dimensions: unpacked, rearranged, asserted, permuted
         (
             "def __init__(self, dim): self.layer = nn.Linear(dim, 4)\n"

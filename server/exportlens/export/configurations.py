@@ -160,6 +160,12 @@ ValueByName = Callable[[str, str, "int | None"], "ast.expr | None"]
 """What an argument with this name, this annotation and so many items is to be."""
 
 
+# What is read of a model rather than of a configuration.
+_OF_MODULES = frozenset(
+    "parameters named_parameters modules named_modules children named_children buffers state_dict zero_grad".split()
+)
+
+
 def configuration(
     reads: Reads, annotation: str, names: FileNames, by_name: ValueByName, *, unread: bool = False
 ) -> ast.expr | None:
@@ -170,6 +176,8 @@ def configuration(
     if not reads.parts:
         return ast.Call(ast.Name("Namespace", ast.Load()), [], []) if unread else None
     wanted = set(reads.parts)
+    if wanted & _OF_MODULES and not annotation and not reads.by_key:
+        return parse_python("torch.nn.Linear(8, 8)", mode="eval").body
     for constant, value in names.constants.items():
         if isinstance(value, ast.Dict) and reads.by_key and wanted <= {_key(key) for key in value.keys}:
             return ast.Name(constant, ast.Load())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from exportlens.export.constructors import BATCH, LENGTH, SIDE, WIDTH, Constructor
 from exportlens.export.dimensions import longest_sequence, shape_of
 from exportlens.export.flows import DEEPEST, Parts, Place, Taker, in_order, takers
-from exportlens.export.uses import kind_of, rank_of, usual
+from exportlens.export.uses import counts, kind_of, rank_of, usual
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
@@ -157,10 +157,11 @@ class LayerReader:
         bare = arguments[: len(arguments) - len(self._forward.args.defaults)]
         return {argument.arg for argument in bare} - {"self"}
 
-    @staticmethod
-    def _plain(parameter: ast.arg) -> str | None:
-        """A Python number where the annotation asks for one."""
+    def _plain(self, parameter: ast.arg) -> str | None:
+        """A Python number where the annotation, or what is done with the parameter, asks for one."""
         said = ast.unparse(parameter.annotation) if parameter.annotation is not None else ""
+        if not said and counts(self._forward, parameter.arg):
+            said = "int"
         return {"int": "2", "float": "0.5", "bool": "True", "str": "''"}.get(said)
 
     def _annotated(self, parameter: ast.arg) -> str | None:

@@ -90,6 +90,16 @@ def kind_of(function: ast.FunctionDef, parameter: ast.arg) -> str:
     return "float"
 
 
+def counts(function: ast.FunctionDef, name: str) -> bool:
+    """Whether the parameter is a Python number: how far `range` or `torch.arange` goes."""
+    return any(
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("range", "torch.arange")
+        and any(isinstance(each, ast.Name) and each.id == name for each in node.args)
+        for node in _before_rebound(function, name)
+    )
+
+
 def used_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> dict[str, str]:
     """The constructor's arguments whose use says what they are, as text that stands for them: a model that changes nothing
     for one that is called; a list of two where the argument is gone through, with as many in each as are taken out; the
