@@ -9,7 +9,7 @@ from exportlens.inference.places import Conversion, Place, Truth
 from exportlens.inference.values import Tensor, TensorScalar
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import symbolic_extreme
+from exportlens.rewriting.python_numbers import extreme_of_tensor, symbolic_extreme
 from exportlens.rule import Example, Report
 
 from exportlens_rules.control_flow.decision import Decision
@@ -111,8 +111,6 @@ def forward(self, x: torch.Tensor):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         if isinstance(report.place, Conversion):
             if isinstance(report.place.value, Tensor):
-                return Refusal(
-                    "`.max()` and `.min()` compare all items, Python's functions those of the first dimension alone"
-                )
+                return extreme_of_tensor(report.place, context)
             return symbolic_extreme(report.place, context)
         return super().fix(report, context)

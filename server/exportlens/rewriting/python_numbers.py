@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from dataclasses import replace
 
 from exportlens.finding import Applicability, Fix, Refusal
@@ -194,6 +195,41 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
         return Refusal(str(refused))
 
 
+# What may stand between a tensor and its `.item()` without choosing an item.
+_CASTS = frozenset({"long", "int", "double", "float", "cpu", "detach", "item"})
+
+
+def extreme_of_tensor(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`max(t)` -> `t.max(0).values`, or `t.max()` where a number is made of the result."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            raise Refused("the call has keywords, or several arguments")
+        # Python compares the rows, which have one item each, or there is one row: both give what the first dimension does.
+        owner = primary(source.of(node.args[0]))
+        text = f"{owner}.{place.use}()" if _becomes_number(source, node) else f"{owner}.{place.use}(0).values"
+        return draft.replace(f"Use `.{place.use}`", [source.swap(node, text)], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _becomes_number(source: Source, node: ast.expr) -> bool:
+    parent = source.parents[node]
+    if isinstance(parent, ast.Call):
+        return (
+            isinstance(parent.func, ast.Name) and parent.func.id in ("int", "float") and len(parent.args) == 1
+        )
+    while isinstance(parent, ast.Attribute) and parent.attr in _CASTS:
+        call = source.parents[parent]
+        if not isinstance(call, ast.Call) or call.args or call.keywords:
+            return False
+        if parent.attr == "item":
+            return True
+        parent = source.parents[call]
+    return False
+
+
 def _number_type(node: ast.expr, kinds: Kinds) -> str:
     """ "int" or "float", empty where that is not certain."""
     if isinstance(node, ast.Constant):
@@ -236,11 +272,11 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         given = place.argument(0, "data")
-        if (
-            not isinstance(node, ast.Call)
-            or len(node.args) != 1
-            or not isinstance(node.args[0], (ast.List, ast.Tuple))
-        ):
+        if not isinstance(node, ast.Call) or len(node.args) != 1:
+            raise Refused("the tensors are not written as a list in the call")
+        if isinstance(node.args[0], (ast.Name, ast.ListComp)) and isinstance(given, Sequence):
+            return _stacked_list(draft, node, given)
+        if not isinstance(node.args[0], (ast.List, ast.Tuple)):
             raise Refused("the tensors are not written as a list in the call")
         if not isinstance(given, Sequence) or given.items is None:
             raise Refused("what the list holds is not known")
@@ -253,12 +289,61 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
             dtypes.add(value.dtype)
         if len(dtypes) > 1:
             raise Refused("the tensors are not known to have one dtype")
-        named = {key.arg: draft.source.of(key.value) for key in node.keywords}
-        if set(named) - {"dtype", "device"}:
-            raise Refused(f"`{min(str(key) for key in set(named) - {'dtype', 'device'})}` has no counterpart")
-        text = f"{draft.torch}.stack([{', '.join(parts)}]).detach()"
-        if named:
-            text += f".to({', '.join(f'{key}={value}' for key, value in named.items())})"
+        text = f"{draft.torch}.stack([{', '.join(parts)}]).detach(){_converted(draft, node)}"
         return draft.replace("Use `torch.stack`", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _stacked_list(draft: Draft, node: ast.Call, given: Sequence) -> Fix:
+    """`torch.tensor(values)` of a list of tensors that has a name, or gets one in the line before, and may be empty."""
+    source, data = draft.source, node.args[0]
+    items = list(given.items) if given.items is not None else [given.element]
+    if not items or not all(isinstance(each, Tensor) for each in items):
+        raise Refused(f"`{source.of(data)}` is not known to hold tensors alone")
+    if len({each.dtype for each in items if isinstance(each, Tensor)}) > 1:
+        raise Refused("the tensors are not known to have one dtype")
+    swaps = []
+    name = source.of(data)
+    if not isinstance(data, ast.Name):
+        statement = source.enclosing_statement(node)
+        around = itertools.takewhile(lambda each: each is not statement, source.ancestors(node))
+        if (
+            not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
+            or not source.begins_line(statement)
+            or any(isinstance(each, _NOT_ALWAYS_RUN) for each in around)
+        ):
+            raise Refused(
+                "the call does not run whenever its statement does: bind the list to a name before it"
+            )
+        taken = draft.taken(source.tree)
+        name = next(each for each in map("values{}".format, ("", *range(2, 100))) if each not in taken)
+        start = source.start(statement)
+        line = f"{name} = {source.of(data)}{source.newline}{source.indent_of(statement)}"
+        swaps.append(Replacement(start, start, line))
+    # Each has one item, or the code before raised.
+    text = f"{draft.torch}.stack({name}).reshape(-1).detach(){_converted(draft, node)}"
+    if given.items is None:
+        rest = "".join(f", {key.arg}={source.of(key.value)}" for key in node.keywords)
+        text = f"{text} if {name} else {draft.torch}.empty(0{rest})"
+        if not isinstance(source.parents[node], (ast.Assign, ast.Return)):
+            text = f"({text})"
+    return draft.replace("Use `torch.stack`", [*swaps, source.swap(node, text)])
+
+
+_NOT_ALWAYS_RUN = (
+    ast.IfExp,
+    ast.BoolOp,
+    ast.Lambda,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+)
+
+
+def _converted(draft: Draft, node: ast.Call) -> str:
+    named = {key.arg: draft.source.of(key.value) for key in node.keywords}
+    if set(named) - {"dtype", "device"}:
+        raise Refused(f"`{min(str(key) for key in set(named) - {'dtype', 'device'})}` has no counterpart")
+    return f".to({', '.join(f'{key}={value}' for key, value in named.items())})" if named else ""
