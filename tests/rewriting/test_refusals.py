@@ -59,14 +59,9 @@ REFUSED = [
         "does not certainly meet float tensors only",
     ),
     (
-        "a loop that is left in two ways",
-        "for i in range(3):\n    if x.sum() > i:\n        break\n    if x.mean() > 1:\n        return x\n    x = x + 1\nreturn x * 2",
-        "both breaks and returns",
-    ),
-    (
-        "a loop that returns one of several values",
-        "for i in range(3):\n    if x.sum() > i:\n        return x\n    x = x + 1\n    if x.mean() > 1:\n        return x * 2\nreturn x",
-        "returns different values",
+        "a loop that says where it was left",
+        "for i in range(x.shape[0]):\n    if x.sum() > i:\n        break\n    x = x + 1\nreturn x, i",
+        "`i` is read after the loop",
     ),
     (
         "a name that only the loop binds",

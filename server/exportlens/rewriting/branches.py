@@ -91,7 +91,7 @@ class BranchRewrite:
                 if arm.falls:
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
-            refuse_effects(self.source, arm.statements, self.kinds, self._method_writes)
+            refuse_effects(self.source, arm.statements, self.kinds, self.function)
             self._replace_super(arm)
         self.writes = OutsideWrites(
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
@@ -169,30 +169,6 @@ class BranchRewrite:
             if name not in certain:
                 raise Refused(f"`{name}` may be unbound before the branch")
         return needed
-
-    def _method_writes(self, name: str) -> str | None:
-        """The attribute of `self` that the method `name` of the same class writes, if any."""
-        owner = next(
-            (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
-        )
-        for method in owner.body if owner else []:
-            if isinstance(method, ast.FunctionDef) and method.name == name:
-                for each in ast.walk(method):
-                    if (
-                        isinstance(each, ast.Attribute)
-                        and isinstance(each.ctx, ast.Store)
-                        and dotted(each.value) == "self"
-                    ):
-                        return each.attr
-                    if (
-                        isinstance(each, ast.Call)
-                        and isinstance(each.func, ast.Attribute)
-                        and each.func.attr.endswith("_")
-                    ):
-                        base = dotted(each.func.value) or ""
-                        if base.startswith("self.") and not each.func.attr.endswith("__"):
-                            return base.split(".")[1]
-        return None
 
     def _replace_super(self, arm: Arm) -> None:
         for statement in arm.statements:

@@ -28,6 +28,7 @@ from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.preparing import prepared
+from exportlens.rewriting.rounds import in_rounds, ways_out
 from exportlens.rewriting.selections import where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -130,7 +131,7 @@ def convert(
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node
     if loop is not None:
-        return _without_leaving(source, loop, kinds, torch)
+        return _left_early(source, loop, kinds, torch)
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
@@ -174,7 +175,7 @@ def _branch(
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:
-        bigger = () if isinstance(refused, RefusedDtypes) else grown(source, node)
+        bigger = () if isinstance(refused, RefusedDtypes) else grown(source, node, kinds)
         for changed, branch in bigger:
             try:
                 return _cond(changed, branch, kinds, torch, value, ({}, {}))
@@ -226,6 +227,36 @@ def _without_leaving(source: Source, loop: ast.For | ast.While, kinds: Kinds, to
         text, _ = convert(changed, found[0], found[1], torch, None, ({}, {}))
         more += _block_length(Source(text), made) - count
     raise Refused("branches on tensor data are nested too deeply")
+
+
+def _left_early(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
+    """`loop`, which tensor data leaves, with a flag; a `for` that is left in several ways, or whose flag would have ints read
+    back in each round, as a function for its rounds."""
+    if isinstance(loop, ast.While):
+        return _without_leaving(source, loop, kinds, torch)
+    reason: Refused | None = None
+    flags: tuple[str, str] | None = None
+    if ways_out(loop) == 1:
+        try:
+            flags = _without_leaving(source, loop, kinds, torch)
+            if flags[0].count(".item()") <= source.text.count(".item()"):
+                return flags
+        except Refused as refused:
+            reason = refused
+    try:
+        return _by_rounds(source, loop, kinds, torch)
+    except (Refused, LookupError, SyntaxError):
+        if flags is not None:
+            return flags
+        if reason is not None:
+            raise reason from None
+    return _without_leaving(source, loop, kinds, torch)
+
+
+def _by_rounds(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
+    """`loop` as a function that calls itself, whose branches are rewritten."""
+    text, name, inside = in_rounds(source, loop, kinds, torch)
+    return settled(text, [name], inside, torch), _flag_message(loop)
 
 
 def _block_length(source: Source, made: Flagged) -> int:

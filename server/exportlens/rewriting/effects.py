@@ -14,7 +14,7 @@ from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, number
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
-from exportlens.rewriting.text import Source
+from exportlens.rewriting.text import Function, Source
 from exportlens.source.parsing import parse_python
 
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
@@ -295,11 +295,11 @@ def repeatable(test: ast.expr) -> bool:
 
 
 def refuse_effects(
-    source: Source, statements: Sequence[ast.stmt], kinds: Kinds, method_writes: Callable[[str], str | None]
+    source: Source, statements: Sequence[ast.stmt], kinds: Kinds, function: Function | None
 ) -> None:
-    """Raise Refused where `statements` do what torch.cond and while_loop do not take in a branch or body.
+    """Raise Refused where `statements` of `function` do what torch.cond and while_loop do not take in a branch or body.
 
-    `method_writes` says for a method of the same class which attribute it writes, or None.
+    Where it is None, methods of the same class are not asked for what they write.
     """
 
     def see(node: ast.stmt, now: Kinds) -> None:
@@ -314,7 +314,7 @@ def refuse_effects(
             if isinstance(each, (ast.Yield, ast.YieldFrom, ast.Await)):
                 raise Refused("the branch yields or awaits")
             if isinstance(each, ast.Call):
-                _refuse_call(source, each, now, method_writes)
+                _refuse_call(source, each, now, function)
         for write in writes_of(node, now):
             kind = now.of(loaded(write.base))
             if kind.what not in ("tensor", "unknown"):
@@ -356,9 +356,7 @@ def is_log(call: ast.expr, kinds: Kinds) -> bool:
     return False
 
 
-def _refuse_call(
-    source: Source, call: ast.Call, kinds: Kinds, method_writes: Callable[[str], str | None]
-) -> None:
+def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Function | None) -> None:
     func = call.func
     if (
         isinstance(func, ast.Name)
@@ -374,7 +372,7 @@ def _refuse_call(
         ):
             raise Refused(f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch")
         if isinstance(func.value, ast.Name) and func.value.id == "self":
-            written = method_writes(func.attr)
+            written = None if function is None else _written_by_method(source, function, func.attr)
             if written is not None:
                 raise Refused(f"`self.{func.attr}` writes `self.{written}`")
         if func.attr in (
@@ -388,6 +386,29 @@ def _refuse_call(
             "requires_grad_",
         ):
             raise Refused(f"`{_short(source, call)}` changes state")
+
+
+def _written_by_method(source: Source, function: Function, name: str) -> str | None:
+    """The attribute of `self` that the method `name` of the class of `function` writes, if any."""
+    owner = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
+    for method in owner.body if owner else []:
+        if isinstance(method, ast.FunctionDef) and method.name == name:
+            for each in ast.walk(method):
+                if (
+                    isinstance(each, ast.Attribute)
+                    and isinstance(each.ctx, ast.Store)
+                    and dotted(each.value) == "self"
+                ):
+                    return each.attr
+                if (
+                    isinstance(each, ast.Call)
+                    and isinstance(each.func, ast.Attribute)
+                    and each.func.attr.endswith("_")
+                ):
+                    base = dotted(each.func.value) or ""
+                    if base.startswith("self.") and not each.func.attr.endswith("__"):
+                        return base.split(".")[1]
+    return None
 
 
 def _short(source: Source, node: ast.AST) -> str:

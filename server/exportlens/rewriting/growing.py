@@ -16,15 +16,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, reads, walk_own
+from exportlens.rewriting.outputs import is_again
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 # What is written out once more for each further way through the branch, all in all.
 _MOST_COPIED = 16
 
 
-def grown(source: Source, node: ast.If) -> Iterator[tuple[Source, ast.If]]:
+def grown(source: Source, node: ast.If, kinds: Kinds) -> Iterator[tuple[Source, ast.If]]:
     """The texts in which the `if` statement `node` holds more of what follows, and that statement: up to the last use of a
     name that it binds, then up to the end of the block."""
     if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
@@ -37,7 +39,11 @@ def grown(source: Source, node: ast.If) -> Iterator[tuple[Source, ast.If]]:
         return
     for count in dict.fromkeys((uses[-1], len(following))):
         tail = following[:count]
-        if _may_be_copied(source, node, tail):
+        again = any(
+            is_again(each, kinds) for one in tail for each in ast.walk(one) if isinstance(each, ast.Call)
+        )
+        # A round of a loop leads to all rounds after it: written out twice it would double them each time.
+        if not again and _may_be_copied(source, node, tail):
             yield _with_tail(source, node, tail)
 
 

@@ -78,6 +78,8 @@ numbers = itertools.count()
 UNKNOWN_KIND = Kind("unknown", roots=None)
 # The `type` of what is one of several different things.
 SEVERAL = "several"
+# The `type` of a function that calls itself for the rounds of a loop.
+AGAIN = "again"
 
 
 def of_value(value: Value | None, root: str) -> Kind:

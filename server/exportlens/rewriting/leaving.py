@@ -84,31 +84,47 @@ class _Flags:
             raise Refused("the loop's body may raise")
         if loop.orelse:
             raise Refused("the loop has an `else`")
-        if {"breaks", "returns"} <= ways:
-            raise Refused("the loop both breaks and returns")
-        self.returned = self._returned() if "returns" in ways else None
-        self.flag = fresh("done" if self.returned is not None else "stopped", every_name(source.tree))
+        texts = self._returned() if "returns" in ways else []
+        taken = every_name(source.tree)
+        # One flag ends the loop; where it is left in several ways, each return has one of its own beside it.
+        self.flag = fresh("done" if len(texts) == 1 and "breaks" not in ways else "stopped", taken)
+        several = "breaks" in ways or len(texts) > 1
+        self.returned = {text: fresh("done", taken) if several else self.flag for text in texts}
+        self._refuse_read_targets()
 
-    def _returned(self) -> str:
-        """The one expression that the loop's body returns, which has the same value when the loop is over."""
+    def _returned(self) -> list[str]:
+        """The expressions that the loop's body returns, which have the same value when the loop is over."""
         found = [
             each
             for each in ast.walk(self.loop)
             if isinstance(each, ast.Return) and self.source.enclosing_function(each) is self.function
         ]
-        texts = {self.source.of(each.value) if each.value is not None else "None" for each in found}
-        if len(texts) != 1 or found[0].value is None:
-            raise Refused("the loop's body returns different values, or none")
-        value = found[0].value
+        certain = certainly_bound_before(self.function, self.loop)
+        texts: dict[str, None] = {}
         for each in found:
+            if each.value is None:
+                raise Refused("the loop's body returns no value")
             outer = next(one for one in self.source.ancestors(each) if isinstance(one, (ast.For, ast.While)))
             if outer is not self.loop:
                 raise Refused("an inner loop returns")
-        certain = certainly_bound_before(self.function, self.loop)
-        unsure = sorted(name for name in reads(value) & set(bound(self.loop)) if name not in certain)
-        if unsure and not self._runs():
-            raise Refused(f"`{unsure[0]}`, which the loop returns, may be unbound after the loop")
-        return texts.pop()
+            unsure = sorted(name for name in reads(each.value) & set(bound(self.loop)) if name not in certain)
+            if unsure and not self._runs():
+                raise Refused(f"`{unsure[0]}`, which the loop returns, may be unbound after the loop")
+            texts[self.source.of(each.value)] = None
+        return list(texts)
+
+    def _refuse_read_targets(self) -> None:
+        """The rewritten loop runs to its end: what it counts or goes through is then not where it was left."""
+        if not isinstance(self.loop, ast.For):
+            return
+        needed = (
+            Liveness(self.function)
+            .live_after(self.loop)
+            .union(*(reads(parse_python(each)) for each in self.returned))
+        )
+        for name in bound(self.loop.target):
+            if name in needed:
+                raise Refused(f"`{name}` is read after the loop, and says where tensor data left it")
 
     def result(self) -> Flagged:
         source, loop = self.source, self.loop
@@ -118,8 +134,12 @@ class _Flags:
         peeled = self._unsure_names()
         if peeled:
             self._refuse_peeling(peeled)
-        head = [f"{indent}{self.flag} = {self.torch}.zeros((), dtype={self.torch}.bool{self._device()})"]
-        before = 1
+        flags = dict.fromkeys([self.flag, *self.returned.values()])
+        head = [
+            f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool{self._device()})"
+            for flag in flags
+        ]
+        before = len(head)
         rounds = ""
         if peeled:
             if isinstance(loop, ast.For) and not self._counts():
@@ -154,9 +174,10 @@ class _Flags:
         else:
             test = "" if _is_true(loop.test) else f" and {_grouped(source, loop.test)}"
             lines = [f"{indent}while not {self.flag}{test}:", self._block(loop.body, inner)]
-        after = []
-        if self.returned is not None and not self._returned_next():
-            after = [f"{indent}if {self.flag}:", f"{inner}return {self.returned}"]
+        after: list[str] = []
+        for value, flag in self.returned.items():
+            if len(self.returned) > 1 or not self._returned_next(value):
+                after += [f"{indent}if {flag}:", f"{inner}return {value}"]
         start, end = source.span([loop])
         comments = source.comments_between(start, source.start(loop))
         text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
@@ -165,17 +186,17 @@ class _Flags:
             replaced(source.text, [Replacement(start, end, text)]),
             _path(source, loop),
             index,
-            before + 1 + (1 if after else 0),
+            before + 1 + len(after) // 2,
         )
 
-    def _returned_next(self) -> bool:
-        """Whether the same value is returned right behind the loop, however that was left."""
+    def _returned_next(self, value: str) -> bool:
+        """Whether `value` is returned right behind the loop, however that was left."""
         block, index = self.source.block_of(self.loop)
         following = block[index + 1] if index + 1 < len(block) else None
         return (
             isinstance(following, ast.Return)
             and following.value is not None
-            and self.source.of(following.value) == self.returned
+            and self.source.of(following.value) == value
         )
 
     # --- the first round --------------------------------------------------------------------------------------
@@ -185,7 +206,7 @@ class _Flags:
         value on one side of a branch on the flag."""
         certain = certainly_bound_before(self.function, self.loop)
         after = Liveness(self.function).live_after(self.loop)
-        needed = after | (reads(parse_python(self.returned)) if self.returned is not None else set())
+        needed = after.union(*(reads(parse_python(each)) for each in self.returned))
         return [name for name in bound(self.loop.body) if name in needed and name not in certain]
 
     def _runs(self) -> bool:
@@ -256,7 +277,7 @@ class _Flags:
                 lines.append(self.source.block(plain, indent))
                 plain = []
             if isinstance(node, (ast.Break, ast.Return)):
-                lines.append(f"{indent}{self.flag} = {self.torch}.ones_like({self.flag})")
+                lines += self._left(node, f"{self.torch}.ones_like({self.flag})", indent)
                 return self.nl.join(lines)
             if not isinstance(node, ast.If):
                 raise Refused("the loop is left from inside a statement that is no `if`")
@@ -269,6 +290,14 @@ class _Flags:
         if plain:
             lines.append(self.source.block(plain, indent))
         return self.nl.join(lines) if lines else f"{indent}pass"
+
+    def _left(self, node: ast.Break | ast.Return, value: str, indent: str) -> list[str]:
+        """The lines that set the flags of one way out to `value`."""
+        own = self.flag
+        if isinstance(node, ast.Return) and node.value is not None:
+            own = self.returned[self.source.of(node.value)]
+        lines = [f"{indent}{own} = {value}"]
+        return lines if own == self.flag else [*lines, f"{indent}{self.flag} = {own}.clone()"]
 
     def _branch(self, node: ast.If, indent: str) -> list[str]:
         source = self.source
@@ -283,7 +312,7 @@ class _Flags:
             except Refused:
                 condition = None
             if condition is not None and condition.form == "tensor":
-                return [*comments, f"{indent}{self.flag} = {predicates.scalar_bool(condition)}"]
+                return [*comments, *self._left(node.body[0], predicates.scalar_bool(condition), indent)]
         lines = [f"{indent}if {source.of(node.test)}:", self._block(node.body, indent + self.unit)]
         if node.orelse:
             lines += [f"{indent}else:", self._block(node.orelse, indent + self.unit)]

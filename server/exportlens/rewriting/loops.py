@@ -56,7 +56,7 @@ class LoopRewrite:
         if self.node.orelse:
             raise Refused("the loop has an `else`")
         counter = self._counter() if isinstance(self.node, ast.For) else None
-        refuse_effects(self.source, self.node.body, self._inside({}), lambda name: None)
+        refuse_effects(self.source, self.node.body, self._inside({}), None)
         written = self._written()
         carried = self._carried(written, counter)
         kinds, start = self._start(carried)

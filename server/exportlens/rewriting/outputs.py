@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
 from exportlens.rewriting.draft import Refused, RefusedDtypes
-from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kind import AGAIN, LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
 from exportlens.rewriting.predicates import primary
@@ -205,7 +205,12 @@ class Outputs:
             value is None or (isinstance(value, ast.Constant) and value.value is None) for value, _ in returns
         ):
             raise Refused("one way through the branch returns None")
-        values = [(value, kinds) for value, kinds in returns if value is not None]
+        again = any(is_again(value, kinds) for value, kinds in returns)
+        values = [
+            (value, kinds) for value, kinds in returns if value is not None and not is_again(value, kinds)
+        ]
+        if not values:
+            return Shape()
         tuples = [isinstance(value, ast.Tuple) for value, _ in values]
         if not all(tuples):
             if any(tuples):
@@ -228,6 +233,8 @@ class Outputs:
             column = [(value.elts[index], kinds) for value, kinds in values if isinstance(value, ast.Tuple)]
             texts = {self.source.of(each) for each, _ in column}
             constant = all(isinstance(each, ast.Constant) for each, _ in column)
+            if constant and again:
+                raise Refused("a constant is returned beside the rounds of a loop")
             if constant and len(texts) == 1 and not isinstance(getattr(column[0][0], "value", None), int):
                 parts.append(texts.pop())
                 continue
@@ -247,6 +254,8 @@ class Outputs:
         value = node.value
         if value is None:
             raise Refused("one way through the branch returns None")
+        if is_again(value, kinds):
+            return self.source.of(value, self.swaps)
         if shape.parts is not None and isinstance(value, ast.Tuple):
             kept = [each for each, part in zip(value.elts, shape.parts, strict=True) if part is None]
             texts = [
@@ -282,6 +291,14 @@ class Outputs:
         if isinstance(kind.value, ClassValue):
             raise Refused(f"`{text}` is no tensor")
         return self.leaf(text, text, kind, isinstance(node, ast.Call) or self._made_inside(kind), used)
+
+
+def is_again(node: ast.expr | None, kinds: Kinds) -> bool:
+    """Whether `node` calls the next round of a loop: what that gives has the structure of all else that is returned there."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        return False
+    known = kinds.names.get(node.func.id)
+    return known is not None and known.what == "object" and known.type == AGAIN
 
 
 def _is_constant(kind: Kind) -> bool:

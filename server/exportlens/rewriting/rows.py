@@ -250,7 +250,7 @@ class _Rewrite:
         appends = [each for each in node.body if _append(each) is not None]
         rest = [each for each in node.body if each not in appends]
         inside = self._inside(rows)
-        refuse_effects(self.source, rest, inside, lambda _: None)
+        refuse_effects(self.source, rest, inside, None)
         carried = self._carried(node, {each.name for each in lists}, rows)
         self._refuse_shared(node.body, rows, carried)
         self._refuse_writes(rest, inside)
