@@ -508,6 +508,20 @@ class Block(nn.Module):
     assert report.ok, report.failure
 
 
+def test_where_a_name_misleads_the_other_kind_is_tried(tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Conv1d(8, 4, 2) for _ in range(2)])
+    def forward(self, tokens):
+        tokens = torch.transpose(tokens, 1, 2)
+        return torch.cat([layer(tokens) for layer in self.layers], 1)
+"""
+    [info] = found(tmp_path, text)
+    assert "(torch.randn(2, 8, 8),)" in [proposal.inputs for proposal in info.proposals]
+
+
 def test_a_package_may_hold_a_module_of_its_own_name(
     worker: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

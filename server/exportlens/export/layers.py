@@ -61,14 +61,16 @@ class LayerReader:
         annotated = [self._annotated(p) for p in wanted]
         layered = [self._keyed(p) or self._layered(p) for p in wanted]
 
-        def of(known: list[str | None], shape: tuple[int, ...], like: str | None = None) -> str:
+        def of(
+            known: list[str | None], shape: tuple[int, ...], like: str | None = None, *, named: bool = True
+        ) -> str:
             return _tuple(
                 [
                     text
                     or self._plain(p)
-                    or self._usual(p)
+                    or (self._usual(p) if named else None)
                     or self._alike(p, like)
-                    or self._of_shape(p, shape)
+                    or self._of_shape(p, shape, self.kind(p) if named else "float")
                     for p, text in zip(wanted, known, strict=True)
                 ]
             )
@@ -88,15 +90,17 @@ class LayerReader:
             like = next((text for text in layered if text and text.startswith("torch.randn")), None)
             if like is not None and not all(layered):
                 yield of(layered, (BATCH, WIDTH), like), "the first layers"
-        for shape in (
-            (BATCH, WIDTH),
-            (BATCH, LENGTH, WIDTH),
-            (BATCH, 3, SIDE, SIDE),
-            (BATCH, WIDTH, SIDE, SIDE),
-            (BATCH, WIDTH, SIDE),
-            (WIDTH,),
-        ):
-            yield of(layered, shape), "common shapes"
+        # A name may mislead: `tokens` are numbers of words, and now and then their embeddings.
+        for named in (True, False):
+            for shape in (
+                (BATCH, WIDTH),
+                (BATCH, LENGTH, WIDTH),
+                (BATCH, 3, SIDE, SIDE),
+                (BATCH, WIDTH, SIDE, SIDE),
+                (BATCH, WIDTH, SIDE),
+                (WIDTH,),
+            ):
+                yield of(layered, shape, named=named), "common shapes"
 
     def _usual(self, parameter: ast.arg) -> str | None:
         """What inputs of this name are as a rule, where the code does not say otherwise."""
@@ -133,18 +137,17 @@ class LayerReader:
         """The inputs that the model asks for by keyword alone, as a dict's text; None where it asks for none."""
         arguments = self._forward.args
         words = [
-            f"{each.arg!r}: {self._layered(each) or self._plain(each) or self._of_shape(each, (BATCH, LENGTH, WIDTH))}"
+            f"{each.arg!r}: {self._layered(each) or self._plain(each) or self._of_shape(each, (BATCH, LENGTH, WIDTH), self.kind(each))}"
             for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             if default is None
         ]
         return "{" + ", ".join(words) + "}" if words else None
 
-    def _of_shape(self, parameter: ast.arg, shape: tuple[int, ...]) -> str:
-        """A tensor of the shape, or of as many dimensions as the code says; whole numbers and truth values where it picks."""
+    def _of_shape(self, parameter: ast.arg, shape: tuple[int, ...], kind: str) -> str:
+        """A tensor of the shape, or of as many dimensions as the code says; whole numbers and truth values where it picks (`kind`)."""
         rank = self.rank(parameter.arg)
         if rank is not None and rank != len(shape):
             shape = {4: (BATCH, 3, SIDE, SIDE)}.get(rank, (BATCH, *[LENGTH] * (rank - 2), WIDTH)[-rank:])
-        kind = self.kind(parameter)
         if kind == "float":
             return _randn(*shape)
         sizes = list(

@@ -234,7 +234,8 @@ def _permuted(node: ast.AST, name: str) -> int | None:
 
 
 def _reached(node: ast.AST, name: str) -> int:
-    """How many dimensions the parameter has at least: `x[:, :, 0]`, `x.shape[2]`, `x.size(2)`, `x.transpose(1, 2)`."""
+    """How many dimensions the parameter has at least: `x[:, :, 0]`, `x.shape[2]`, `x.size(2)`, `x.transpose(1, 2)`,
+    `torch.transpose(x, 1, 2)`."""
     if (
         isinstance(node, ast.Subscript)
         and isinstance(node.slice, ast.Tuple)
@@ -251,6 +252,13 @@ def _reached(node: ast.AST, name: str) -> int:
         and ast.unparse(node.func.value) == name
     ):
         places = node.args if node.func.attr in ("size", "transpose", "unbind") else []
+    elif (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("torch.transpose", "torch.unbind")
+        and node.args
+        and ast.unparse(node.args[0]) == name
+    ):
+        places = node.args[1:]
     numbers = [place.value for place in places if isinstance(place, ast.Constant)]
     return max((n + 1 for n in numbers if isinstance(n, int)), default=0)
 
