@@ -162,7 +162,17 @@ ValueByName = Callable[[str, str, "int | None"], "ast.expr | None"]
 
 # What is read of a model rather than of a configuration.
 _OF_MODULES = frozenset(
-    "parameters named_parameters modules named_modules children named_children buffers state_dict zero_grad".split()
+    [
+        "parameters",
+        "named_parameters",
+        "modules",
+        "named_modules",
+        "children",
+        "named_children",
+        "buffers",
+        "state_dict",
+        "zero_grad",
+    ]
 )
 
 

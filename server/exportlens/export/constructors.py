@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exportlens.export.configurations import configuration, reads_of
-from exportlens.export.uses import used_arguments, sequence_length
+from exportlens.export.uses import sequence_length, used_arguments
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:

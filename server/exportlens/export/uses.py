@@ -35,11 +35,13 @@ _GATHERS = {
     "take_along_dim": 0,
 }
 """Methods of tensors, with the position of the argument that holds indices."""
-_ALONG = frozenset(
-    """all amax amin any argmax argmin argsort cat chunk concat cummax cumprod cumsum diff flip gather glu GLU index_select
-    log_softmax LogSoftmax logsumexp max mean median min narrow norm normalize prod roll select size softmax Softmax softmin
-    sort split squeeze stack std sum take_along_dim topk unbind unflatten unsqueeze var""".split()
-)
+_ALONG = frozenset({
+    "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "cat", "chunk", "concat", "cummax",
+    "cumprod", "cumsum", "diff", "flip", "gather", "glu", "GLU", "index_select", "log_softmax", "LogSoftmax",
+    "logsumexp", "max", "mean", "median", "min", "narrow", "norm", "normalize", "prod", "roll", "select",
+    "size", "softmax", "Softmax", "softmin", "sort", "split", "squeeze", "stack", "std", "sum",
+    "take_along_dim", "topk", "unbind", "unflatten", "unsqueeze", "var",
+})  # fmt: skip
 """Operators and layers of torch that work along a dimension."""
 MOST_DIMENSIONS = 6
 IDENTITY = "torch.nn.Identity()"
