@@ -154,15 +154,15 @@ def ancestors(place: Place, node: ast.AST | None = None) -> list[ast.AST]:
     return path
 
 
-def is_tested(place: Place, *, anywhere: bool = False) -> bool:
+def is_tested(place: Place, *, anywhere: bool = False, asserted: bool = True) -> bool:
     """Whether the node is the test of an `if`, `while`, `assert` or ternary (or stands `anywhere` in it).
 
-    A decision on data is reported there already.
+    A decision on data is reported there already. Unless `asserted`, a test of an `assert` is none.
     """
     inner = place.node
     for outer in ancestors(place):
         if isinstance(outer, (ast.If, ast.While, ast.Assert, ast.IfExp)):
-            return outer.test is inner
+            return outer.test is inner and (asserted or not isinstance(outer, ast.Assert))
         if isinstance(outer, ast.stmt) or not (anywhere or isinstance(outer, (ast.BoolOp, ast.UnaryOp))):
             return False
         inner = outer

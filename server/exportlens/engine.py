@@ -146,7 +146,9 @@ class Dispatcher:
         """
         if site.entry is None or self.scope is None or site.scope is not self.scope:
             return False
-        if site.condition is not None and _asks_what_inputs_are(site.condition):
+        if site.condition is not None and (
+            _asks_what_inputs_are(site.condition) or _handles_an_exception(site.condition)
+        ):
             return False
         bindings = site.scope.bindings.get(site.entry.partition(".")[0], ())
         return any(chunk is site.chunk for chunk, _ in bindings)
@@ -160,6 +162,11 @@ _FACTS = frozenset(
 def _asks_what_inputs_are(condition: ast.expr) -> bool:
     """Whether a condition hangs on the type or the sizes of a tensor, rather than on an option."""
     return any(isinstance(node, ast.Attribute) and node.attr in _FACTS for node in ast.walk(condition))
+
+
+def _handles_an_exception(condition: ast.expr) -> bool:
+    """Whether an `except` leads to a place: where nothing is known to raise, the body is taken to come by."""
+    return isinstance(condition, ast.Name) and condition.id.startswith("except")
 
 
 def _weight(report: Report, certain: bool) -> tuple[bool, int]:

@@ -15,8 +15,8 @@ class TensorEquality(Rule):
     """`torch.equal`, `torch.allclose` and `torch.is_nonzero` answer with a bool of Python.
 
     ## What it does
-    Finds calls of these functions and methods on traced tensors, outside of a condition that is reported
-    already.
+    Finds calls of these functions and methods on traced tensors, in an `assert` too, outside of a condition that is
+    reported already.
 
     ## Why it matters
     They look at the data of their arguments at once, which does not exist while tracing: export fails at the
@@ -65,12 +65,24 @@ def forward(self, x):
     return x + torch.isclose(x, x.abs()).all()
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    assert torch.allclose(x, x.detach())
+    return x + 1
+""",
+            good="""
+def forward(self, x):
+    torch._assert_async(torch.isclose(x, x.detach()).all())
+    return x + 1
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call)
         given = [*place.args, *place.kwargs.values(), *([place.receiver] if place.receiver else [])]
-        if any(True for value in given for _ in tensors_in(value)) and not is_tested(place):
+        if any(True for value in given for _ in tensors_in(value)) and not is_tested(place, asserted=False):
             short = place.name.rpartition(".")[2]
             instead = {"equal": "torch.eq(a, b).all()", "allclose": "torch.isclose(a, b).all()"}.get(
                 short, "t != 0"

@@ -1,4 +1,4 @@
-"""`type(x) is torch.Tensor`."""
+"""`type(x) is torch.Tensor`, `p.type(type(x))` and `type(x)(...)`."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.places import Call, Place
-from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_tensor, words
 
+_CONVERSION = Outcome(FAILS, FAILS)
+_CALL = Outcome(OK, FAILS)
+
 
 class TypeOfTensor(Rule):
-    """The exact type of a tensor is compared.
+    """The exact type of a tensor is compared, or used to make a tensor.
 
     ## What it does
-    Finds `type(x) is torch.Tensor`, `type(x) == torch.Tensor` and `type(x) in (...)` on traced tensors.
+    Finds `type(x) is torch.Tensor`, `type(x) == torch.Tensor` and `type(x) in (...)` on traced tensors, and `p.type(type(x))`
+    and `type(x)(...)`, which make a tensor of that type.
 
     ## Why it matters
     In non-strict mode the tensor is a FakeTensor while tracing: the comparison is false, and the program
-    takes the other branch without any error. `isinstance` answers as in eager.
+    takes the other branch without any error. `isinstance` answers as in eager. No tensor can be made of that type:
+    both modes fail on `p.type(type(x))`, and non-strict mode on `type(x)(...)`.
 
     ## References
     - https://docs.pytorch.org/docs/stable/torch.compiler_fake_tensor.html
@@ -29,7 +34,7 @@ class TypeOfTensor(Rule):
     code = "EXL318"
     name = "type-of-tensor"
     outcome = Outcome(OK, WRONG)
-    no_fix = "which subclasses are meant is not provable: ask isinstance"
+    no_fix = "which subclasses, or which dtype, are meant is not provable: ask isinstance, or name the dtype"
     places = (Call,)
     callees = ("builtins.type",)
     examples = (
@@ -47,6 +52,30 @@ def forward(self, x):
     return x - 1
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    scale = torch.ones(3).type(type(x))
+    return x + scale.sum()
+""",
+            good="""
+def forward(self, x):
+    scale = torch.ones(3).type_as(x)
+    return x + scale.sum()
+""",
+            outcome=_CONVERSION,
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x + type(x)([1.0, 2.0]).sum()
+""",
+            good="""
+def forward(self, x):
+    return x + torch.tensor([1.0, 2.0]).sum()
+""",
+            outcome=_CALL,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -54,18 +83,29 @@ def forward(self, x):
         if len(place.args) != 1 or not is_tensor(place.args[0]):
             return
         around = ancestors(place)
-        comparison = around[0] if around else None
-        if not isinstance(comparison, ast.Compare):
-            return
-        other = [node for node in (comparison.left, *comparison.comparators) if node is not place.node]
-        if any(_names_tensor(node) for node in other):
+        outer = around[0] if around else None
+        if isinstance(outer, ast.Compare):
+            other = [node for node in (outer.left, *outer.comparators) if node is not place.node]
+            if any(_names_tensor(node) for node in other):
+                yield self.report(
+                    place,
+                    f"`{words(outer)}` is false while non-strict tracing runs on fake tensors: the program takes "
+                    "the other branch. Use isinstance.",
+                    node=outer,
+                )
+        elif isinstance(outer, ast.Call) and (outer.func is place.node or _converts(outer, place.node)):
             yield self.report(
                 place,
-                f"`{words(comparison)}` is false while non-strict tracing runs on fake tensors: the "
-                "program takes "
-                "the other branch. Use isinstance.",
-                node=comparison,
+                f"`{words(outer)}` makes a tensor of the type of a traced one, which is another type while tracing: "
+                "export fails. Name the dtype: `.to(t.dtype)`, `.type_as(t)` or torch.tensor.",
+                node=outer,
+                outcome=_CALL if outer.func is place.node else _CONVERSION,
             )
+
+
+def _converts(call: ast.Call, kind: ast.AST) -> bool:
+    """Whether `call` is `....type(kind)`."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "type" and call.args[:1] == [kind]
 
 
 def _names_tensor(node: ast.expr) -> bool:

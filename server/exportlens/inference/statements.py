@@ -496,7 +496,8 @@ def _run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     for handler in node.handlers:
         if certain and not _catches(handler, raised[0]):
             continue
-        handled = _arm(machine, frame, functools.partial(_handle, machine, handler, frame), not certain)
+        run = functools.partial(_handle, machine, handler, frame)
+        handled = _arm(machine, frame, run, not certain, ast.Name(_head_of(handler)))
         arms.append(handled)
         if certain:
             break
@@ -527,6 +528,10 @@ def _handler_matters(arms: list[Arm]) -> bool:
 
 def _body_and_else(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     return run_block(machine, node.body, frame) and run_block(machine, node.orelse, frame)
+
+
+def _head_of(handler: ast.ExceptHandler) -> str:
+    return "except" if handler.type is None else f"except {ast.unparse(handler.type)}"
 
 
 def _handle(machine: Machine, handler: ast.ExceptHandler, frame: Frame) -> bool:

@@ -700,3 +700,14 @@ class M(nn.Module):
         return total
 """,
 )
+CASES(
+    "asserted-to-be-close",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        probs = x.softmax(-1)
+        assert torch.allclose(probs.sum(-1), torch.ones(x.shape[0])), "not a distribution"
+        return probs
+""",
+)

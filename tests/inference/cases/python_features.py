@@ -660,3 +660,40 @@ class M(nn.Module):
 """,
     "(4,)",
 )
+CASES(
+    "handler-of-what-does-not-happen",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+        for name, value in list(self.fc.named_parameters()):
+            self.register_buffer(f"{name}_mean", value.detach().clone())
+
+    def penalty(self):
+        try:
+            losses = []
+            for name, value in self.fc.named_parameters():
+                losses.append((value - getattr(self, f"{name}_mean")).pow(2).sum())
+            return sum(losses)
+        except AttributeError:
+            return Variable(torch.zeros(1))
+
+    def forward(self, x):
+        return self.fc(x).sum() + self.penalty()
+""",
+)
+CASES(
+    "converted-to-the-type-of-another",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.priors = torch.rand(4)
+
+    def forward(self, x):
+        return x.sigmoid() * self.priors.type(type(x.data))
+""",
+)
