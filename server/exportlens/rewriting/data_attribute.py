@@ -164,7 +164,8 @@ def tensor_for_variable(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 
 def clone_for_copy(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`copy.deepcopy(t)` -> `t.clone()`, also of a list or tuple of tensors."""
+    """`copy.deepcopy(t)` -> `t.detach().clone()`, as no gradient goes through it, also of a list or tuple of tensors;
+    `copy.copy(t)` -> `t.detach()`, which shares the memory as well."""
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
@@ -173,9 +174,9 @@ def clone_for_copy(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("what is copied is not written in the call")
         text = primary(draft.source.of(node.args[0]))
         if given is not None and all(isinstance(option, Tensor) for option in options(given)):
-            text = f"{text}.clone()"
+            text = f"{text}.detach()" if place.name == "copy.copy" else f"{text}.detach().clone()"
         elif isinstance(given, Sequence) and given.kind in ("list", "tuple") and _only_tensors(given):
-            inner = f"each.clone() for each in {text}"
+            inner = f"each.detach().clone() for each in {text}"
             text = f"[{inner}]" if given.kind == "list" else f"tuple({inner})"
         else:
             raise Refused("what is copied is not known to be a tensor")

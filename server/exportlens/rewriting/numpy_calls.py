@@ -106,20 +106,32 @@ def _form(node: ast.Call) -> str:
 
 
 def _whole_way(draft: Draft, first: ast.Call) -> list[Replacement]:
-    return _Way(draft, first).swaps()
+    """The replacements for the array that `first` makes, and for all others of the function: they may meet."""
+    function = draft.source.enclosing_function(first)
+    arrays = [
+        each
+        for each in ast.walk(function or draft.source.tree)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "numpy"
+        and not each.args
+        and not each.keywords
+    ]
+    return _Way(draft, arrays).swaps()
 
 
 class _Way:
     """Follows an array from `t.numpy()` through names, arithmetic, NumPy's functions and methods to where it ends."""
 
-    def __init__(self, draft: Draft, first: ast.Call) -> None:
-        assert isinstance(first.func, ast.Attribute)
+    def __init__(self, draft: Draft, arrays: list[ast.Call]) -> None:
         self.draft, self.source = draft, draft.source
         # Each name is followed once; each call is translated once.
         self.made: dict[ast.AST, Replacement] = {
-            first: Replacement(self.source.end(first.func.value), self.source.end(first), "")
+            each: Replacement(self.source.end(each.func.value), self.source.end(each), "")
+            for each in arrays
+            if isinstance(each.func, ast.Attribute)
         }
-        self.leaves: list[ast.expr] = [first]
+        self.leaves: list[ast.expr] = list(arrays)
         self.names: set[str] = set()
         self.bindings: set[ast.AST] = set()
         self.copied: list[ast.Call] = []
@@ -166,20 +178,46 @@ class _Way:
             self.bindings.add(parent)
             self._follow(parent, parent.targets[0].id)
             return None
+        if isinstance(parent, ast.Tuple) and self._unpacked(parent, node):
+            return None
         if isinstance(parent, ast.AugAssign) and parent.value is not node:
             self.is_written = True
             return None
         raise Refused("the array is used in a way that has no counterpart in torch")
 
+    def _unpacked(self, values: ast.Tuple, node: ast.expr) -> bool:
+        """Whether `node` among `values` gets a name of its own, as in `a, b = x.mean(), x.std()`."""
+        statement = self.source.parents[values]
+        targets = (
+            statement.targets[0]
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1
+            else None
+        )
+        if not isinstance(targets, ast.Tuple) or len(targets.elts) != len(values.elts):
+            return False
+        target = targets.elts[values.elts.index(node)]
+        if any(isinstance(each, ast.Starred) for each in targets.elts) or not isinstance(target, ast.Name):
+            return False
+        assert isinstance(statement, ast.Assign)
+        self.bindings.add(targets)
+        self._follow(statement, target.id)
+        return True
+
     def _follow(self, statement: ast.Assign, name: str) -> None:
         if name in self.names:
             return
         self.names.add(name)
-        function = self.source.enclosing_function(statement)
+        source = self.source
+        function = source.enclosing_function(statement)
+        # Before the statement, and in it, a name is what it was, unless a loop comes by again.
+        again = any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(statement))
         self.leaves += [
             each
-            for each in ast.walk(function or self.source.tree)
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+            for each in ast.walk(function or source.tree)
+            if isinstance(each, ast.Name)
+            and each.id == name
+            and isinstance(each.ctx, ast.Load)
+            and (again or source.start(each) >= source.end(statement))
         ]
 
     def _item(self, parent: ast.Subscript, node: ast.expr) -> ast.expr | None:
