@@ -60,7 +60,12 @@ def translated(source: Source, call: ast.Call, torch: str) -> Replacement:
     text = _text(name, texts, {str(key): value for key, value in given.items()}, torch)
     if text is None:
         raise Refused(f"tensors have no method that is the same as `{source.of(call.func)}` here")
-    return Replacement(source.end(call.func.value), source.end(call), text)
+    return Replacement(dot(source, call.func), source.end(call), text)
+
+
+def dot(source: Source, attribute: ast.Attribute) -> int:
+    """Where the dot of `attribute` stands: behind the parentheses of its owner, which belong to no node."""
+    return source.text.rindex(".", 0, source.end(attribute))
 
 
 def _text(name: str, texts: list[str], given: dict[str, str], torch: str) -> str | None:

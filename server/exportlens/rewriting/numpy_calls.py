@@ -14,7 +14,7 @@ from typing import Any
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, options
-from exportlens.rewriting.array_methods import ENDS, translated
+from exportlens.rewriting.array_methods import ENDS, dot, translated
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import imported
@@ -58,9 +58,12 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
 
 def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
     """The replacements of `np.f` by `torch.f`, that of the name first. Raises Refused where they are not known to be the same."""
-    name = (dotted(node.func) or "").rpartition(".")[2]
+    qualified = _qualified(draft, node.func)
+    name = qualified.removeprefix("numpy.")
     known = _functions().get(name)
     form = _form(node)
+    if name in _OTHER_NAMES and form in _OTHER_NAMES[name][1]:
+        return [draft.source.swap(node.func, f"{draft.torch}.{_OTHER_NAMES[name][0]}")]
     if name in _THREE and len(node.args) == 3 and not node.keywords:
         return [draft.source.swap(node.func, f"{draft.torch}.{name}")]
     if name in _SPREADS and form in ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)"):
@@ -86,6 +89,12 @@ def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
     return [draft.source.swap(node.func, f"{draft.torch}.{known['torch']}")]
 
 
+# Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
+_PUT_TOGETHER = {"concatenate": "cat", "stack": "stack", "vstack": "vstack", "hstack": "hstack"}
+_OTHER_NAMES = {
+    "expand_dims": ("unsqueeze", ("f(a, 2)",)),
+    "linalg.norm": ("linalg.norm", ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)")),
+}
 _THREE = ("where", "clip")
 _SPREADS = ("std", "var")
 _BOUNDS = {"maximum": "min", "minimum": "max"}
@@ -127,7 +136,7 @@ class _Way:
         self.draft, self.source = draft, draft.source
         # Each name is followed once; each call is translated once.
         self.made: dict[ast.AST, Replacement] = {
-            each: Replacement(self.source.end(each.func.value), self.source.end(each), "")
+            each: Replacement(dot(self.source, each.func), self.source.end(each), "")
             for each in arrays
             if isinstance(each.func, ast.Attribute)
         }
@@ -136,12 +145,17 @@ class _Way:
         self.bindings: set[ast.AST] = set()
         self.copied: list[ast.Call] = []
         self.is_written = False
+        self.passed: set[ast.expr] = set()
+        self.put_together: list[ast.expr] = []
 
     def swaps(self) -> list[Replacement]:
         while self.leaves:
             node: ast.expr | None = self.leaves.pop()
             while node is not None:
+                self.passed.add(node)
                 node = self._outwards(node)
+        if not self.passed.issuperset(self.put_together):
+            raise Refused("not all that is put together is an array that was a tensor")
         function = self.source.enclosing_function(next(iter(self.made)))
         for each in ast.walk(function or self.source.tree):
             if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
@@ -180,10 +194,30 @@ class _Way:
             return None
         if isinstance(parent, ast.Tuple) and self._unpacked(parent, node):
             return None
+        if isinstance(parent, (ast.List, ast.Tuple)):
+            return self._together(parent)
         if isinstance(parent, ast.AugAssign) and parent.value is not node:
             self.is_written = True
             return None
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+    def _together(self, parent: ast.List | ast.Tuple) -> ast.expr | None:
+        """The array that NumPy puts together of those in the list `parent`."""
+        call = self.source.parents[parent]
+        name = _qualified(self.draft, call.func).removeprefix("numpy.") if isinstance(call, ast.Call) else ""
+        if (
+            not isinstance(call, ast.Call)
+            or name not in _PUT_TOGETHER
+            or call.args[0] is not parent
+            or len(call.args) > 2
+            or any(key.arg != "axis" for key in call.keywords)
+        ):
+            raise Refused("the array is used in a way that has no counterpart in torch")
+        self.put_together += parent.elts
+        if call in self.passed or call.func in self.made:
+            return None
+        self.made[call.func] = self.source.swap(call.func, f"{self.draft.torch}.{_PUT_TOGETHER[name]}")
+        return call
 
     def _unpacked(self, values: ast.Tuple, node: ast.expr) -> bool:
         """Whether `node` among `values` gets a name of its own, as in `a, b = x.mean(), x.std()`."""
