@@ -24,7 +24,7 @@ Examples:
 Exit codes: 0 the model exports and equals eager (after the repair), 1 it does not, 2 it could not be run.
 """
 )
-@click.argument("model", metavar="FILE.py:NAME")
+@click.argument("model", metavar="FILE.py:NAME|package.module:NAME")
 @click.option("--init", metavar="EXPR", help="Constructor arguments, as they stand in its parentheses.")
 @click.option("--inputs", metavar="EXPR", help="Positional example inputs, a tuple.")
 @click.option("--kwargs", metavar="EXPR", help="Example inputs by keyword, a dict.")
@@ -78,7 +78,9 @@ def command(
         )
         file = request.file
         if file is None:
-            raise ValueError(f"not a file: {request.place!r}; write the model as FILE.py:NAME")
+            raise ValueError(
+                f"{request.place!r} is no module of this folder; write the model as FILE.py:NAME"
+            )
         if not file.is_file():
             raise ValueError(f"no such file: {request.place}")
         request = replace(request, proposals=proposals_for(request))
@@ -154,6 +156,13 @@ def _show(done: Repair) -> None:
     click.echo(f"  what is left: {_plainly(done.reason)}")
     for refusal in done.refusals:
         click.echo(f"  {refusal}")
+    for path, line, words in done.elsewhere:
+        click.echo(f"  {_shown(path)}, line {line}: {words}")
+    if done.elsewhere:
+        # What a helper does wrong is found from its callers.
+        files = " ".join(dict.fromkeys(map(_shown, [done.path, *(path for path, _, _ in done.elsewhere)])))
+        click.echo("A repair changes one file only. To fix them all, unproved:")
+        click.echo(f"  exportlens check --fix --unsafe-fixes {files}")
 
 
 def _consent() -> bool:

@@ -71,7 +71,8 @@ class Step:
 @dataclass
 class Repair:
     """How far a repair came. `repaired` says that the text exports and equals eager; `text` is the file
-    after all steps that held; `left_out` names the outputs that a step left out."""
+    after all steps that held; `left_out` names the outputs that a step left out, `elsewhere` the errors of the model in
+    other files, which have fixes: path, line (from 1), and what is wrong."""
 
     model: str
     path: Path
@@ -83,6 +84,7 @@ class Repair:
     refusals: list[str] = field(default_factory=list)
     could_run: bool = True
     left_out: list[str] = field(default_factory=list)
+    elsewhere: list[tuple[Path, int, str]] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -112,6 +114,9 @@ class Repair:
             "reason": self.reason,
             "steps": [step.to_json() for step in self.steps],
             "refusals": self.refusals,
+            "elsewhere": [
+                {"filename": str(path), "row": line, "message": words} for path, line, words in self.elsewhere
+            ],
             "diff": self.diff(),
         }
 
@@ -210,6 +215,15 @@ class _Work:
         if not report.verified:
             findings = self._tools.diagnose(result.path, result.text)
             result.refusals = _refusals([f for f in findings if f.path == result.path])
+            calls = self._export_calls(result.text)
+            result.elsewhere = [
+                (each.path, each.range.start.line + 1, f"{each.code}: {each.message}")
+                for each in findings
+                if each.path != result.path
+                and each.severity.value == "error"
+                and each.fix is not None
+                and self._concerns(each, calls)
+            ]
             self._note(Step(report.reason, _blamed_line(report, result.path)))
 
     def _note(self, step: Step) -> None:

@@ -75,8 +75,15 @@ class ExportRequest:
 
     @property
     def file(self) -> Path | None:
-        """The model's file as an absolute path, where the model is named by file."""
-        return Path(self.place).absolute() if self.place.endswith(".py") else None
+        """The model's file as an absolute path: named, or that of a module which lies in this folder or in its `src`."""
+        if self.place.endswith(".py"):
+            return Path(self.place).absolute()
+        parts = self.place.split(".")
+        if not all(part.isidentifier() for part in parts):
+            return None
+        modules = [Path(start, *parts) for start in (".", "src")]
+        files = [file for module in modules for file in (module.with_suffix(".py"), module / "__init__.py")]
+        return next((file.absolute() for file in files if file.is_file()), None)
 
     def modes(self, default: str) -> tuple[str, ...]:
         """The modes to trace in; `default` is what the user's torch does by itself."""
