@@ -156,8 +156,8 @@ def _show(done: Repair) -> None:
     click.echo(f"  what is left: {_plainly(done.reason)}")
     for refusal in done.refusals:
         click.echo(f"  {refusal}")
-    for path, line, words in done.elsewhere:
-        click.echo(f"  {_shown(path)}, line {line}: {words}")
+    for path, row, words in done.elsewhere:
+        click.echo(f"  {_shown(path)}, line {row}: {words}")
     if done.elsewhere:
         # What a helper does wrong is found from its callers.
         files = " ".join(dict.fromkeys(map(_shown, [done.path, *(path for path, _, _ in done.elsewhere)])))
