@@ -20,7 +20,7 @@ from exportlens.rewriting.effects import refuse_effects, visit
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, dotted, every_name, fresh
+from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
 from exportlens.rewriting.predicates import Predicates
@@ -215,6 +215,7 @@ class BranchRewrite:
             ends.append(self._end_kinds(arm, values, names))
         outputs = Outputs(self.source, self.torch, self.mark)
         outputs.unify(names, ends[0], ends[1], self._used_as_number, self._meets_floats)
+        self._refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
         self._refuse_later_writes(names, ends)
         self.outputs = names
         functions = []
@@ -368,6 +369,34 @@ class BranchRewrite:
             now.run([statement])
         return True
 
+    def _refuse_ints_for_branches(self, names: list[str]) -> None:
+        """torch.cond gives an int as a number that no later torch.cond takes in (measured on torch 2.13, non-strict)."""
+        if not names or any(
+            isinstance(each, (ast.For, ast.While)) for each in self.source.ancestors(self.node)
+        ):
+            return
+        block, index = self.source.block_of(self.region_end)
+
+        def see(node: ast.stmt, now: Kinds) -> None:
+            inside: set[str] = set()
+            if isinstance(node, ast.FunctionDef):
+                # An arm of a branch that was rewritten before.
+                inside = reads(node)
+            elif isinstance(node, ast.If) and Predicates(self.source, now, self.torch).from_data(node.test):
+                inside = {
+                    each.id
+                    for one in (*node.body, *node.orelse)
+                    for each in ast.walk(one)
+                    if isinstance(each, ast.Name)
+                }
+            for name in names:
+                if name in inside:
+                    raise Refused(
+                        f"`{name}` is an int that tensor data chooses, and a later branch takes it in"
+                    )
+
+        visit(block[index + 1 :], self.kinds.copy(), see)
+
     def _bound_later_to_tensor(self, node: ast.expr) -> bool:
         probe = self.kinds.copy()
         block, index = self.source.block_of(self.node)
@@ -518,6 +547,10 @@ class BranchRewrite:
             start -= len(indent) if gap else 0
         end = self.source.span([self.region_end])[1]
         return replaced(self.source.text, [Replacement(start, end, text)]), names
+
+
+def _is_int(kind: Kind) -> bool:
+    return kind.what in ("number", "size") and kind.type == "int"
 
 
 def bound_names(statements: Sequence[ast.stmt]) -> list[str]:

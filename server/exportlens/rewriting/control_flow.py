@@ -422,7 +422,15 @@ def _logical(
     """A decision as a value: `a and b` gives a tensor as before, the others a Python bool that stays symbolic."""
     bools = isinstance(node, ast.BoolOp) and all(_is_bool(kinds.of(each)) for each in node.values)
     if isinstance(node, ast.BoolOp) and not bools:
+        asked = _only_asked(source, node)
         for each in node.values:
+            if (
+                asked
+                and isinstance(each, ast.UnaryOp)
+                and isinstance(each.op, ast.Not)
+                and kinds.of(each.operand).from_data
+            ):
+                continue
             kind = kinds.of(each)
             if kind.what != "tensor" or kind.dtype != "bool":
                 raise Refused(
@@ -443,6 +451,30 @@ def _logical(
     stays = isinstance(node, ast.Compare) or _is_operand(source, node)
     text = bool_text if stays else f"{primary(bool_text)}.item()"
     return replaced(source.text, [source.swap(node, text)])
+
+
+def _only_asked(source: Source, node: ast.expr) -> bool:
+    """Whether `node` gets a name of which nothing but the truth is asked: there a bool and a tensor of it are alike."""
+    statement, function = source.parents[node], source.enclosing_function(node)
+    if not isinstance(statement, ast.Assign) or function is None or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    same = [
+        each
+        for each in ast.walk(function)
+        if isinstance(target, ast.Name)
+        and isinstance(each, ast.Name)
+        and each.id == target.id
+        and each is not target
+    ]
+    return bool(same) and all(isinstance(each.ctx, ast.Load) and _asks(source, each) for each in same)
+
+
+def _asks(source: Source, node: ast.expr) -> bool:
+    parent = source.parents[node]
+    if isinstance(parent, ast.BoolOp) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
+        return _asks(source, parent)
+    return isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is node
 
 
 def _is_bool(kind: Kind) -> bool:

@@ -24,35 +24,41 @@ from exportlens.rewriting.text import Replacement, Source, replaced
 
 # What is written out once more for each further way through the branch, all in all.
 _MOST_COPIED = 16
+_MOST_TRIED = 3
 
 
 def grown(source: Source, node: ast.If, kinds: Kinds) -> Iterator[tuple[Source, ast.If]]:
-    """The texts in which the `if` statement `node` holds more of what follows, and that statement: up to the last use of a
-    name that it binds, then up to the end of the block."""
+    """The texts in which the `if` statement `node` holds more of what follows, and that statement: up to the first uses of
+    the names that it binds, then up to the last one, then up to the end of the block."""
     if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
         return
     block, index = source.block_of(node)
     following = block[index + 1 :]
     chosen = set(bound([*node.body, *node.orelse]))
-    uses = [number for number, each in enumerate(following, 1) if chosen & (reads(each) | _augmented(each))]
+    uses = [number for number, each in enumerate(following, 1) if chosen & (reads(each) | set(bound(each)))]
     if not uses:
         return
-    for count in dict.fromkeys((uses[-1], len(following))):
+    for count in dict.fromkeys((*uses[:_MOST_TRIED], uses[-1], len(following))):
         tail = following[:count]
-        again = any(
-            is_again(each, kinds) for one in tail for each in ast.walk(one) if isinstance(each, ast.Call)
-        )
-        # A round of a loop leads to all rounds after it: written out twice it would double them each time.
-        if not again and _may_be_copied(source, node, tail):
+        if _may_be_copied(source, node, tail) and not any(_is_unclear(each, kinds) for each in _nodes(tail)):
             yield _with_tail(source, node, tail)
 
 
-def _augmented(node: ast.stmt) -> set[str]:
-    return {
-        each.target.id
-        for each in ast.walk(node)
-        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
-    }
+def _nodes(tail: Sequence[ast.stmt]) -> Iterator[ast.AST]:
+    for statement in tail:
+        yield from ast.walk(statement)
+
+
+def _is_unclear(node: ast.AST, kinds: Kinds) -> bool:
+    """Whether `node` is what may not be written out twice: a round of a loop, which leads to all rounds after it, or a test
+    that may hang on tensor data without being known to, and would not be rewritten in its copies."""
+    if isinstance(node, ast.Call):
+        return is_again(node, kinds)
+    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return any(
+            isinstance(each, ast.Call) and kinds.of(each).what == "unknown" for each in ast.walk(node.test)
+        )
+    return False
 
 
 def _ends(node: ast.If) -> list[list[ast.stmt]]:

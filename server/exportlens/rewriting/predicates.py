@@ -133,8 +133,8 @@ class Predicates:
         kind = self.kinds.of(node)
         if not kind.from_data and isinstance(value, (Shape, TensorScalar)) and _is_data(value):
             # A size that depends on data: the interpreter knows of it, the expression does not show it.
-            is_bool, text = isinstance(node, ast.Compare), self._sizes(node)
-            return Condition(text if is_bool else f"{_primary(text)} != 0", "symbol", is_bool=True)
+            type_ = "bool" if isinstance(node, ast.Compare) else value.type
+            return self._symbol(self._sizes(node), type_)
         if isinstance(node, ast.Compare) and kind.from_data:
             return self._comparison(node, kind)
         if kind.what == "unknown":
@@ -150,13 +150,18 @@ class Predicates:
                 inner = self._tensor_kind(node)
                 return Condition(as_tensor, "tensor", inner.rank, inner.dtype)
             self._no_conversion(node)
-            text = self._sizes(node)
-            if kind.type == "bool":
-                return Condition(text, "symbol", is_bool=True)
-            return Condition(f"{_primary(text)} != 0", "symbol", is_bool=True)
+            return self._symbol(self._sizes(node), kind.type)
         if kind.what == "unknown":
             return Condition(text, "unknown")
         return Condition(text, "static", is_bool=kind.type == "bool" or isinstance(node, ast.Compare))
+
+    def _symbol(self, text: str, type_: str) -> Condition:
+        """The truth of a number from data. Strict export of torch 2.13 takes `b != 0` of a bool for a constant."""
+        if type_ == "bool":
+            return Condition(text, "symbol", is_bool=True)
+        if type_ not in ("int", "float"):
+            raise Refused(f"it is not known whether `{text}` is a bool or a number")
+        return Condition(f"{_primary(text)} != 0", "symbol", is_bool=True)
 
     def _comparison(self, node: ast.Compare, kind: Kind) -> Condition:
         left, op, right = node.left, node.ops[0], node.comparators[0]
