@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -12,8 +15,8 @@ class WarningFilters(CallOf):
     """The filters of the warnings module are changed.
 
     ## What it does
-    Finds `warnings.simplefilter`, `filterwarnings`, `resetwarnings` and `catch_warnings` in traced code.
-    `warnings.warn` itself is fine.
+    Finds `warnings.simplefilter`, `filterwarnings` and `resetwarnings` in traced code. `warnings.warn` and
+    `warnings.catch_warnings` are fine.
 
     ## Why it matters
     Strict tracing does not follow them and fails.
@@ -25,12 +28,10 @@ class WarningFilters(CallOf):
     code = "EXL314"
     name = "warning-filters"
     outcome = Outcome(FAILS, OK)
-    no_fix = "the filter may be meant for what runs later: set it once, outside of the model"
     callees = (
         "warnings.simplefilter",
         "warnings.filterwarnings",
         "warnings.resetwarnings",
-        "warnings.catch_warnings",
     )
     wrong = "changes the filters of the warnings module: strict tracing fails."
     advice = "Set filters once, outside of the model."
@@ -61,3 +62,6 @@ class M(nn.Module):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        return statement_not_while_compiling(report.place, context)

@@ -50,6 +50,21 @@ def not_while_compiling(
         return Refusal(str(refused))
 
 
+def statement_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """A call whose result nobody takes, and that changes nothing that the program computes, under the same condition."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        statement = draft.source.enclosing_statement(node)
+        if not (isinstance(statement, ast.Expr) and statement.value is node):
+            raise Refused("the call is a part of a longer statement")
+        if not draft.source.begins_line(statement) or not _alone(draft.source, statement):
+            raise Refused("the statement shares its line with another one")
+        return draft.replace("Keep this out of the traced program", [_under_guard(draft, statement)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
 def log_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
     """A print or log of a text that is made of tensor data, under `if not torch.compiler.is_compiling():`, and with it
     the assignment of that text where nothing else reads it."""
