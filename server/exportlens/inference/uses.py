@@ -63,6 +63,7 @@ class _Uses(ast.NodeVisitor):
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = 0
         self.tests: set[int] = set()
+        self.masks: set[str] = set()  # names of what it was compared with
 
     def is_it(self, node: ast.AST) -> bool:
         return (
@@ -94,7 +95,7 @@ class _Uses(ast.NodeVisitor):
 
     def visit_Subscript(self, node: ast.Subscript) -> None:
         if self.is_it(node.value):
-            if isinstance(node.slice, ast.Tuple):
+            if isinstance(node.slice, ast.Tuple) or self._is_mask(node.slice):
                 self.strong += 1
             elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
                 self.mapping += 1
@@ -155,7 +156,19 @@ class _Uses(ast.NodeVisitor):
             self.container += bool(names) and all(map(_NUMBER_NAME.fullmatch, names))
         if self.is_it(node.value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
             self._also_called(target.id, node)
+        if isinstance(target, ast.Name) and self._is_mask(node.value):
+            self.masks.add(target.id)
         self.generic_visit(node)
+
+    def _is_mask(self, node: ast.expr) -> bool:
+        """`x > 0`, or a name for it: in `x[x > 0]` the items that meet a condition are chosen, which no list can."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self._is_mask(node.operand)
+        if isinstance(node, ast.Compare):
+            return self.is_it(node.left) and not isinstance(
+                node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)
+            )
+        return isinstance(node, ast.Name) and node.id in self.masks
 
     def _also_called(self, name: str, given: ast.Assign) -> None:
         """Count what `h = x` is used as, up to where `h` is bound to something else."""

@@ -354,3 +354,16 @@ class M(nn.Module):
 """,
     "(nn.Linear,)",
 )
+CASES(
+    "parameter-that-a-mask-of-its-own-chooses-from",
+    "(torch.randn(3, 4), torch.tensor([2, 0, 3]))",
+    """
+class M(nn.Module):
+    def forward(self, x, item_len):
+        given = item_len > 0
+        lengths = item_len[given]
+        if lengths.shape[0] == 0:
+            return torch.zeros(1, 4)
+        return x.view(-1, 4)[given] / lengths.unsqueeze(1)
+""",
+)
