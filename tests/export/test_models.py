@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from exportlens.cli.export import command as export
 from exportlens.export.configured import configured_inputs, save_inputs
-from exportlens.export.models import ModelInfo, find_models
+from exportlens.export.models import ModelInfo, find_models, proposals_for
 from exportlens.export.request import ExportRequest, ModelInputs, parse_size
 
 from .conftest import Runner
@@ -330,6 +330,14 @@ def test_a_size_that_is_none() -> None:
             None,
             None,
         ),
+        # what is taken apart is a tuple
+        (
+            "def __init__(self): self.fc = nn.Linear(6, 4)\n"
+            "def forward(self, pair):\n    x, y = pair\n    return torch.cat([self.fc(x), y], -1)",
+            None,
+            "((torch.randn(2, 6), torch.randn(2, 8),),)",
+            None,
+        ),
         # what parameters are asked of is a model; how far a range goes is a number
         (
             "def __init__(self, base): self.weights = nn.ParameterList(base.parameters())\n"
@@ -520,6 +528,17 @@ class Net(nn.Module):
 """
     [info] = found(tmp_path, text)
     assert "(torch.randn(2, 8, 8),)" in [proposal.inputs for proposal in info.proposals]
+
+
+def test_an_object_of_the_file_takes_what_its_class_takes(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(
+        "from torch import nn\n\nclass Net(nn.Module):\n    def __init__(self, width):\n"
+        "        super().__init__()\n        self.layer = nn.Linear(width, 2)\n"
+        "    def forward(self, x):\n        return self.layer(x)\n\nmodel = Net(8)\n"
+    )
+    first, *_ = proposals_for(ExportRequest(f"{file}:model"))
+    assert (first.init, first.inputs) == (None, "(torch.randn(2, 8),)")
 
 
 def test_a_package_may_hold_a_module_of_its_own_name(

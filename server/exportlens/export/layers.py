@@ -59,7 +59,7 @@ class LayerReader:
             yield "()", "forward takes nothing"
             return
         annotated = [self._annotated(p) for p in wanted]
-        layered = [self._keyed(p) or self._layered(p) for p in wanted]
+        layered = [self._keyed(p) or self._unpacked(p) or self._layered(p) for p in wanted]
 
         def of(
             known: list[str | None], shape: tuple[int, ...], like: str | None = None, *, named: bool = True
@@ -132,6 +132,30 @@ class LayerReader:
         ]
         inside = ", ".join(f"{key!r}: {item}" for key, item in zip(keys, items, strict=True))
         return f"{{{inside}}}" if keys else None
+
+    def _unpacked(self, parameter: ast.arg) -> str | None:
+        """A tuple with as much as forward takes the parameter itself apart into; None where it does not."""
+        names = next(
+            (
+                node.targets[0].elts
+                for node in in_order(self._forward)
+                if isinstance(node, ast.Assign)
+                and isinstance(node.targets[0], (ast.Tuple, ast.List))
+                and isinstance(node.value, ast.Name)
+                and node.value.id == parameter.arg
+            ),
+            [],
+        )
+        if not names or not all(isinstance(name, ast.Name) for name in names):
+            return None
+        items = [
+            self.accepted(name.id, 0)
+            or usual(name.id)
+            or self._of_shape(ast.arg(name.id), (BATCH, WIDTH), self.kind(ast.arg(name.id)))
+            for name in names
+            if isinstance(name, ast.Name)
+        ]
+        return _tuple(items)
 
     def keyword_only(self) -> str | None:
         """The inputs that the model asks for by keyword alone, as a dict's text; None where it asks for none."""

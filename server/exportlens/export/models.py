@@ -256,17 +256,38 @@ def with_dynamic_shapes(request: ExportRequest) -> ExportRequest:
 
 
 def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:
-    """What the model's own file proposes for a request; nothing for a model named by package."""
+    """What the model's own file proposes for a request; nothing for a model whose file is not known."""
     file = request.file
     if file is None or not file.is_file():
         from exportlens.export.configured import configured_inputs
 
         stated = configured_inputs(Path.cwd(), request.model)
         return (stated,) if stated else ()
-    for info in find_models(file, file.read_text(errors="replace")):
-        if info.name == request.name:
-            return info.proposals
+    text = file.read_text(errors="replace")
+    infos = {info.name: info for info in find_models(file, text)}
+    if request.name in infos:
+        return infos[request.name].proposals
     from exportlens.export.configured import configured_inputs
 
     stated = configured_inputs(file, f"{file}:{request.name}")
-    return (stated,) if stated else ()
+    if stated:
+        return (stated,)
+    made = infos.get(_class_of(request.name, text))
+    return tuple(replace(each, init=None) for each in made.proposals) if made is not None else ()
+
+
+def _class_of(name: str, text: str) -> str:
+    """The class that the file makes `name` of at its top level, as in `model = Net(...)`; empty where it does not."""
+    try:
+        body = parse_python(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    made = [
+        node.value.func.id
+        for node in _top_level(body)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+    ]
+    return made[-1] if made else ""
