@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Array, Sequence, Value
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.packed_sequences import padded_for_packed
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import class_name, is_data, words
@@ -36,10 +39,6 @@ class PackedSequence(Rule):
     code = "EXL606"
     name = "packed-sequence"
     outcome = Outcome(FAILS, FAILS)
-    no_fix = (
-        "whether the padded steps reach the result is not provable: keep the sequences padded, and mask or "
-        "gather what the layer gives"
-    )
     places = (Call,)
     callees = (
         *_PACKING,
@@ -116,6 +115,10 @@ def forward(self, x, lengths):
                 f"`{words(place.node)}` reads the lengths of a packed sequence as numbers of Python, which "
                 "tracing has none of. Keep the sequences padded and mask the result.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return padded_for_packed(report.place, context)
 
 
 def _are_numbers_of_data(lengths: Value) -> bool:

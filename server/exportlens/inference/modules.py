@@ -437,7 +437,23 @@ def call_external_module(
 
     for number in _numbers_held(canonical, instance.arguments):
         notice_numpy(machine, number, "layer", frame, node)
-    return apply_op(machine, known.forward, name, args, kwargs, frame, node)
+    result = apply_op(machine, known.forward, name, args, kwargs, frame, node)
+    packed = args[0] if args and _is_packed(args[0]) else None
+    if packed is not None:
+        states = (
+            result.items[1] if isinstance(result, Sequence) and result.items else Unknown("states of a layer")
+        )
+        return Sequence("tuple", [packed, states])
+    return result
+
+
+def _is_packed(value: Value) -> bool:
+    """Whether `value` is a PackedSequence, which recurrent layers give back as one."""
+    return (
+        isinstance(value, Instance)
+        and isinstance(value.cls, Named)
+        and value.cls.name.endswith("rnn.PackedSequence")
+    )
 
 
 def _numbers_held(name: str, arguments: Mapping[str, Value]) -> list[Value]:

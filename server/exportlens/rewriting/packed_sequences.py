@@ -1,0 +1,255 @@
+"""Recurrent layers on packed sequences become loops over padded ones that keep each sequence's state at its end.
+
+Packing, the layer and unpacking are replaced call by call, by functions that are written into the file: they do for a
+pair of padded sequences and lengths what torch does for a PackedSequence, in each layer and direction.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Edit, Fix, Position, Range, Refusal
+from exportlens.inference.places import Call
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused, first_line
+from exportlens.rewriting.names import dotted
+from exportlens.rewriting.text import Function, Replacement
+
+_PACK = "torch.nn.utils.rnn.pack_padded_sequence"
+_UNPACK = "torch.nn.utils.rnn.pad_packed_sequence"
+_FUNCTIONS = '''
+
+def _pack(x, lengths, batch_first=False, enforce_sorted=True):
+    """Padded sequences, batch first, and how long each is."""
+    return x if batch_first else x.transpose(0, 1), torch.as_tensor(lengths).to(torch.int64)
+
+
+def _run_packed(rnn, packed, state=None):
+    """What the recurrent layer `rnn` gives for packed sequences: states stay as they are behind a sequence's end."""
+    x, lengths = packed
+    inside = torch.arange(x.shape[1], device=x.device) < lengths.to(x.device).unsqueeze(1)
+    cells = {"LSTM": torch.lstm_cell, "GRU": torch.gru_cell, "RNN_TANH": torch.rnn_tanh_cell}
+    cell = cells.get(rnn.mode, torch.rnn_relu_cell)
+    directions = 2 if rnn.bidirectional else 1
+    zeros = x.new_zeros(rnn.num_layers * directions, x.shape[0], rnn.hidden_size)
+    if rnn.mode != "LSTM":
+        first = (zeros if state is None else state,)
+    else:
+        first = (zeros, zeros) if state is None else state
+    ends = []
+    for layer in range(rnn.num_layers):
+        sides = []
+        for direction in range(directions):
+            number = layer * directions + direction
+            now = tuple(each[number] for each in first)
+            steps = [now[0]] * x.shape[1]
+            for t in reversed(range(x.shape[1])) if direction else range(x.shape[1]):
+                mask = inside[:, t].unsqueeze(1)
+                after = cell(x[:, t], now if rnn.mode == "LSTM" else now[0], *rnn.all_weights[number])
+                after = after if rnn.mode == "LSTM" else (after,)
+                now = tuple(torch.where(mask, new, old) for new, old in zip(after, now))
+                steps[t] = now[0] * mask
+            sides.append(torch.stack(steps, 1))
+            ends.append(now)
+        x = torch.cat(sides, -1)
+        if layer < rnn.num_layers - 1:
+            x = torch.nn.functional.dropout(x, rnn.dropout, rnn.training)
+    last = tuple(torch.stack(each) for each in zip(*ends))
+    return (x, lengths), last if rnn.mode == "LSTM" else last[0]
+
+
+def _unpack(packed, batch_first=False, total_length=None):
+    """The padded sequences, as long as the longest or `total_length`, and how long each is."""
+    x, lengths = packed
+    if total_length is None:
+        x = x[:, : lengths.max().item()]
+    else:
+        x = torch.nn.functional.pad(x, (0, 0, 0, total_length - x.shape[1]))
+    return x if batch_first else x.transpose(0, 1), lengths.cpu()
+'''
+_NAMES = ("_pack", "_run_packed", "_unpack")
+
+
+def padded_for_packed(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """The calls of one function that pack sequences, run layers on them and unpack them, by those of `_FUNCTIONS`."""
+    try:
+        draft = Draft.of(place, context)
+        function = draft.source.enclosing_function(draft.source.find(place.node))
+        if function is None:
+            raise Refused("the sequences are not packed in a function")
+        edits = [*_functions(draft), *draft.replace("", _Packing(draft, function).swaps()).edits]
+        return Fix("Run the layer on padded sequences", tuple(edits), Applicability.UNSAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _functions(draft: Draft) -> list[Edit]:
+    """The functions behind the imports, where the file does not have them."""
+    document = draft.context.document
+    texts = [each.chunk.text for each in document.placed]
+    if any("def _run_packed(rnn, packed, state=None):" in text for text in texts):
+        return []
+    if any(f"def {name}(" in text or f"{name} =" in text for name in _NAMES for text in texts):
+        raise Refused("the file has a `_pack` or `_unpack` of its own")
+    imports = [
+        each
+        for each in document.placed
+        if any(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in each.chunk.body)
+    ]
+    if not imports:
+        raise Refused("the file imports nothing")
+    last = imports[-1].chunk
+    at = Position(first_line(document, last) + (last.body[-1].end_lineno or 1), 0)
+    text = _FUNCTIONS if draft.torch == "torch" else _FUNCTIONS.replace("torch.", f"{draft.torch}.")
+    return [Edit(Range(at, at), text.replace("\n", draft.source.newline) + draft.source.newline * 2)]
+
+
+class _Packing:
+    """The packed sequences of one function, followed from where they are made to where they are unpacked."""
+
+    def __init__(self, draft: Draft, function: Function) -> None:
+        self.draft, self.source, self.function = draft, draft.source, function
+        self.made: dict[ast.Call, list[Replacement]] = {}
+
+    def swaps(self) -> list[Replacement]:
+        packs = [each for each in self._calls() if self._qualified(each) == _PACK]
+        if not packs:
+            raise Refused(
+                "the sequences are packed elsewhere: keep them padded, and mask what the layer gives"
+            )
+        for each in packs:
+            self.made[each] = [self.source.swap(each.func, "_pack"), *self._lengths(each)]
+            self._follow(each)
+        if {each for each in self._calls() if self._qualified(each) == _UNPACK} - set(self.made):
+            raise Refused("what is unpacked is not known to be packed here")
+        return [swap for swaps in self.made.values() for swap in swaps]
+
+    def _calls(self) -> list[ast.Call]:
+        return [each for each in ast.walk(self.function) if isinstance(each, ast.Call)]
+
+    def _qualified(self, call: ast.Call) -> str:
+        head, dot, rest = (dotted(call.func) or "").partition(".")
+        return self.draft.modules.get(head, head) + dot + rest
+
+    def _lengths(self, call: ast.Call) -> list[Replacement]:
+        """The lengths as a tensor where they are made a list of."""
+        named = {key.arg: key.value for key in call.keywords}
+        if set(named) - {"input", "lengths", "batch_first", "enforce_sorted"} or "input" in named:
+            raise Refused("the arguments of `pack_padded_sequence` are not plain")
+        lengths = named.get("lengths", call.args[1] if len(call.args) > 1 else None)
+        if lengths is None:
+            raise Refused("the lengths are not written in the call")
+        inner: ast.expr = lengths
+        while isinstance(inner, ast.Call):
+            function = inner.func
+            if isinstance(function, ast.Name) and function.id == "list" and len(inner.args) == 1:
+                inner = inner.args[0]
+            elif (
+                isinstance(function, ast.Attribute)
+                and function.attr in ("tolist", "numpy")
+                and not inner.args
+            ):
+                inner = function.value
+            else:
+                break
+        if isinstance(inner, ast.Name) and self._is_list(inner.id):
+            raise Refused(f"`{inner.id}` is a list made of a tensor: give the tensor of lengths itself")
+        return [] if inner is lengths else [self.source.swap(lengths, self.source.of(inner))]
+
+    def _is_list(self, name: str) -> bool:
+        """Whether `name` is certainly or possibly a list of numbers from data."""
+        values = [
+            each.value
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Assign)
+            and any(isinstance(one, ast.Name) and one.id == name for one in each.targets)
+        ]
+        return any(
+            "tolist(" in ast.unparse(each) or isinstance(each, (ast.List, ast.ListComp)) for each in values
+        )
+
+    def _follow(self, node: ast.expr) -> None:
+        """Go on where the packed sequences that `node` gives are taken. Raises Refused where that is not known."""
+        parent = self.source.parents[node]
+        if isinstance(parent, ast.Call) and parent.args and parent.args[0] is node:
+            self._taken_by(parent)
+        elif (
+            isinstance(parent, ast.Assign)
+            and len(parent.targets) == 1
+            and isinstance(parent.targets[0], ast.Name)
+        ):
+            self._named(parent.targets[0].id, parent)
+        else:
+            raise Refused("the packed sequences are used in a way that padded ones have no counterpart for")
+
+    def _named(self, name: str, statement: ast.Assign) -> None:
+        end = self.source.end(statement)
+        later = sorted(
+            (
+                each
+                for each in ast.walk(self.function)
+                if isinstance(each, ast.Name) and each.id == name and self.source.start(each) >= end
+            ),
+            key=lambda each: (self.source.enclosing_statement(each).lineno, isinstance(each.ctx, ast.Store)),
+        )
+        if any(
+            isinstance(each, (ast.If, ast.For, ast.While, ast.Try))
+            for each in self.source.ancestors(statement)
+        ):
+            raise Refused("the sequences are packed in a branch or a loop")
+        block = self.source.block_of(statement)[0]
+        for each in later:
+            if not isinstance(each.ctx, ast.Load):
+                if self.source.enclosing_statement(each) not in block:
+                    raise Refused(f"`{each.id}` may be bound to something else, or not")
+                # Bound anew, at the latest by the statement that takes what it was.
+                return
+            self._follow(each)
+
+    def _taken_by(self, call: ast.Call) -> None:
+        if call in self.made:
+            return
+        source = self.source
+        if self._qualified(call) == _UNPACK:
+            if {key.arg for key in call.keywords} - {"batch_first", "total_length"} or len(call.args) > 2:
+                raise Refused("the arguments of `pad_packed_sequence` are not plain")
+            self.made[call] = [source.swap(call.func, "_unpack")]
+            return
+        if not self._is_layer(call.func) or call.keywords or len(call.args) > 2:
+            raise Refused(f"`{source.of(call.func)}` is not known to be a recurrent layer of torch")
+        start = source.start(call.args[0])
+        self.made[call] = [
+            source.swap(call.func, "_run_packed"),
+            Replacement(start, start, f"{source.of(call.func)}, "),
+        ]
+        parent = source.parents[call]
+        targets = parent.targets[0] if isinstance(parent, ast.Assign) and len(parent.targets) == 1 else None
+        if (
+            isinstance(targets, ast.Tuple)
+            and len(targets.elts) == 2
+            and isinstance(targets.elts[0], ast.Name)
+        ):
+            assert isinstance(parent, ast.Assign)
+            self._named(targets.elts[0].id, parent)
+        elif isinstance(parent, ast.Subscript) and isinstance(parent.slice, ast.Constant):
+            if parent.slice.value == 0:
+                self._follow(parent)
+        else:
+            raise Refused("what the layer gives is not taken apart at once")
+
+    def _is_layer(self, node: ast.expr) -> bool:
+        """Whether the class makes `self.name` as one of torch's recurrent layers without a projection."""
+        if not isinstance(node, ast.Attribute):
+            return False
+        made = [
+            each.value
+            for each in ast.walk(self.source.tree)
+            if isinstance(each, ast.Assign)
+            and any(isinstance(one, ast.Attribute) and one.attr == node.attr for one in each.targets)
+        ]
+        return bool(made) and all(
+            isinstance(each, ast.Call)
+            and self._qualified(each) in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+            and not any(key.arg in (None, "proj_size") for key in each.keywords)
+            for each in made
+        )
