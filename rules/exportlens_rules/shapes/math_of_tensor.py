@@ -8,7 +8,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import torch_for_math
+from exportlens.rewriting.python_numbers import quotient_and_rest, torch_for_math
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, is_tensor, words
@@ -21,14 +21,15 @@ _NON_STRICT_ONLY = Outcome(OK, FAILS)
 
 
 class MathOfTensor(Rule):
-    """A function of Python's math module is given tensor data.
+    """A function of Python's math module, or `divmod`, is given tensor data.
 
     ## What it does
-    Finds `math.sqrt(t)`, `math.log(t.item())`, `math.isnan(t)` and the like.
+    Finds `math.sqrt(t)`, `math.log(t.item())`, `math.isnan(t)` and the like, and `divmod` of numbers and sizes that
+    depend on data.
 
     ## Why it matters
     The math module computes with numbers of Python, which tensor data has none of while tracing. torch has
-    the same functions on tensors.
+    the same functions on tensors. The numbers that tracing has instead know `//` and `%`, but not `divmod`.
 
     ## References
     - https://docs.pytorch.org/docs/stable/torch.html#pointwise-ops
@@ -38,7 +39,7 @@ class MathOfTensor(Rule):
     name = "math-of-tensor"
     outcome = Outcome(FAILS, FAILS)
     places = (Call,)
-    callees = ("math.*",)
+    callees = ("math.*", "builtins.divmod")
     examples = (
         Example(
             bad="""
@@ -61,11 +62,33 @@ def forward(self, x):
 """,
             outcome=_NON_STRICT_ONLY,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    count = x[x > 0].shape[0]
+    pairs, rest = divmod(count, 2)
+    return x * pairs + rest
+""",
+            good="""
+def forward(self, x):
+    count = x[x > 0].shape[0]
+    pairs, rest = (count // 2, count % 2)
+    return x * pairs + rest
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call)
         given = next((value for value in place.args if is_data(value)), None)
+        if place.name == "builtins.divmod":
+            if given is not None and not is_tensor(given):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` divides a number that depends on tensor data: tracing knows no `divmod` of "
+                    "such. Write `a // b` and `a % b`.",
+                )
+            return
         function = place.name.rpartition(".")[2]
         if given is None or function in ("prod", "fsum", "pow"):
             return
@@ -81,4 +104,6 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
+        if report.place.name == "builtins.divmod":
+            return quotient_and_rest(report.place, context)
         return torch_for_math(report.place, context)

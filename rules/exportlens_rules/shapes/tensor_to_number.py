@@ -14,8 +14,8 @@ from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words
 
-# Strict tracing takes `int()` of a tensor into the program, but for a truth value it asks which it is.
-_OF_TRUTH = Outcome(FAILS, FAILS)
+# Strict tracing takes `int()` of a tensor into the program, but for a truth value it asks which it is; it knows no complex number.
+_IN_BOTH = Outcome(FAILS, FAILS)
 
 
 def _is_truth(value: Value) -> bool:
@@ -84,7 +84,18 @@ def forward(self, x):
 def forward(self, x):
     return x * (x > 0).any()
 """,
-            outcome=_OF_TRUTH,
+            outcome=_IN_BOTH,
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x * complex(x.sum().item(), 0)
+""",
+            good="""
+def forward(self, x):
+    return x * x.sum().to(torch.complex64)
+""",
+            outcome=_IN_BOTH,
         ),
     )
 
@@ -96,7 +107,9 @@ def forward(self, x):
                 f"`{words(place.node)}` demands a number of Python from tensor data: torch.export cannot "
                 "know it. Keep "
                 f"the tensor, or use `.item()` without `{place.to}()`.",
-                outcome=_OF_TRUTH if place.to == "int" and _is_truth(place.value) else None,
+                outcome=_IN_BOTH
+                if place.to == "complex" or (place.to == "int" and _is_truth(place.value))
+                else None,
             )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

@@ -423,6 +423,18 @@ def _round(
     return value
 
 
+def _divmod(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    from exportlens.inference.operators import binary
+
+    del kwargs
+    if len(args) != 2:
+        return Unknown("divmod()")
+    parts = [binary(machine, op, args[0], args[1], frame, node) for op in (ast.FloorDiv(), ast.Mod())]
+    return Sequence("tuple", parts)
+
+
 def _map(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST) -> Value:
     from exportlens.inference.calls import call_value
 
@@ -535,6 +547,7 @@ BUILTINS: dict[str, Run] = {
     "builtins.all": _any_all("all"),
     "builtins.abs": _abs,
     "builtins.round": _round,
+    "builtins.divmod": _divmod,
     "builtins.map": _map,
     "builtins.filter": _filter,
     "builtins.next": _next,

@@ -29,6 +29,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             raise Refused("the conversion is not a plain call")
         inner, value = node.args[0], place.value
         dtype = value.dtype if isinstance(value, Tensor) else None
+        if node.func.id == "complex":
+            raise Refused("`complex()` has no symbolic counterpart")
         if isinstance(value, Shape):
             return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
         if isinstance(value, TensorScalar):
@@ -138,10 +140,13 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
         swaps = [draft.source.swap(node.func, f"{draft.torch}.{function}")]
         inner = _without_items(draft, node.args[0], swaps)
         given = place.argument(0, "x")
-        if not inner and not (given is not None and all(isinstance(one, Tensor) for one in options(given))):
-            raise Refused(
-                f"`{draft.source.of(node.args[0])}` is a Python number: give the function the tensor"
-            )
+        if not inner:
+            if given is None or not all(isinstance(one, Tensor) for one in options(given)):
+                raise Refused(
+                    f"`{draft.source.of(node.args[0])}` is a Python number: give the function the tensor"
+                )
+            text = f"{primary(draft.source.of(node.args[0]))}.detach()"
+            swaps.append(draft.source.swap(node.args[0], text))
         statement = draft.source.enclosing_statement(node)
         function_node = draft.source.enclosing_function(statement)
         kinds = draft.kinds({})
@@ -159,8 +164,29 @@ def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bo
     found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and _is_item(each)]
     for each in found:
         assert isinstance(each.func, ast.Attribute)
-        swaps.append(Replacement(draft.source.end(each.func.value), draft.source.end(each), ""))
+        # No gradient goes through a number.
+        swaps.append(Replacement(draft.source.end(each.func) - len("item"), draft.source.end(each), "detach()"))
     return bool(found)
+
+
+def quotient_and_rest(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`divmod(a, b)` -> `(a // b, a % b)`, for arguments that may be evaluated twice."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+            raise Refused("the call is not of two arguments")
+        if any(
+            isinstance(inner, (ast.Call, ast.Starred)) for given in node.args for inner in ast.walk(given)
+        ):
+            raise Refused(
+                "an argument is computed by a call: give its result a name, then write `a // b, a % b`"
+            )
+        left, right = (primary(draft.source.of(given)) for given in node.args)
+        text = f"({left} // {right}, {left} % {right})"
+        return draft.replace("Use `//` and `%`", [draft.source.swap(node, text)], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
 
 
 def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusal:

@@ -690,3 +690,13 @@ class M(nn.Module):
         return x / max([value.item() for value in x])
 """,
 )
+CASES(
+    "quotient-and-rest-of-a-size",
+    "(torch.randn(6, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        rows, rest = divmod(x.shape[0], 4)
+        return x * rows + rest
+""",
+)
