@@ -59,6 +59,11 @@ REFUSED = [
         "does not certainly meet float tensors only",
     ),
     (
+        "a list that is stacked though it may be empty",
+        "rows = []\nfor row in x:\n    if row.sum() > 0:\n        rows.append(row.sum())\nreturn torch.stack(rows).sum()",
+        "is called for its effect",
+    ),
+    (
         "a loop that says where it was left",
         "for i in range(x.shape[0]):\n    if x.sum() > i:\n        break\n    x = x + 1\nreturn x, i",
         "`i` is read after the loop",
@@ -115,7 +120,7 @@ REFUSED = [
     ),
     (
         "memory that is written later under another name",
-        "y = x * 1\nif x.sum() > 0:\n    z = y\nelse:\n    z = x * 2\nz += 1\nself.kept.append(z)\nreturn y, z",
+        "y = x * 1\nif x.sum() > 0:\n    z = y\nelse:\n    z = x * 2\ntry:\n    z += 1\nfinally:\n    pass\nreturn y, z",
         "share memory",
     ),
     (

@@ -4,7 +4,7 @@ tensor data."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -20,6 +20,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
 from exportlens.rewriting.growing import grown
+from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import Flagged, flagged, left_loop
@@ -175,13 +176,27 @@ def _branch(
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:
-        bigger = () if isinstance(refused, RefusedDtypes) else grown(source, node, kinds)
-        for changed, branch in bigger:
+        for changed, branch, now in _other_forms(source, node, kinds, torch, refused):
             try:
-                return _cond(changed, branch, kinds, torch, value, ({}, {}))
+                return _cond(changed, branch, now, torch, value, ({}, {}))
             except (Refused, LookupError, SyntaxError):
                 continue
         raise
+
+
+def _other_forms(
+    source: Source, node: ast.If, kinds: Kinds, torch: str, refused: Refused
+) -> Iterator[tuple[Source, ast.If, Kinds]]:
+    """The texts that do the same as `source`, with the `if` statement that stands for `node`, which was refused, and the
+    kinds just before that."""
+    kept = with_kept(source, node, kinds, torch)
+    if kept is not None:
+        block, index = kept[0].block_of(kept[1])
+        now = kinds.copy()
+        now.run(block[index - 2 : index])
+        yield *kept, now
+    if not isinstance(refused, RefusedDtypes):
+        yield from ((*each, kinds) for each in grown(source, node, kinds))
 
 
 def _cond(

@@ -1,0 +1,305 @@
+"""A list to which tensor data decides what is appended gets an element in each round, and beside it whether it was kept.
+
+    losses = []                              losses = []
+    for c in range(3):                       kept_losses = []
+        m = y == c                           for c in range(3):
+        if m.any():                              m = y == c
+            losses.append(f(x[m]))               kept = m.any()
+    if not losses:                 ->            loss = torch.zeros(())
+        return x.sum() * 0                       if kept:
+    return torch.stack(losses).mean()                loss = f(x[m])
+                                                 losses.append(loss)
+                                                 kept_losses.append(kept)
+                                             if not torch.stack(kept_losses).any():
+                                                 return x.sum() * 0
+                                             return torch.stack(losses).sum() / torch.stack(kept_losses).sum()
+
+What was not kept is zero: sums and means of numbers do not see it. Where nothing was kept Python's own results differ (the
+sum is an int, and an empty list is not stacked), so that each such use must lie behind a question whether there is any.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
+
+
+def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text in which the list that the `if` statement `node` may append to has an element in any case, and that
+    statement; None where there is no such list, or where more is done with it."""
+    function = source.enclosing_function(node)
+    if function is None or not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+        return None
+    block, index = source.block_of(node)
+    skips = not node.orelse and len(node.body) == 1 and isinstance(node.body[0], ast.Continue)
+    arm = block[index + 1 :] if skips else node.body
+    if (not skips and (node.orelse or exits([node]) != {"falls"})) or (skips and exits(arm) != {"falls"}):
+        return None
+    appends = [each for each in arm if _appended(each) is not None]
+    if len(appends) != 1:
+        return None
+    found = _list_of(source, function, appends[0], kinds)
+    if found is None:
+        return None
+    predicates = Predicates(source, kinds, torch)
+    try:
+        condition = predicates.read(node.test, skips)
+    except Refused:
+        return None
+    if condition.form != "tensor":
+        return None
+    made = _Made(source, function, torch, found, appends[0])
+    uses = made.uses()
+    zero = _zero(found, kinds, torch, arm)
+    if uses is None or zero is None or not _runs(source, function, node, kinds):
+        return None
+    test = predicates.scalar_bool(condition)
+    if not skips and not kinds.of(node.test).fresh:
+        test = f"{primary(test)}.clone()"
+    return made.text(node, arm, skips, uses, test, zero)
+
+
+def _runs(source: Source, function: Function, node: ast.If, kinds: Kinds) -> bool:
+    """Whether `node` certainly is reached: of an empty list nothing is stacked."""
+    for each in source.ancestors(node):
+        if each is function:
+            return True
+        if (
+            not isinstance(each, ast.For)
+            or exits(each.body) & {"breaks", "returns"}
+            or not kinds.has_elements(each.iter)
+        ):
+            return False
+    return False
+
+
+def _appended(node: ast.stmt) -> str | None:
+    """The name of the list to which the statement `node` appends one value."""
+    if (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr == "append"
+        and isinstance(node.value.func.value, ast.Name)
+        and len(node.value.args) == 1
+        and not node.value.keywords
+        and not isinstance(node.value.args[0], ast.Starred)
+    ):
+        return node.value.func.value.id
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    name: str
+    start: ast.Assign
+    value: ast.expr
+    dtype: str | None
+
+
+def _list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds) -> _List | None:
+    """The list, where it starts empty in the function's own block and gets numbers of the default dtype."""
+    name = _appended(append)
+    stores = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    start = source.parents[stores[0]] if len(stores) == 1 else None
+    if (
+        name is None
+        or not isinstance(start, ast.Assign)
+        or len(start.targets) != 1
+        or ast.unparse(start.value) not in ("[]", "list()")
+        or start not in function.body
+        or not source.begins_line(start)
+    ):
+        return None
+    assert isinstance(append, ast.Expr) and isinstance(append.value, ast.Call)
+    value = kinds_before(function, append, kinds).of(append.value.args[0])
+    if value.what != "tensor" or value.rank != 0 or value.dtype not in (None, "float", "float32"):
+        return None
+    return _List(name, start, append.value.args[0], value.dtype)
+
+
+def _zero(found: _List, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | None:
+    """A zero like the values of the list, on their device."""
+    inside = set(bound(arm))
+    read = [each.id for each in ast.walk(found.value) if isinstance(each, ast.Name) and each.id not in inside]
+    tensors = [name for name in read if (kind := kinds.names.get(name)) is not None and kind.what == "tensor"]
+    if found.dtype is None:
+        # What is made of one tensor only mostly has its dtype.
+        same = [name for name in tensors if kinds.names[name].dtype is None]
+        return f"{same[0]}.new_zeros(())" if same and len(same) == len(tensors) else None
+    return f"{torch}.zeros((), device={tensors[0]}.device)" if tensors else f"{torch}.zeros(())"
+
+
+@dataclass
+class _Made:
+    source: Source
+    function: Function
+    torch: str
+    found: _List
+    append: ast.stmt
+
+    def __post_init__(self) -> None:
+        taken = every_name(self.source.tree)
+        self.kept = fresh(f"kept_{self.found.name}", taken)
+        name = self.found.name
+        one = name.removesuffix("es") if name.endswith("sses") else name.removesuffix("s")
+        self.value = fresh("value" if one == name else one, taken)
+        self.flag = fresh("kept", taken)
+
+    def uses(self) -> list[Replacement] | None:
+        """What changes where the list is used; None where a use is not known."""
+        name, source = self.found.name, self.source
+        swaps: list[Replacement] = []
+        loads = [
+            each
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        ]
+        for each in loads:
+            parent = source.parents[each]
+            if any(each is one for one in ast.walk(self.append)):
+                continue
+            if any(isinstance(one, (ast.For, ast.While, ast.Lambda)) for one in source.ancestors(each)):
+                return None
+            asked = self._asked(each)
+            if asked is not None:
+                there, any_text = asked[1], f"{self.torch}.stack({self.kept}).any()"
+                swaps.append(source.swap(asked[0], any_text if there else f"not {any_text}"))
+                continue
+            swap = self._reduced(each, parent)
+            if swap is None or not self._is_guarded(each):
+                return None
+            swaps.append(swap)
+        return swaps if swaps else None
+
+    def _asked(self, node: ast.AST) -> tuple[ast.expr, bool] | None:
+        """The test around the list that asks whether it has elements, and True where it holds for one that has."""
+        parent = self.source.parents[node]
+        test: ast.expr | None = None
+        there = True
+        if isinstance(parent, (ast.If, ast.IfExp)) and parent.test is node:
+            return parent.test, True
+        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+            test, there = parent, False
+        if isinstance(parent, ast.Call) and ast.unparse(parent.func) == "len":
+            outer = self.source.parents[parent]
+            if isinstance(outer, ast.Compare) and outer.left is parent and len(outer.ops) == 1:
+                said = f"{type(outer.ops[0]).__name__} {ast.unparse(outer.comparators[0])}"
+                test = outer if said in (*_ANY, *_NONE) else None
+                there = said in _ANY
+            elif isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.Not):
+                test, there = outer, False
+        if test is None:
+            return None
+        around = self.source.parents[test]
+        return (test, there) if isinstance(around, (ast.If, ast.IfExp)) and around.test is test else None
+
+    def _reduced(self, node: ast.Name, parent: ast.AST) -> Replacement | None:
+        """The sum, mean or number of what was kept."""
+        source, torch = self.source, self.torch
+        stack, count = f"{torch}.stack({node.id})", f"{torch}.stack({self.kept}).sum()"
+        if (
+            not isinstance(parent, ast.Call)
+            or parent.keywords
+            or not any(node is each for each in parent.args)
+        ):
+            return None
+        called = ast.unparse(parent.func)
+        if called == "sum" and len(parent.args) == 1:
+            return source.swap(parent, f"{stack}.sum()")
+        outer = source.parents[parent]
+        if called == "len":
+            divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is parent
+            return source.swap(parent, count) if divides else None
+        if called != f"{torch}.stack" or len(parent.args) != 1:
+            return None
+        how, whole = "", outer
+        if isinstance(outer, ast.Attribute) and isinstance(source.parents[outer], ast.Call):
+            call = source.parents[outer]
+            assert isinstance(call, ast.Call)
+            how, whole = (outer.attr if not call.args and not call.keywords else ""), call
+        elif isinstance(outer, ast.Call) and len(outer.args) == 1 and not outer.keywords:
+            how = ast.unparse(outer.func).removeprefix(f"{torch}.")
+        if how not in ("sum", "mean") or not isinstance(whole, ast.expr):
+            return None
+        return source.swap(whole, f"{stack}.sum()" if how == "sum" else f"({stack}.sum() / {count})")
+
+    def _is_guarded(self, node: ast.AST) -> bool:
+        """Whether `node` is reached only where the list has elements."""
+        source = self.source
+        inner: ast.AST = node
+        for outer in source.ancestors(node):
+            if outer is self.function:
+                break
+            if isinstance(outer, (ast.If, ast.IfExp)) and inner is not outer.test:
+                there = self._says(outer.test)
+                body = outer.body if isinstance(outer.body, list) else [outer.body]
+                if there is not None and there == any(inner is each for each in body):
+                    return True
+            inner = outer
+        block, index = source.block_of(inner) if isinstance(inner, ast.stmt) else ([], 0)
+        return any(
+            isinstance(each, ast.If) and self._says(each.test) is False and "falls" not in exits(each.body)
+            for each in block[:index]
+        )
+
+    def _says(self, test: ast.expr) -> bool | None:
+        """Whether `test` holds where the list has elements (True) or where it has none (False)."""
+        for each in ast.walk(test):
+            if isinstance(each, ast.Name) and each.id == self.found.name:
+                asked = self._asked(each)
+                return asked[1] if asked is not None and asked[0] is test else None
+        return None
+
+    def text(
+        self, node: ast.If, arm: list[ast.stmt], skips: bool, uses: list[Replacement], test: str, zero: str
+    ) -> tuple[Source, ast.If]:
+        source, nl = self.source, self.source.newline
+        indent = source.indent_of(node)
+        inner = indent + source.indent_unit()
+        value = source.of(self.found.value)
+        value = f"({value})" if "\n" in value else value
+        lines = [
+            f"{self.flag} = {test}",
+            f"{indent}{self.value} = {zero}",
+            f"{indent}if {self.flag}:",
+            *(inner + each for each in source.comments_between(source.end(node.test), source.span(arm)[0])),
+            source.block(arm, inner, [source.swap(self.append, f"{self.value} = {value}")]),
+            f"{indent}{self.found.name}.append({self.value})",
+            f"{indent}{self.kept}.append({self.flag})",
+        ]
+        begin, start = source.start(node), self.found.start
+        first = f"{nl}{source.indent_of(start)}{self.kept} = []"
+        end = source.span([start])[1]
+        changed = Source(
+            replaced(
+                source.text,
+                [
+                    Replacement(end, end, first),
+                    Replacement(begin, source.span(arm if skips else [node])[1], nl.join(lines)),
+                    *uses,
+                ],
+            )
+        )
+        offset = begin + len(first) + len(nl.join(lines[:2]) + nl + indent)
+        return changed, next(
+            each
+            for each in ast.walk(changed.tree)
+            if isinstance(each, ast.If) and changed.start(each) == offset
+        )
+
+
+_ANY = ("Gt 0", "GtE 1", "NotEq 0")
+_NONE = ("Eq 0", "Lt 1", "LtE 0")
