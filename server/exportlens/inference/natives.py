@@ -302,6 +302,17 @@ def _pack(
     return Instance(Named("torch.nn.utils.rnn.PackedSequence"), open=True)
 
 
+def _replaced(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """`dataclasses.replace`: another object of the same class."""
+    del machine, frame, node
+    given = args[0] if args else None
+    if not isinstance(given, Instance):
+        return Unknown("a copy of something unknown")
+    return Instance(given.cls, {**given.attributes, **kwargs}, given.open)
+
+
 def _unpack(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
@@ -384,6 +395,7 @@ NATIVES: dict[str, Run] = {
     **TYPE_TESTS,
     "builtins.slice": _slice,
     "functools.reduce": _reduce,
+    "dataclasses.replace": _replaced,
     "operator.mul": _operator(ast.Mult()),
     "operator.add": _operator(ast.Add()),
     "torch.finfo": _float_info,

@@ -1,4 +1,5 @@
-"""What a module's `__init__` makes with NumPy becomes a number of Python where it certainly is one number."""
+"""What a module's `__init__` makes with NumPy becomes a number of Python where it certainly is one number, and a tensor
+where the model only makes tensors of it."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Function, Replacement
 
 # Functions of NumPy that give one number for one number.
 _ELEMENTWISE = frozenset(
@@ -33,6 +35,9 @@ def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | R
         if function is None:
             raise Refused("the attribute is not set in a method")
         if not _is_number(value, _numbers(function), draft):
+            swaps = _held_tensors(draft, function, value)
+            if swaps:
+                return draft.replace("Hold the tensor as well", swaps)
             raise Refused(
                 f"it is not certain that `{draft.source.of(value)}` is one number: write `.item()` behind it where it "
                 "is, or register it as a buffer"
@@ -87,3 +92,96 @@ def _is_number(node: ast.expr, numbers: set[str], draft: Draft) -> bool:
         if name in _REDUCING and len(node.args) == 1 and isinstance(given, (ast.List, ast.Tuple)):
             return bool(given.elts) and all(_is_number(each, numbers, draft) for each in given.elts)
     return False
+
+
+_INTO_TENSORS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
+
+
+def _held_tensors(draft: Draft, init: Function, value: ast.expr) -> list[Replacement]:
+    """`self.name_tensor = torch.as_tensor(self.name)` behind the statement that sets `self.name` to `value`, and that
+    tensor, which shares the array's memory, where methods make one of it; none where they do anything else with it."""
+    source = draft.source
+    statement, cls = source.parents[value], source.parents[init]
+    if not (
+        isinstance(statement, ast.Assign)
+        and statement in init.body
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Attribute)
+        and isinstance(cls, ast.ClassDef)
+        and init.name == "__init__"
+        and source.begins_line(statement)
+    ):
+        return []
+    attribute = statement.targets[0].attr
+    reads = [
+        each
+        for method in cls.body
+        if method is not init
+        for each in ast.walk(method)
+        if isinstance(each, ast.Attribute) and _is_own(each, attribute)
+    ]
+    names: dict[str, str] = {}
+    swaps = []
+    for each in reads:
+        call = _tensor_of(draft, each)
+        if call is None:
+            return []
+        number = len(names) + 1
+        name = names.setdefault(source.of(call.args[0]), f"{attribute}_tensor{number if number > 1 else ''}")
+        if f".{name}" in source.text:
+            return []
+        swaps.append(source.swap(call, f"self.{name}{_as_before(draft, call)}"))
+    elsewhere = [each for each in ast.walk(init) if _is_own(each, attribute)]
+    if len(elsewhere) > 1 and set(names) != {f"self.{attribute}"}:
+        # What is computed of the array would not follow what `__init__` still writes into it.
+        return []
+    end, indent = source.end(statement), source.indent_of(statement)
+    lines = "".join(
+        f"{source.newline}{indent}self.{name} = {draft.torch}.as_tensor({text})"
+        for text, name in names.items()
+    )
+    return [*swaps, Replacement(end, end, lines)]
+
+
+def _is_own(node: ast.AST, attribute: str) -> bool:
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == attribute
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
+
+
+def _tensor_of(draft: Draft, read: ast.Attribute) -> ast.Call | None:
+    """The call that makes a tensor of `read`, or of what NumPy computes of it and constants."""
+    node: ast.expr = read
+    while True:
+        parent = draft.source.parents[node]
+        if isinstance(parent, ast.Call):
+            head, _, name = (dotted(parent.func) or "").partition(".")
+            qualified = f"{draft.modules.get(head, head)}.{name}"
+            if qualified in _INTO_TENSORS and parent.args[:1] == [node]:
+                keywords = {key.arg for key in parent.keywords}
+                return parent if len(parent.args) == 1 and keywords <= {"dtype", "device"} else None
+            if not (
+                qualified.removeprefix("numpy.") in _ELEMENTWISE
+                and node in parent.args
+                and not parent.keywords
+            ):
+                return None
+            others = [each for each in parent.args if each is not node]
+        elif isinstance(parent, ast.BinOp):
+            others = [parent.right if parent.left is node else parent.left]
+        else:
+            return None
+        if not all(_is_constant(each) for each in others):
+            return None
+        node = parent
+
+
+def _as_before(draft: Draft, call: ast.Call) -> str:
+    """What is called on the tensor so that it is what `call` gave: `torch.tensor` gives a copy."""
+    given = [draft.source.of(each) for each in call.keywords]
+    if (dotted(call.func) or "").endswith("tensor") and not (dotted(call.func) or "").endswith("as_tensor"):
+        return f".to({', '.join([*given, 'copy=True'])})" if given else ".clone()"
+    return f".to({', '.join(given)})" if given else ""

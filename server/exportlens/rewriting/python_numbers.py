@@ -7,8 +7,9 @@ import itertools
 from dataclasses import replace
 
 from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion
-from exportlens.inference.values import Sequence, Shape, Tensor, TensorScalar, options
+from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -165,7 +166,9 @@ def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bo
     for each in found:
         assert isinstance(each.func, ast.Attribute)
         # No gradient goes through a number.
-        swaps.append(Replacement(draft.source.end(each.func) - len("item"), draft.source.end(each), "detach()"))
+        swaps.append(
+            Replacement(draft.source.end(each.func) - len("item"), draft.source.end(each), "detach()")
+        )
     return bool(found)
 
 
@@ -182,7 +185,10 @@ def quotient_and_rest(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused(
                 "an argument is computed by a call: give its result a name, then write `a // b, a % b`"
             )
-        left, right = (primary(draft.source.of(given)) for given in node.args)
+        left, right = (
+            draft.source.of(given) if isinstance(given, ast.Constant) else primary(draft.source.of(given))
+            for given in node.args
+        )
         text = f"({left} // {right}, {left} % {right})"
         return draft.replace("Use `//` and `%`", [draft.source.swap(node, text)], Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -306,6 +312,8 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the tensors are not written as a list in the call")
         if not isinstance(given, Sequence) or given.items is None:
             raise Refused("what the list holds is not known")
+        if all(isinstance(each, (TensorScalar, Const, Shape)) for each in given.items):
+            return _of_numbers(draft, node, place.name)
         parts, dtypes = [], set()
         for each, value in zip(node.args[0].elts, given.items, strict=True):
             if not isinstance(value, Tensor):
@@ -319,6 +327,21 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Use `torch.stack`", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _of_numbers(draft: Draft, node: ast.Call, name: str) -> Fix:
+    """`torch.FloatTensor([t.item(), 1.0])` -> `torch.tensor([t.item(), 1.0], dtype=torch.float32)`."""
+    dtype = TENSOR_TYPES.get(name.rpartition(".")[2]) if name.startswith("torch.") else None
+    if node.keywords or dtype is None or not name.rpartition(".")[0] == "torch":
+        raise Refused(
+            "`torch.tensor` of the same list takes its numbers as they are, in a dtype that is for you to say"
+        )
+    end = draft.source.end(node.args[0])
+    swaps = [
+        draft.source.swap(node.func, f"{draft.torch}.tensor"),
+        Replacement(end, end, f", dtype={draft.torch}.{dtype}"),
+    ]
+    return draft.replace(f"Use `{draft.torch}.tensor`", swaps, Applicability.SAFE)
 
 
 def _stacked_list(draft: Draft, node: ast.Call, given: Sequence) -> Fix:
