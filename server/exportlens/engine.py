@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-import gc
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +31,7 @@ from exportlens.rewriting.callers import identifiers
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports
 from exportlens.rule import Report, Rule, concerns, registry
+from exportlens.source.collector import collector_paused
 from exportlens.source.document import Chunk, Document
 
 
@@ -175,18 +174,6 @@ def _weight(report: Report, certain: bool) -> tuple[bool, int]:
     return certain, (outcome.strict is not OK) + (outcome.non_strict is not OK)
 
 
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Parsing and interpreting make many objects and no garbage to speak of: the cyclic collector only costs time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def _run_name(machine: Machine, scope: ModuleScope, name: str) -> None:
     """Trace the nn.Module that `name` is bound to, where it is one with a forward."""
     for cls in module_classes(machine, scope, only=name):
@@ -283,7 +270,7 @@ class Engine:
 
         Raises Cancelled when `cancelled` says so.
         """
-        with without_collector():
+        with collector_paused():
             dispatcher = Dispatcher(self._index)
             machine = self._machine(dispatcher, cancelled)
             self.workspace.adopt(path)
@@ -506,7 +493,7 @@ class Engine:
         machine.watch = watch
         remembered, self._memory = self._memory, Memory()
         try:
-            with without_collector():
+            with collector_paused():
                 self._interpret(machine, scope, dispatcher)
         finally:
             self._memory = remembered

@@ -82,16 +82,20 @@ def group() -> None:
     """ExportLens: what stops torch.export, where, and how to mend it."""
 
 
+# The context's object where a process runs one command and ends.
+OWN_PROCESS = "own process"
+
+
 def main() -> None:
     """The console script."""
     # The interpreter's last collection would visit every tree that was read, only to free what the system frees at once.
     atexit.register(gc.freeze)
     try:
-        group.main(prog_name="exportlens", standalone_mode=True)
+        group.main(prog_name="exportlens", standalone_mode=True, obj=OWN_PROCESS)
     except BrokenPipeError:
         # The reader (`| head`) has gone; nothing is left to be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
 
 
-__all__ = ["group", "main"]
+__all__ = ["OWN_PROCESS", "group", "main"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import json
 import sys
 from collections import Counter
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from exportlens.cli import OWN_PROCESS
 from exportlens.cli.words import separated
 
 if TYPE_CHECKING:
@@ -125,6 +127,9 @@ def command(
         files = list(given) or list(find_files(_existing(paths), overrides))
         if not files:
             click.echo("warning: no Python files found there", err=True)
+        if click.get_current_context().obj == OWN_PROCESS and not (fix or diff):
+            # Only the output follows: the collection that is due by then would visit all that was read for nothing.
+            gc.disable()
         checked = check_files(files, overrides, given=given)
         before = {path: checked.sources.readable(path) or "" for path in {f.path for f in checked.findings}}
         if fix or diff:
