@@ -24,7 +24,7 @@ class TensorFromTensors(Rule):
     ## What it does
     Finds `torch.tensor([a, b])`, `torch.as_tensor([a, b])` and `torch.Tensor([a, b])` where a and b are
     tensors, and `torch.FloatTensor([a.item(), 1.0])`, `torch.LongTensor(t.tolist())`, `torch.as_tensor([a.item()])`
-    and `x.new_tensor([a.item()])`. `torch.tensor([a.item()])` is fine.
+    `x.new_tensor([a.item()])` and `x.new_tensor(a.item())`. `torch.tensor([a.item()])` is fine.
 
     ## Why it matters
     These constructors read each element as a number of Python. `torch.stack` does the same as an operator, and
@@ -91,6 +91,18 @@ def forward(self, x):
 """,
             inputs="(torch.randn(2, 3),)",
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    count = x[x > 0].numel()
+    return x / x.new_tensor(count)
+""",
+            good="""
+def forward(self, x):
+    count = x[x > 0].numel()
+    return x / torch.tensor(count, dtype=x.dtype)
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -107,11 +119,16 @@ def forward(self, x):
                 "torch.stack.",
                 outcome=None if place.name in ("torch.tensor", "torch.Tensor.new_tensor") else _BOTH,
             )
-        elif place.name != "torch.tensor" and isinstance(given, Sequence) and numbers_in(given):
+        elif (
+            place.name != "torch.tensor"
+            and numbers_in(given)
+            # To the typed constructors, one number is a size.
+            and (isinstance(given, Sequence) or place.name == "torch.Tensor.new_tensor")
+        ):
             yield self.report(
                 place,
                 f"`{words(place.node)}` demands numbers of Python for what was read out of tensor data: torch.export "
-                "cannot know them. `torch.tensor` of the same list takes them as they are.",
+                "cannot know them. `torch.tensor` takes the same numbers as they are.",
                 outcome=None if place.name == "torch.Tensor.new_tensor" else _BOTH,
             )
 

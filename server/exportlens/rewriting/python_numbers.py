@@ -306,6 +306,8 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         given = place.argument(0, "data")
         if not isinstance(node, ast.Call) or len(node.args) != 1:
             raise Refused("the tensors are not written as a list in the call")
+        if isinstance(given, (TensorScalar, Shape)):
+            return _of_numbers(draft, node, place.name)
         if isinstance(node.args[0], (ast.Name, ast.ListComp)) and isinstance(given, Sequence):
             return _stacked_list(draft, node, given)
         if not isinstance(node.args[0], (ast.List, ast.Tuple)):
@@ -333,9 +335,7 @@ def _of_numbers(draft: Draft, node: ast.Call, name: str) -> Fix:
     """`torch.FloatTensor([t.item(), 1.0])` -> `torch.tensor([t.item(), 1.0], dtype=torch.float32)`."""
     dtype = TENSOR_TYPES.get(name.rpartition(".")[2]) if name.startswith("torch.") else None
     if node.keywords or dtype is None or not name.rpartition(".")[0] == "torch":
-        raise Refused(
-            "`torch.tensor` of the same list takes its numbers as they are, in a dtype that is for you to say"
-        )
+        raise Refused("`torch.tensor` takes the same numbers as they are, in a dtype that is for you to say")
     end = draft.source.end(node.args[0])
     swaps = [
         draft.source.swap(node.func, f"{draft.torch}.tensor"),
