@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import gradients_not_while_compiling
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -30,10 +33,6 @@ class RequiresGradCreation(Rule):
     code = "EXL210"
     name = "requires-grad-creation"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether training needs the gradient of this tensor is not provable: drop `requires_grad=True` where "
-        "it does not"
-    )
     places = (Call,)
     callees = ("torch.*",)
     examples = (
@@ -60,3 +59,6 @@ def forward(self, x):
                 "tracing fails. "
                 "Drop requires_grad, or make a Parameter in `__init__`.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        return gradients_not_while_compiling(report.place, context)

@@ -148,6 +148,11 @@ def forward(self, x: torch.Tensor):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Output)
         found = [each for option in options(report.place.value) for each in _unknown_objects(option, 0)]
+        if not found:
+            return Refusal(
+                "what is returned is of no class of yours that could be registered: return the tensors in a tuple, a "
+                "list or a dict, and ask the tensors for the rest"
+            )
         return register_output_classes(found, context)
 
 

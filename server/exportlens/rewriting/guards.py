@@ -32,20 +32,44 @@ def not_while_compiling(
             raise Refused(f"{what} is a part of a longer statement")
         if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
             raise Refused("the statement sets several things")
-        function = source.enclosing_function(statement)
-        for each in ast.walk(function) if function is not None else ():
-            if (
-                isinstance(each, ast.Attribute)
-                and each.attr in _READS_GRADIENTS
-                and isinstance(each.ctx, ast.Load)
-            ):
-                raise Refused(f"`{source.of(each)}` reads gradients in the same function")
+        _refuse_gradients(source, statement)
         indent = source.indent_of(statement)
         text = source.of(statement)
         if "\n" in text:
             raise Refused("the statement has several lines")
         guarded = f"if not {draft.torch}.compiler.is_compiling():{source.newline}{indent}{source.indent_unit()}{text}"
         return draft.replace("Keep this out of the traced program", [source.swap(statement, guarded)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _refuse_gradients(source: Source, statement: ast.stmt) -> None:
+    """Raise Refused where the function around `statement` reads gradients."""
+    function = source.enclosing_function(statement)
+    for each in ast.walk(function) if function is not None else ():
+        if (
+            isinstance(each, ast.Attribute)
+            and each.attr in _READS_GRADIENTS
+            and isinstance(each.ctx, ast.Load)
+        ):
+            raise Refused(f"`{source.of(each)}` reads gradients in the same function")
+
+
+def gradients_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """`torch.zeros(n, requires_grad=True)` -> `requires_grad=not torch.compiler.is_compiling()`: eager does as before."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        values = (
+            [key.value for key in node.keywords if key.arg == "requires_grad"]
+            if isinstance(node, ast.Call)
+            else []
+        )
+        if not (len(values) == 1 and isinstance(values[0], ast.Constant) and values[0].value is True):
+            raise Refused("`requires_grad` is not written as `True` in the call")
+        _refuse_gradients(draft.source, draft.source.enclosing_statement(node))
+        text = f"not {draft.torch}.compiler.is_compiling()"
+        return draft.replace("Ask for gradients in eager only", [draft.source.swap(values[0], text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

@@ -69,7 +69,9 @@ def register_output_classes(returned: Iterable[Instance], context: RewriteContex
             held = found.setdefault(each.cls.name, (each.cls, {}))[1]
             held.update(each.attributes)
     if not found:
-        return Refusal("the class of what is returned is not known")
+        return Refusal(
+            "the class of what is returned is of another library: return tensors in a tuple or dict"
+        )
     fixes: list[Fix] = []
     for cls, held in found.values():
         if cls.scope.path != context.document.path:
