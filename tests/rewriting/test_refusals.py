@@ -22,7 +22,7 @@ INIT = """
 REFUSED = [
     (
         "a branch that may raise",
-        "if x.sum() > 0:\n    if self.count:\n        raise ValueError('counted')\n    x = x + 1\nreturn x",
+        "if x.sum() > 0:\n    x = x + 1\n    if self.count:\n        raise ValueError('counted')\nreturn x",
         "one way through the branch raises",
     ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),

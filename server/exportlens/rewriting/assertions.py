@@ -12,7 +12,7 @@ import ast
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import is_log
+from exportlens.rewriting.effects import is_log, repeatable
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.predicates import Condition, Predicates
@@ -45,6 +45,40 @@ def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Va
 def raises(node: ast.If) -> bool:
     """Whether one side of the branch does nothing but raise."""
     return exits(node.body) == {"raises"} or (bool(node.orelse) and exits(node.orelse) == {"raises"})
+
+
+def checked_before(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where `if t: if option: raise ...` with more behind it checks before it branches, and the branch of it."""
+    first = node.body[0]
+    if (
+        not isinstance(first, ast.If)
+        or first.orelse
+        or len(node.body) == 1
+        or not all(isinstance(each, ast.Raise) for each in first.body)
+        or not isinstance(first.test, (ast.Name, ast.Attribute))
+        or Predicates(source, kinds, torch).from_data(first.test)
+        or not repeatable(node.test)
+        or not source.begins_line(node)
+        or source.text.startswith("elif", source.start(node))
+    ):
+        return None
+    nl, indent, unit = source.newline, source.indent_of(node), source.indent_unit()
+    test = source.of(node.test)
+    lines = [
+        f"if {source.of(first.test)}:",
+        f"{indent}{unit}if {test}:",
+        source.block(first.body, indent + 2 * unit),
+        indent,
+    ]
+    head = nl.join(lines)
+    begin = source.start(node)
+    removed = Replacement(source.start(first), source.start(node.body[1]), "")
+    changed = Source(replaced(source.text, [Replacement(begin, begin, head), removed]))
+    return changed, next(
+        each
+        for each in ast.walk(changed.tree)
+        if isinstance(each, ast.If) and changed.start(each) == begin + len(head)
+    )
 
 
 def _checks(

@@ -12,7 +12,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
-from exportlens.rewriting.assertions import assert_text, raise_text, raises
+from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import as_statement, ternary_text
@@ -189,6 +189,9 @@ def _other_forms(
 ) -> Iterator[tuple[Source, ast.If, Kinds]]:
     """The texts that do the same as `source`, with the `if` statement that stands for `node`, which was refused, and the
     kinds just before that."""
+    checked = checked_before(source, node, kinds, torch)
+    if checked is not None:
+        yield *checked, kinds
     kept = with_kept(source, node, kinds, torch)
     if kept is not None:
         block, index = kept[0].block_of(kept[1])

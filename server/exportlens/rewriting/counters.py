@@ -56,6 +56,12 @@ def counted_in_tensors(
                 value = f"({value})"
             name = each.target.id
             swaps.append(source.swap(each, f"{name} = {name} {operator} {value}"))
+        elif (
+            isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) in names
+            and not isinstance(each.value, ast.BinOp)
+        ):
+            swaps.append(source.swap(each.value, f"{torch}.full((), {source.of(each.value)})"))
     begin = source.start(loop)
     head = "".join(f"{name} = {torch}.full((), {name}){nl}{indent}" for name in names)
     end = source.span([loop])[1]
@@ -120,7 +126,7 @@ def _only_counts(source: Source, loop: ast.For, name: str) -> bool:
                 return False
             anew = True
         elif isinstance(parent, ast.Assign):
-            if parent.targets != [each] or not _steps(parent.value, name):
+            if parent.targets != [each] or not (_steps(parent.value, name) or _is_round(loop, parent.value)):
                 return False
             anew = True
         elif isinstance(parent, ast.BinOp):
@@ -130,6 +136,26 @@ def _only_counts(source: Source, loop: ast.For, name: str) -> bool:
         elif not isinstance(parent, ast.Compare):
             return False
     return anew
+
+
+def _is_round(loop: ast.For, node: ast.expr) -> bool:
+    """Whether `node` is an int constant, or the number of the round of `loop` or of a loop in it."""
+    if _is_int(node):
+        return True
+    for each in ast.walk(loop):
+        if (
+            isinstance(each, ast.For)
+            and isinstance(each.iter, ast.Call)
+            and isinstance(each.iter.func, ast.Name)
+        ):
+            number = None
+            if each.iter.func.id == "range":
+                number = each.target
+            elif each.iter.func.id == "enumerate" and isinstance(each.target, ast.Tuple):
+                number = each.target.elts[0]
+            if isinstance(number, ast.Name) and isinstance(node, ast.Name) and number.id == node.id:
+                return True
+    return False
 
 
 def _steps(node: ast.expr, name: str) -> bool:

@@ -82,8 +82,8 @@ class _Flags:
         ways = exits(loop.body)
         if "raises" in ways:
             raise Refused("the loop's body may raise")
-        if loop.orelse:
-            raise Refused("the loop has an `else`")
+        if exits(loop.orelse) - {"falls", "returns"}:
+            raise Refused("the loop's `else` leaves a loop around it, or raises")
         texts = self._returned() if "returns" in ways else []
         taken = every_name(source.tree)
         # One flag ends the loop; where it is left in several ways, each return has one of its own beside it.
@@ -178,6 +178,9 @@ class _Flags:
         for value, flag in self.returned.items():
             if len(self.returned) > 1 or not self._returned_next(value):
                 after += [f"{indent}if {flag}:", f"{inner}return {value}"]
+        if loop.orelse:
+            # What `else` holds runs where nothing has left the loop.
+            after += [f"{indent}if not {self.flag}:", source.block(loop.orelse, inner)]
         start, end = source.span([loop])
         comments = source.comments_between(start, source.start(loop))
         text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
