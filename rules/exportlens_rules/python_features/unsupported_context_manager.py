@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.places import Place, With
+from exportlens.inference.places import Call, Place, With
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
 
@@ -30,10 +30,11 @@ REFUSED = frozenset(
 
 
 class UnsupportedContextManager(Rule):
-    """A lock, a redirection or a default device is entered while tracing.
+    """A lock, a redirection, a default device, or what an ExitStack is given, is entered while tracing.
 
     ## What it does
-    Finds `with` on locks of the threading module, `redirect_stdout`, `torch.device(...)` and the like.
+    Finds `with` on locks of the threading module, `redirect_stdout`, `torch.device(...)` and the like, and
+    `stack.enter_context(...)` of a `contextlib.ExitStack`.
 
     ## Why it matters
     Strict tracing fails; in non-strict mode they are entered while tracing, and never by the program.
@@ -46,7 +47,8 @@ class UnsupportedContextManager(Rule):
     name = "unsupported-context-manager"
     outcome = Outcome(FAILS, OK)
     no_fix = "what the context protects is not provable: enter it where the model is called, or in `__init__`"
-    places = (With,)
+    places = (With, Call)
+    callees = ("contextlib.ExitStack.enter_context",)
     examples = (
         Example(
             bad="""
@@ -71,9 +73,40 @@ class M(nn.Module):
         return x + 1
 """,
         ),
+        Example(
+            bad="""
+import contextlib
+
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(torch.no_grad())
+            return x + 1
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        with torch.no_grad():
+            return x + 1
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, Call):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` enters a context by a call that strict tracing does not know. Use `with` for it.",
+            )
+            return
         assert isinstance(place, With)
         name = place.name or class_name(place.manager) or _bound_to(place)
         if name.startswith("device:"):

@@ -13,9 +13,14 @@ _DRAWS = frozenset(
 _MOMENTS = frozenset({"mean", "mode", "stddev", "variance", "probs", "logits", "loc", "scale", "base_dist"})
 
 
+_STACK = "contextlib.ExitStack"
+
+
 def make_object(name: str, args: list[Value], kwargs: dict[str, Value]) -> Instance | None:
     """The object that calling the external class `name` makes; None for classes that are not known here."""
     short = name.rpartition(".")[2]
+    if name == _STACK:
+        return Instance(Named(name), open=True)
     if name in _NAMESPACES:
         return Instance(Named(name), dict(kwargs), open=bool(args))
     if name.startswith(_DISTRIBUTIONS) and short[:1].isupper() and not short.endswith(("Transform", "Error")):
@@ -30,6 +35,8 @@ def make_object(name: str, args: list[Value], kwargs: dict[str, Value]) -> Insta
 
 def object_attribute(owner: Instance, attr: str) -> Value | None:
     """An attribute of an object that `make_object` made; None where nothing is known of it."""
+    if isinstance(owner.cls, Named) and owner.cls.name == _STACK and attr == "enter_context":
+        return Bound(owner, Native(f"{_STACK}.{attr}", lambda *_: Unknown("what a context gives")), attr)
     if not (isinstance(owner.cls, Named) and owner.cls.name.startswith(_DISTRIBUTIONS)):
         return None
     if attr in _DRAWS:

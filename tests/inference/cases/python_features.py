@@ -697,3 +697,22 @@ class M(nn.Module):
         return x.sigmoid() * self.priors.type(type(x.data))
 """,
 )
+CASES(
+    "exit-stack-that-nothing-enters",
+    "(torch.randn(3, 4),)",
+    """
+from contextlib import ExitStack
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.frozen = False
+
+    def forward(self, x):
+        with ExitStack() as stack:
+            if self.frozen:
+                stack.enter_context(torch.no_grad())
+            return x * 2
+""",
+)
