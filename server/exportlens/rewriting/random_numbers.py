@@ -37,6 +37,9 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
             and not parent.keywords
         ):
             target = parent
+        if ".randint(" in text and text.endswith(", ())") and not isinstance(parent, ast.Compare):
+            # An int, as it was, may be where a slice begins, or a size.
+            text += ".item()"
         return draft.replace("Draw with torch", [draft.source.swap(target, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
