@@ -79,6 +79,12 @@ def _translated(draft: Draft, name: str, node: ast.Call) -> str | None:
             return f"{torch}.randint(0, {texts[0]}, {named.get('size', '()')})"
         low, high, size = _arguments(texts, named, ("low", "high", "size"), ("0", "", "()"))
         return f"{torch}.randint({low}, {high}, {size})" if high else None
+    if word in ("beta", "betavariate"):
+        first, second, size = _arguments(
+            texts, named, ("a", "b", "size") if numpy else ("alpha", "beta", ""), ("", "", "()")
+        )
+        made = f"{torch}.distributions.Beta({first}, {second}, validate_args=False)"
+        return f"{made}.sample()" if first and second and size == "()" else None
     if word == "permutation" and len(texts) == 1:
         return f"{torch}.randperm({texts[0]})"
     return None

@@ -1,0 +1,33 @@
+"""Numbers that Python or NumPy draws are drawn by torch: other numbers, in the same place and of the same kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rewriting.fixing_all import mend
+
+TEXT = """import random
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        drawn = {drawn}
+        return x[:2] * drawn
+"""
+
+
+@pytest.mark.parametrize(
+    ("drawn", "becomes"),
+    [
+        ("random.randint(1, 3)", "torch.randint(1, 3 + 1, ()).item()"),
+        ("np.random.randint(1, 3)", "torch.randint(1, 3, ()).item()"),
+        ("np.random.beta(0.4, 0.4)", "torch.distributions.Beta(0.4, 0.4, validate_args=False).sample()"),
+        ("random.betavariate(1, 2)", "torch.distributions.Beta(1, 2, validate_args=False).sample()"),
+    ],
+)
+def test_drawn_by_torch(drawn: str, becomes: str) -> None:
+    assert f"drawn = {becomes}\n" in mend(TEXT.format(drawn=drawn)).text
