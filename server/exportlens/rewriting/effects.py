@@ -336,6 +336,11 @@ def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds) -> None:
         return
     if is_log(call, kinds):
         raise Refused(f"`{_short(source, node)}` prints or logs: tracing would do that once and not per run")
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "append":
+        raise Refused(
+            f"`{_short(source, node)}` is called for its effect, and data would decide how long the list becomes: append in "
+            "each round, and weigh what is dropped with zero"
+        )
     raise Refused(f"`{_short(source, node)}` is called for its effect")
 
 

@@ -91,7 +91,9 @@ class Outputs:
     def _unify_name(self, name: str, a: Kind, b: Kind, used_as_number: Callable[[str], bool]) -> None:
         whats = {a.what, b.what}
         if "none" in whats:
-            raise Refused(f"`{name}` may be None after the branch")
+            raise Refused(
+                f"`{name}` may be None after the branch: choose a tensor that does the same, as a mask of ones"
+            )
         if whats <= {"object", "static"} or whats & {"object", "static"}:
             raise Refused(f"`{name}` is a Python object that tensor data would choose")
         if whats <= {"number", "scalar"} and {a.type, b.type} == {"float"} and not used_as_number(name):
@@ -106,7 +108,8 @@ class Outputs:
                 return
             if used_as_number(name):
                 raise Refused(
-                    f"`{name}` is a Python number that tensor data would choose, and used as one afterwards"
+                    f"`{name}` is a Python number that tensor data would choose, and used as one afterwards: start with a "
+                    "tensor, as `torch.tensor(0.5)`"
                 )
             if a.type != b.type and name not in self.as_float:
                 raise Refused(f"`{name}` is a number of another type on the other side of the branch")
