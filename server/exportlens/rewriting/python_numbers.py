@@ -33,7 +33,10 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         if node.func.id == "complex":
             raise Refused("`complex()` has no symbolic counterpart")
         if isinstance(value, Shape):
-            return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
+            # A float stays one: beside integers it decides the dtype.
+            number = draft.source.of(inner)
+            text = f"{primary(number)} * 1.0" if node.func.id == "float" else number
+            return _replaced(draft, node, text, Applicability.SAFE)
         if isinstance(value, TensorScalar):
             if value.type == node.func.id:
                 return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
