@@ -44,6 +44,11 @@ REFUSED = [
         "Python number that tensor data would choose",
     ),
     (
+        "an array made by force",
+        "return torch.as_tensor(x.numpy(force=True) + 1)",
+        "otherwise than by `.numpy()`",
+    ),
+    (
         "different dtypes",
         "if x.sum() > 0:\n    y = x > 0\nelse:\n    y = x * 1.0\nreturn y",
         "dtype",

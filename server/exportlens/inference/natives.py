@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference.attributes import get_attribute, set_attribute
 from exportlens.inference.builtin_calls import BUILTINS, Run, constant, first, make_sequence, second
@@ -26,6 +27,7 @@ from exportlens.inference.values import (
     Tensor,
     Unknown,
     Value,
+    options,
 )
 
 
@@ -205,7 +207,30 @@ def _cond(
                 results.append(call_value(machine, given[name], list(items or []), {}, frame, node))
             except Raised:
                 continue  # Only this branch ends here; a rule says what torch thinks of it.
-    return join(results[0], results[1]) if len(results) == 2 else Unknown("torch.cond")
+    return _either(*results) if len(results) == 2 else Unknown("torch.cond")
+
+
+def _either(left: Value, right: Value) -> Value:
+    """What torch.cond gives: tensors of its own, and where one branch gives a tensor so does the other."""
+    if (
+        isinstance(left, Sequence)
+        and isinstance(right, Sequence)
+        and left.items
+        and len(left.items) == len(right.items or ())
+    ):
+        return Sequence(
+            left.kind, [_either(a, b) for a, b in zip(left.items, right.items or (), strict=True)]
+        )
+    given = [*options(left), *options(right)]
+    tensors = [replace(each, origin="fresh", name="", root=0) for each in given if isinstance(each, Tensor)]
+    if not tensors or not all(isinstance(each, (Tensor, Unknown)) for each in given):
+        return join(left, right)
+    if len(tensors) < len(given):
+        return Tensor("fresh", dtype=tensors[0].dtype)
+    result: Value = tensors[0]
+    for each in tensors[1:]:
+        result = join(result, each)
+    return result
 
 
 def _while_loop(

@@ -126,6 +126,8 @@ def _whole_way(draft: Draft, first: ast.Call) -> list[Replacement]:
         and not each.args
         and not each.keywords
     ]
+    if first not in arrays:
+        raise Refused("the array is made otherwise than by `.numpy()`")
     return _Way(draft, arrays).swaps()
 
 

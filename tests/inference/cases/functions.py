@@ -498,3 +498,18 @@ class M(nn.Module):
         return spike(self.fc(x))
 """,
 )
+CASES(
+    "cond-on-a-constant",
+    "(torch.rand(3, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        best = torch.tensor(-1.0)
+        for index in range(2):
+            total = x[index].sum()
+            best, _ = torch.cond(
+                total > best, lambda: (total.clone(), x.sum()), lambda: (best.clone(), x.mean()), ()
+            )
+        return x if best > 0 else -x
+""",
+)
