@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from exportlens.inference.places import Call, Place
-from exportlens.inference.values import Bound, ClassValue, Value
+from exportlens.inference.values import Bound, ClassValue, Const, Static, Tensor, Unknown, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
 
@@ -114,7 +114,10 @@ class AutogradFunction(Rule):
         cls = _function_class(place)
         if cls is None:
             return
-        for problem, node in _problems(cls.node):
+        traced = _may_need_gradients(place)
+        for problem, node, in_backward in _problems(cls.node):
+            if in_backward and not traced:
+                continue
             where = place
             if node is not None:
                 # Torch blames the line in `backward`.
@@ -122,13 +125,25 @@ class AutogradFunction(Rule):
                 where = replace(place, site=site, node=node)
             yield self.report(
                 where,
-                f"`{cls.name}` {problem}: strict tracing, which also traces `backward`, fails.",
-                notes=(
-                    "It fails where an argument needs gradients, as the output of a layer with parameters "
-                    "does.",
-                ),
+                f"`{cls.name}` {problem}: strict tracing"
+                f"{', which also traces `backward`,' if in_backward else ''} fails.",
+                notes=_WHERE if in_backward else (),
             )
             return
+
+
+_WHERE = ("It fails where an argument needs gradients, as the output of a layer with parameters does.",)
+
+
+def _may_need_gradients(place: Call) -> bool:
+    """Whether `backward` may be traced: the model's inputs themselves need no gradients."""
+    given = [option for value in (*place.args, *place.kwargs.values()) for option in options(value)]
+    return not all(
+        isinstance(value, (Const, Static))
+        or (isinstance(value, Tensor) and value.origin == "input")
+        or (isinstance(value, Unknown) and value.argument)
+        for value in given
+    )
 
 
 def _function_class(place: Call) -> ClassValue | None:
@@ -156,13 +171,13 @@ def _is_variable(function: ast.expr) -> bool:
     return ast.unparse(function) in ("Variable", "autograd.Variable", "torch.autograd.Variable")
 
 
-def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
-    """What is wrong with an autograd.Function, and where, if not at its call."""
+def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None, bool]]:
+    """What is wrong with an autograd.Function, where, if not at its call, and whether only tracing `backward` shows it."""
     methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
     if "backward" not in methods and "vjp" not in methods:
         assigned = any(isinstance(item, ast.Assign) for item in node.body)
         if not assigned and len(node.bases) == 1:
-            yield "has no `backward`", None
+            yield "has no `backward`", None, True
     constants = {
         target.id
         for item in node.body
@@ -173,11 +188,11 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
     for method in methods.values():
         for inner in ast.walk(method):
             if isinstance(inner, ast.Attribute) and inner.attr == "saved_variables":
-                yield "reads `ctx.saved_variables`, which is now `ctx.saved_tensors`", inner
+                yield "reads `ctx.saved_variables`, which is now `ctx.saved_tensors`", inner, True
             if method.name == "backward" and isinstance(inner, ast.Call) and _is_variable(inner.func):
-                yield "calls `Variable` in `backward`", inner
+                yield "calls `Variable` in `backward`", inner, True
             if isinstance(inner, ast.Attribute) and inner.attr == "mark_dirty":
-                yield "calls `ctx.mark_dirty`", None
+                yield "calls `ctx.mark_dirty`", None, False
             if (
                 isinstance(inner, ast.Attribute)
                 and isinstance(inner.value, ast.Name)
@@ -187,4 +202,5 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None]]:
                 yield (
                     f"reads `{node.name}.{inner.attr}` in `{method.name}`, an attribute of its own class",
                     inner,
+                    method.name == "backward",
                 )

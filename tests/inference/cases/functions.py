@@ -513,3 +513,24 @@ class M(nn.Module):
         return x if best > 0 else -x
 """,
 )
+CASES(
+    "old-function-of-an-input",
+    "(torch.randn(3, 4),)",
+    """
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_variables
+        return grad * (x.abs() < 1)
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Sign.apply(x)
+""",
+)
