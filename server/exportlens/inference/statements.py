@@ -393,7 +393,9 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
     unsure = _may_be_empty(iterable)
     known = items is not None and len(items) <= unroll_limit(machine)
     turns: list[Value] = list(items) if known and items is not None else [element, element]
-    paths: list[Changes] = [] if known and not unsure else [{}]
+    # Torch takes no size of an input to be zero: over its rows the loop goes at least once.
+    certain = isinstance(iterable, Tensor) and not iterable.unbacked
+    paths: list[Changes] = [] if (known and not unsure) or certain else [{}]
     ended = False
     try:
         for item in turns:
@@ -408,7 +410,7 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
                     paths = paths if not known else []
                 break
             if not known:
-                machine.journal.apply([{}, *states])
+                machine.journal.apply(states if certain and len(paths) == 0 else [{}, *states])
                 paths.append(machine.journal.changes_since(loop.mark))
             else:
                 machine.journal.apply(states)

@@ -711,3 +711,17 @@ class M(nn.Module):
         return probs
 """,
 )
+CASES(
+    "summed-over-rows",
+    "(torch.rand(3, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        total = 0
+        for row in x:
+            total = total + row.sum()
+        if total > 0:
+            x = x * 2
+        return x
+""",
+)
