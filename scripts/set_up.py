@@ -183,7 +183,7 @@ def keep_compiled(log: Log, code: str) -> None:
     """Run `code` so that Python keeps what it compiles of the modules that `code` imports.
 
     Processes that keep nothing (the worker; all, where PYTHONDONTWRITEBYTECODE is set) compile all of torch
-    anew otherwise: 12 s for an import that takes 4 s.
+    anew otherwise: 12 s for an import that takes 5 s.
     """
     log.run(VENV / "bin" / "python", "-c", code, env={"PYTHONDONTWRITEBYTECODE": ""})
 

@@ -165,7 +165,8 @@ def _asks_what_inputs_are(condition: ast.expr) -> bool:
 
 def _handles_an_exception(condition: ast.expr) -> bool:
     """Whether an `except` leads to a place: where nothing is known to raise, the body is taken to come by."""
-    return isinstance(condition, ast.Name) and condition.id.startswith("except")
+    # No name of Python's is `except`, or has a space.
+    return isinstance(condition, ast.Name) and condition.id.partition(" ")[0] == "except"
 
 
 def _weight(report: Report, certain: bool) -> tuple[bool, int]:

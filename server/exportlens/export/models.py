@@ -257,18 +257,16 @@ def with_dynamic_shapes(request: ExportRequest) -> ExportRequest:
 
 def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:
     """What the model's own file proposes for a request; nothing for a model whose file is not known."""
+    from exportlens.export.configured import configured_inputs
+
     file = request.file
     if file is None or not file.is_file():
-        from exportlens.export.configured import configured_inputs
-
         stated = configured_inputs(Path.cwd(), request.model)
         return (stated,) if stated else ()
     text = file.read_text(errors="replace")
     infos = {info.name: info for info in find_models(file, text)}
     if request.name in infos:
         return infos[request.name].proposals
-    from exportlens.export.configured import configured_inputs
-
     stated = configured_inputs(file, f"{file}:{request.name}")
     if stated:
         return (stated,)

@@ -405,7 +405,7 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
             states = [*loop.continues, *([changes] if ends == "falls" else [])]
             loop.continues = []
             if not states:
-                ended = ends.startswith("raises") and not loop.breaks and known
+                ended = ends.startswith("raises") and not loop.breaks and (known or certain)
                 if known or ends.startswith("raises"):
                     paths = paths if not known else []
                 break

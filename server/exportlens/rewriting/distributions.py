@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 
-from exportlens.finding import Applicability, Edit, Fix, Position, Range, Refusal
+from exportlens.finding import Applicability, Edit, Fix, Range, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused, first_line
+from exportlens.rewriting.draft import Draft, Refused, behind_imports
 from exportlens.rewriting.imports import document_imports, import_edit, spelled
-from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement
 
 _MESSAGE = "Make it with validate_args=False"
@@ -69,27 +68,22 @@ def makers_without_validation(cls: str, checked: Set[str], context: RewriteConte
 def _makers(draft: Draft, root: ast.AST, classes: Set[str]) -> Iterator[ast.Call]:
     """The calls below `root` of one of `classes` that leave the checks on."""
     for each in ast.walk(root):
-        if isinstance(each, ast.Call) and not any(key.arg == "validate_args" for key in each.keywords):
-            head, dot, rest = (dotted(each.func) or "").partition(".")
-            if head and draft.modules.get(head, head) + dot + rest in classes:
-                yield each
+        if (
+            isinstance(each, ast.Call)
+            and draft.qualified(each.func) in classes
+            and not any(key.arg == "validate_args" for key in each.keywords)
+        ):
+            yield each
 
 
 def validation_switched_off(context: RewriteContext) -> Fix | Refusal:
     """`torch.distributions.Distribution.set_default_validate_args(False)` behind the imports, for all distributions."""
-    placed = [
-        each
-        for each in context.document.placed
-        if any(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in each.chunk.body)
-    ]
-    if not placed:
+    at = behind_imports(context.document)
+    if at is None:
         return Refusal("the file imports nothing: switch the checks off where it is run")
     torch = spelled(document_imports(context.document), "torch")
     nl = "\r\n" if "\r\n" in context.document.text else "\n"
-    last = placed[-1].chunk
-    line = first_line(context.document, last) + (last.body[-1].end_lineno or 1)
     text = f"{nl}{torch or 'torch'}.distributions.Distribution.set_default_validate_args(False){nl}"
-    at = Position(line, 0)
     edits = [Edit(Range(at, at), text)]
     if torch is None:
         edits.insert(0, import_edit(context.document, "import torch"))

@@ -12,7 +12,7 @@ from exportlens.inference.values import Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports, import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import every_name
+from exportlens.rewriting.names import dotted, every_name
 from exportlens.rewriting.text import Replacement, Source, edits, replaced
 from exportlens.source.document import Chunk, Document
 
@@ -54,6 +54,11 @@ class Draft:
         kinds.elsewhere = self.context.elsewhere
         return kinds
 
+    def qualified(self, node: ast.expr) -> str:
+        """The qualified name of `node`, the written one where its head is not imported; "" for what is no dotted name."""
+        head, dot, rest = (dotted(node) or "").partition(".")
+        return self.modules.get(head, head) + dot + rest
+
     def taken(self, node: ast.AST) -> set[str]:
         """The names that a new local name near `node` must not have."""
         return every_name(node) | set(self.modules)
@@ -92,6 +97,18 @@ class Draft:
     def _position(self, offset: int) -> Position:
         line, column = self.source.line_and_column(offset)
         return Position(first_line(self.context.document, self.chunk) + line, column)
+
+
+def behind_imports(document: Document) -> Position | None:
+    """The start of the line behind the file's last top-level import; None where it imports nothing."""
+    chunks = [
+        placed.chunk
+        for placed in document.placed
+        if any(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in placed.chunk.body)
+    ]
+    if not chunks:
+        return None
+    return Position(first_line(document, chunks[-1]) + (chunks[-1].body[-1].end_lineno or 1), 0)
 
 
 def first_line(document: Document, chunk: Chunk) -> int:

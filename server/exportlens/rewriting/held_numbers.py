@@ -158,8 +158,7 @@ def _tensor_of(draft: Draft, read: ast.Attribute) -> ast.Call | None:
     while True:
         parent = draft.source.parents[node]
         if isinstance(parent, ast.Call):
-            head, _, name = (dotted(parent.func) or "").partition(".")
-            qualified = f"{draft.modules.get(head, head)}.{name}"
+            qualified = draft.qualified(parent.func)
             if qualified in _INTO_TENSORS and parent.args[:1] == [node]:
                 keywords = {key.arg for key in parent.keywords}
                 return parent if len(parent.args) == 1 and keywords <= {"dtype", "device"} else None

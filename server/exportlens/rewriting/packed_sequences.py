@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.finding import Applicability, Edit, Fix, Position, Range, Refusal
+from exportlens.finding import Applicability, Edit, Fix, Range, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused, first_line
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.draft import Draft, Refused, behind_imports
 from exportlens.rewriting.text import Function, Replacement
 
 _PACK = "torch.nn.utils.rnn.pack_padded_sequence"
@@ -91,15 +90,9 @@ def _functions(draft: Draft) -> list[Edit]:
         return []
     if any(f"def {name}(" in text or f"{name} =" in text for name in _NAMES for text in texts):
         raise Refused("the file has a `_pack` or `_unpack` of its own")
-    imports = [
-        each
-        for each in document.placed
-        if any(isinstance(statement, (ast.Import, ast.ImportFrom)) for statement in each.chunk.body)
-    ]
-    if not imports:
+    at = behind_imports(document)
+    if at is None:
         raise Refused("the file imports nothing")
-    last = imports[-1].chunk
-    at = Position(first_line(document, last) + (last.body[-1].end_lineno or 1), 0)
     text = _FUNCTIONS if draft.torch == "torch" else _FUNCTIONS.replace("torch.", f"{draft.torch}.")
     return [Edit(Range(at, at), text.replace("\n", draft.source.newline) + draft.source.newline * 2)]
 
@@ -112,7 +105,7 @@ class _Packing:
         self.made: dict[ast.Call, list[Replacement]] = {}
 
     def swaps(self) -> list[Replacement]:
-        packs = [each for each in self._calls() if self._qualified(each) == _PACK]
+        packs = [each for each in self._calls() if self.draft.qualified(each.func) == _PACK]
         if not packs:
             raise Refused(
                 "the sequences are packed elsewhere: keep them padded, and mask what the layer gives"
@@ -120,16 +113,12 @@ class _Packing:
         for each in packs:
             self.made[each] = [self.source.swap(each.func, "_pack"), *self._lengths(each)]
             self._follow(each)
-        if {each for each in self._calls() if self._qualified(each) == _UNPACK} - set(self.made):
+        if {each for each in self._calls() if self.draft.qualified(each.func) == _UNPACK} - set(self.made):
             raise Refused("what is unpacked is not known to be packed here")
         return [swap for swaps in self.made.values() for swap in swaps]
 
     def _calls(self) -> list[ast.Call]:
         return [each for each in ast.walk(self.function) if isinstance(each, ast.Call)]
-
-    def _qualified(self, call: ast.Call) -> str:
-        head, dot, rest = (dotted(call.func) or "").partition(".")
-        return self.draft.modules.get(head, head) + dot + rest
 
     def _lengths(self, call: ast.Call) -> list[Replacement]:
         """The lengths as a tensor where they are made a list of."""
@@ -210,7 +199,7 @@ class _Packing:
         if call in self.made:
             return
         source = self.source
-        if self._qualified(call) == _UNPACK:
+        if self.draft.qualified(call.func) == _UNPACK:
             if {key.arg for key in call.keywords} - {"batch_first", "total_length"} or len(call.args) > 2:
                 raise Refused("the arguments of `pad_packed_sequence` are not plain")
             self.made[call] = [source.swap(call.func, "_unpack")]
@@ -249,7 +238,7 @@ class _Packing:
         ]
         return bool(made) and all(
             isinstance(each, ast.Call)
-            and self._qualified(each) in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
+            and self.draft.qualified(each.func) in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN")
             and not any(key.arg in (None, "proj_size") for key in each.keywords)
             for each in made
         )

@@ -256,9 +256,8 @@ def count_of(node: ast.expr, kinds: Kinds) -> int | None:
         name = dotted(node.func)
         if name == "range":
             limits = [kinds.of(each).value for each in node.args]
-            if all(isinstance(each, Const) and type(each.value) is int for each in limits):
-                return len(range(*(each.value for each in limits)))  # type: ignore[union-attr]
-            return None
+            known = [each.value for each in limits if isinstance(each, Const) and type(each.value) is int]
+            return len(range(*known)) if len(known) == len(limits) else None
         if name in ("enumerate", "reversed", "list", "tuple"):
             return count_of(node.args[0], kinds)
         if name == "zip":
