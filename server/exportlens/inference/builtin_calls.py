@@ -32,6 +32,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
     from_data,
+    is_filled,
 )
 
 Run = Callable[[Machine, list[Value], dict[str, Value], Frame, ast.AST], Value]
@@ -153,6 +154,7 @@ def _range(
         "range",
         None,
         Static("int") if shape is None or not shape.unbacked else TensorScalar("int", shape.origin),
+        filled=isinstance(args[-1], Shape) and args[-1].whole and args[:-1] in ([], [Const(0)]),
     )
 
 
@@ -178,6 +180,7 @@ def make_sequence(kind: str) -> Run:
             kind,
             items if kind not in ("set", "frozenset") else None,
             element if items is None or kind in ("set", "frozenset") else None,
+            filled=is_filled(args[0]),
         )
 
     return run
@@ -222,7 +225,8 @@ def _zip(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: F
                 for row in zip(*[items for items, _ in found if items is not None], strict=False)
             ],
         )
-    return Sequence("generator", None, Sequence("tuple", [element for _, element in found]))
+    row = Sequence("tuple", [element for _, element in found])
+    return Sequence("generator", None, row, filled=all(map(is_filled, args)))
 
 
 def _enumerate(
@@ -235,7 +239,8 @@ def _enumerate(
             "generator",
             [Sequence("tuple", [Const(start.value + index), item]) for index, item in enumerate(items)],
         )
-    return Sequence("generator", None, Sequence("tuple", [Static("int"), element]))
+    row = Sequence("tuple", [Static("int"), element])
+    return Sequence("generator", None, row, filled=bool(args) and is_filled(args[0]))
 
 
 def _reversed(
@@ -244,7 +249,10 @@ def _reversed(
     del kwargs
     items, element = elements_of(machine, args[0], frame, node)
     return Sequence(
-        "generator", items[::-1] if items is not None else None, None if items is not None else element
+        "generator",
+        items[::-1] if items is not None else None,
+        None if items is not None else element,
+        filled=is_filled(args[0]),
     )
 
 
@@ -280,7 +288,7 @@ def _sorted(
             return Sequence("list", sorted(items, key=lambda item: item.value))  # type: ignore[attr-defined]
         except TypeError:
             return Unknown("a sort that raises")
-    return Sequence("list", None, element)
+    return Sequence("list", None, element, filled=is_filled(args[0]))
 
 
 def _notice_extreme(

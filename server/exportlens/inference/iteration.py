@@ -176,7 +176,7 @@ def length_of(machine: Machine, value: Value, frame: Frame, node: ast.AST) -> Va
     if isinstance(value, Sequence):
         if value.items is not None:
             return Const(len(value.items))
-        return Static("int")
+        return Shape(origin="a list", whole=True) if value.filled else Static("int")
     if isinstance(value, Mapping_):
         return Const(len(value.items)) if value.rest is None else Static("int")
     if isinstance(value, Tensor):

@@ -16,6 +16,7 @@ from exportlens.inference.values import (
     TensorScalar,
     Unknown,
     Value,
+    is_filled,
 )
 
 _MAX_OPTIONS = 5
@@ -83,7 +84,13 @@ def _join_alike(left: Value, right: Value) -> Value | None:
                 left.type_name,
                 left.fields,
             )
-        return Sequence(left.kind, None, join(element_of(left), element_of(right)), left.type_name)
+        return Sequence(
+            left.kind,
+            None,
+            join(element_of(left), element_of(right)),
+            left.type_name,
+            filled=is_filled(left) and is_filled(right),
+        )
     if isinstance(left, Mapping_) and isinstance(right, Mapping_) and left.kind == right.kind:
         items = {
             key: join(left.items[key], right.items[key])

@@ -287,6 +287,9 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
             decided = _for_a_size(op, right)
             if decided is not None:
                 return Const(decided)
+        if not first.unbacked and left == Const(0) and isinstance(right, Shape) and right.whole:
+            # `while index < n`: no size of a real input is zero.
+            return Const(isinstance(op, (ast.Lt, ast.LtE, ast.NotEq)))
         return Shape(first.unbacked, first.input, first.dim, first.origin, "bool")
     if isinstance(op, (ast.Eq, ast.NotEq)):
         return _equality(op, left, right)

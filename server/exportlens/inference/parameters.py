@@ -181,7 +181,7 @@ def _generic(machine: Machine, function: Function, annotation: ast.Subscript, na
         return _union(machine, function, inner, name)
     if base in _LISTS and base.lower() != "tuple":
         element = from_annotation(machine, function, inner[0], name)
-        return Sequence("list", None, element or Unknown(f"an element of `{name}`"))
+        return Sequence("list", None, element or Unknown(f"an element of `{name}`"), filled=True)
     if base in ("Tuple", "tuple"):
         if len(inner) == 2 and isinstance(inner[1], ast.Constant) and inner[1].value is Ellipsis:
             return Sequence(

@@ -32,6 +32,7 @@ from exportlens.inference.values import (
     Tensor,
     Unknown,
     Value,
+    is_filled,
 )
 
 _UNROLL = 24
@@ -394,7 +395,7 @@ def _run_for(machine: Machine, node: ast.For | ast.AsyncFor, frame: Frame) -> bo
     known = items is not None and len(items) <= unroll_limit(machine)
     turns: list[Value] = list(items) if known and items is not None else [element, element]
     # Torch takes no size of an input to be zero: over its rows the loop goes at least once.
-    certain = isinstance(iterable, Tensor) and not iterable.unbacked
+    certain = is_filled(iterable)
     paths: list[Changes] = [] if (known and not unsure) or certain else [{}]
     ended = False
     try:

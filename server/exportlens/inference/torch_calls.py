@@ -438,6 +438,7 @@ class _Made:
                 "list" if "split" not in self.op.name else "tuple",
                 None,
                 self.value(returns.items[0]) if returns.items else Unknown("an element"),
+                filled=True,
             )
         if kind in ("int", "float", "bool", "number"):
             return self.number(kind)

@@ -475,7 +475,9 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     if uses.iterated:
         # Tensors, or the rows of one: either way each element is a tensor.
         return (
-            input_tensor(machine, name) if uses.weak else Sequence("list", None, input_tensor(machine, name))
+            input_tensor(machine, name)
+            if uses.weak
+            else Sequence("list", None, input_tensor(machine, name), filled=True)
         )
     if uses.number and not uses.weak:
         return Static("int")

@@ -173,7 +173,8 @@ class Array(Value):
 class Sequence(Value):
     """A list, tuple or set. `items` are known elements; None means any number of `element`. Lists are mutable: identity matters.
 
-    `first` is the first element where more is known of it than of the others.
+    `first` is the first element where more is known of it than of the others. `filled` is true where the items are not known,
+    but there is one at least, as torch takes no size of an input to be zero.
     """
 
     kind: str
@@ -182,6 +183,7 @@ class Sequence(Value):
     type_name: str = ""
     fields: tuple[str, ...] = ()
     first: Value | None = None
+    filled: bool = False
 
     def describe(self) -> str:
         return f"a {self.kind} of {len(self.items)}" if self.items is not None else f"a {self.kind}"
@@ -371,6 +373,13 @@ def from_data(value: Value) -> bool:
         or (isinstance(value, Shape) and value.unbacked)
         or (isinstance(value, Array) and value.traced)
     )
+
+
+def is_filled(value: Value) -> bool:
+    """Whether there certainly is something to go through in `value`, in what an example input makes of it."""
+    if isinstance(value, Sequence):
+        return value.filled or bool(value.items)
+    return isinstance(value, Tensor) and not value.unbacked
 
 
 def is_numpy(value: Value) -> bool:

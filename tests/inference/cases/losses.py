@@ -359,3 +359,47 @@ class M(nn.Module):
         return z.permute(0, 2, 3, 1) * 2
 """,
 )
+CASES(
+    "mean-over-the-batch-if-any",
+    "(torch.randn(4, 3), torch.randint(0, 2, (4,)))",
+    """
+class M(nn.Module):
+    def forward(self, features, labels):
+        total = 0
+        for row in range(features.shape[0]):
+            total = total + (labels == labels[row]).float().sum()
+        if total > 1:
+            return features / total
+        return features
+""",
+)
+CASES(
+    "sum-over-pairs-of-lists",
+    "([torch.randn(4, 3), torch.randn(2, 3)], [torch.randn(4, 3), torch.randn(2, 3)])",
+    """
+class M(nn.Module):
+    def forward(self, outputs: List[torch.Tensor], targets: List[torch.Tensor]):
+        if len(outputs) == 0:
+            return torch.zeros(())
+        loss = 0
+        for level, (output, target) in enumerate(zip(outputs, targets)):
+            loss += F.l1_loss(output, target) * 0.5**level
+        if loss > 1:
+            loss = loss.log()
+        return loss
+""",
+)
+CASES(
+    "rows-from-the-second-on",
+    "(torch.randn(1, 3),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        gap = 0
+        for row in range(1, x.shape[0]):
+            gap = gap + (x[row] - x[row - 1]).abs().sum()
+        if gap > 1:
+            return x / gap
+        return x
+""",
+)
