@@ -16,6 +16,7 @@ from exportlens.inference.names import lookup_global, taken_up
 from exportlens.inference.parameters import argument_value, from_annotation
 from exportlens.inference.places import ExportCall, Output
 from exportlens.inference.scopes import ModuleScope
+from exportlens.inference.uses import asked_for_truth
 from exportlens.inference.values import (
     ClassValue,
     Const,
@@ -191,7 +192,10 @@ def _literal(node: ast.expr) -> Value:
 
 
 def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
-    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given."""
+    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given.
+
+    `if not hidden` is asked of lists and tuples: tensors are compared with None.
+    """
     spec = forward.node.args
     positional = [*spec.posonlyargs, *spec.args]
     offset = len(positional) - len(forward.defaults)
@@ -202,6 +206,7 @@ def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
             isinstance(default, Const)
             and default.value is None
             and isinstance(argument_value(machine, forward, parameter, None), (Tensor, Sequence))
+            and not asked_for_truth(machine, forward, parameter.arg)
         ):
             found.append(parameter.arg)
     return found

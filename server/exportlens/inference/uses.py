@@ -488,6 +488,13 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     return Unknown(f"nothing tells what `{name}` is", argument=name)
 
 
+def asked_for_truth(machine: Machine, function: Function, name: str) -> bool:
+    """Whether the body asks for the truth of the parameter `name` itself, which a tensor of several elements does not have."""
+    uses = _Uses(machine, function, name)
+    uses.visit(function.node)
+    return bool(uses.flag)
+
+
 def by_attribute(machine: Machine, value: Unknown, attr: str) -> Value | None:
     """The tensor that an argument is of which nothing was known before its attribute `attr` was asked for, far from the entry point."""
     return input_tensor(machine, value.argument) if value.argument and attr in _STRONG else None

@@ -383,3 +383,23 @@ class M(nn.Module):
         return x / max(lengths)
 """,
 )
+CASES(
+    "states-of-each-layer-if-any",
+    "(torch.randn(2, 3, 4, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, channels, layers):
+        super().__init__()
+        self.cells = nn.ModuleList([nn.Conv2d(2 * channels, channels, 3, padding=1) for _ in range(layers)])
+
+    def forward(self, x, states=None):
+        if not states:
+            states = [torch.zeros_like(x) for _ in self.cells]
+        new = []
+        for index, cell in enumerate(self.cells):
+            x = torch.tanh(cell(torch.cat([x, states[index]], 1)))
+            new.append(x)
+        return x, new
+""",
+    "(3, 2)",
+)
