@@ -39,9 +39,19 @@ REFUSED = [
         "Python object",
     ),
     (
-        "a chosen float that leaves",
-        "if x.sum() > 0:\n    s = 0.5\nelse:\n    s = 2.0\nreturn x, s",
-        "Python number that tensor data would choose",
+        "a chosen object that leaves",
+        "if x.sum() > 0:\n    s = torch.relu\nelse:\n    s = torch.tanh\nreturn x, s",
+        "a Python object that tensor data would choose",
+    ),
+    (
+        "a name that a condition binds on one way",
+        "n = 0\nif x.sum() > 0 and (n := n + 1) < 2:\n    x = x + n\nreturn x",
+        "a later part of the condition binds a name",
+    ),
+    (
+        "a name that the condition of a loop binds",
+        "n = 0\nwhile (n := n + 1) < 4 and x.sum() < 5:\n    x = x + 1\nreturn x",
+        "the loop's condition binds a name",
     ),
     (
         "an array made by force",
@@ -149,8 +159,8 @@ REFUSED = [
         "share memory",
     ),
     (
-        "a float in a loop",
-        "s = 1.0\nwhile x.sum() < 5:\n    x = x + s\n    s = s * 2\nreturn x",
+        "a text in a loop",
+        "s = ''\nwhile x.sum() < 5:\n    x = x + 1\n    s = s + 'a'\nreturn x, s",
         "`s` is carried through the loop",
     ),
     (

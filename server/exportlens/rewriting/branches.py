@@ -39,6 +39,7 @@ class BranchRewrite:
         torch: str,
         value: Value | None = None,
         arms: tuple[Mapping[str, Value], Mapping[str, Value]] = ({}, {}),
+        outputs: type[Outputs] = Outputs,
     ) -> None:
         self.source, self.node, self.kinds, self.torch, self.value, self.arm_values = (
             source,
@@ -60,6 +61,7 @@ class BranchRewrite:
         self.liveness = Liveness(function)
         self.taken = every_name(source.tree)
         self.outputs: list[str] = []
+        self.outputs_of = outputs
 
     def text(self) -> tuple[str, list[str]]:
         """The whole new text and the names of the new functions."""
@@ -213,7 +215,7 @@ class BranchRewrite:
         ends = []
         for arm, values in zip((self.then, self.other), self.arm_values, strict=True):
             ends.append(self._end_kinds(arm, values, names))
-        outputs = Outputs(self.source, self.torch, self.mark)
+        outputs = self.outputs_of(self.source, self.torch, self.mark)
         outputs.unify(names, ends[0], ends[1], self._used_as_number, self._meets_floats)
         self._refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
         self._refuse_later_writes(names, ends)
@@ -233,7 +235,11 @@ class BranchRewrite:
             functions.append(self._function_text(arm, returned if arm.falls else None))
         targets = list(names)
         indent = self._indent()
-        after = [f"{indent}{name} = {name}.item()" for name in names if name in outputs.as_count]
+        after = [
+            f"{indent}{name} = {name}.item()"
+            for name in names
+            if name in outputs.as_count or name in outputs.as_number
+        ]
         ending = (
             [f"{indent}return"]
             if self.leaving and self.source.parents[self.node] is not self.function
@@ -404,7 +410,7 @@ class BranchRewrite:
         return probe.of(node).what == "tensor"
 
     def _returning_text(self) -> tuple[str, list[str]]:
-        outputs = Outputs(self.source, self.torch, self.mark)
+        outputs = self.outputs_of(self.source, self.torch, self.mark)
         results: list[tuple[Arm, ast.Return, Kinds]] = []
         for arm in (self.then, self.other):
 
@@ -441,7 +447,7 @@ class BranchRewrite:
             binds = each.rebinds and not self.writes.is_buffer(each)
             copied = f"{indent}{self.writes.destination(each)}.copy_({new})"
             lines.append(f"{indent}{each.path} = {new}" if binds else copied)
-        return self._assembled(functions, [*lines, *shape.lines_from(result, indent, self.taken)])
+        return self._assembled(functions, [*lines, *shape.lines_from(result, indent)])
 
     def _refuse_written_by_callers(self, node: ast.Return, kinds: Kinds) -> None:
         roots = None if node.value is None else kinds.of(node.value).roots

@@ -52,6 +52,10 @@ def ternary_text(
         texts = [f"{torch}.tensor({text})" for text in texts]
     else:
         same_kind("the result", *sides)
+        for each in (part for arm in (node.body, node.orelse) for part in ast.walk(arm)):
+            known = kinds.names.get(each.id) if isinstance(each, ast.Name) else None
+            if known is not None and known.what == "scalar":
+                raise Refused(f"`{source.of(each)}` is a number from data, and torch.cond takes in none")
         mark = kinds.mark()
         outputs = Outputs(source, torch, mark)
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]

@@ -20,6 +20,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
 from exportlens.rewriting.growing import grown
+from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -27,6 +28,7 @@ from exportlens.rewriting.leaving import Flagged, flagged, left_loop
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.matching import as_branches
+from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.preparing import prepared
 from exportlens.rewriting.rounds import in_rounds, ways_out
@@ -136,6 +138,10 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
+        now = kinds.copy()
+        held = held_in_while_loop(source, node, now, torch)
+        if held is not None:
+            source, node, kinds = *held, now
         loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
         text, functions = loop_rewrite.text()
         before = loop_rewrite.kinds_inside
@@ -181,7 +187,10 @@ def _branch(
                 return _cond(changed, branch, now, torch, value, ({}, {}))
             except (Refused, LookupError, SyntaxError):
                 continue
-        raise
+        try:
+            return _cond(source, node, kinds, torch, value, arms, NumbersReadBack)
+        except (Refused, LookupError, SyntaxError):
+            raise refused from None
 
 
 def _other_forms(
@@ -209,12 +218,13 @@ def _cond(
     torch: str,
     value: Value | None,
     arms: tuple[dict[str, Value], dict[str, Value]],
+    outputs: type[Outputs] = Outputs,
 ) -> str:
     changed, branch, now = prepared(source, node, kinds, torch)
     before = kinds.copy()
     if changed is not source:
         arms, before = ({}, {}), now.copy()
-    text, functions = BranchRewrite(changed, branch, now, torch, value, arms).text()
+    text, functions = BranchRewrite(changed, branch, now, torch, value, arms, outputs).text()
     return settled(text, functions, before, torch)
 
 

@@ -476,6 +476,8 @@ class Kinds:
         if name is not None:
             if name in _CONTROL_FLOW:
                 return self._of_control_flow(node)
+            if name in ("torch.sym_max", "torch.sym_min"):
+                return _extreme([self.of(each) for each in node.args])
             op = knowledge.lookup_function(name)
             return self._of_op(op, node, None) if op is not None else UNKNOWN_KIND
         if isinstance(node.func, ast.Attribute):
@@ -539,6 +541,9 @@ class Kinds:
             dtype = knowledge.dtype_after(op.dtype, bound) or self._float_after(op, given, named)
             rank = knowledge.rank_after(op.rank, bound)
         kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+        if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
+            # Of this dtype alone they give no bools.
+            kind = replace(kind, dtype="uint8")
         if kind.what == "scalar" and not kind.type and given and given[0].dtype:
             # What `.item()` gives.
             kind = replace(kind, type=_python_type(given[0].dtype))
@@ -618,7 +623,7 @@ class Kinds:
         if name in ("abs", "max", "min", "round", "sum") and kinds:
             if data and all(kind.what in ("tensor", "number", "size") for kind in kinds):
                 return Kind("tensor", roots=union(kinds) if name in ("max", "min") else frozenset())
-            return merged(kinds) if name in ("max", "min") else kinds[0]
+            return _extreme(kinds) if name in ("max", "min") else kinds[0]
         if name in ("getattr", "next"):
             return replace(UNKNOWN_KIND, roots=frozenset({f"?{next(numbers)}"}))
         if name in _BUILTIN_STATIC:
@@ -669,6 +674,16 @@ _CONTROL_FLOW = {
     "functorch.experimental.control_flow.cond",
     "torch._higher_order_ops.while_loop",
 }
+
+
+def _extreme(kinds: list[Kind]) -> Kind:
+    """One of several values, of which data decides which where one of them is a number from data."""
+    one_type = len({kind.type for kind in kinds}) == 1
+    if one_type and {kind.what for kind in kinds} <= {"scalar", "number", "size"} and len(kinds) > 1:
+        whats = [kind.what for kind in kinds]
+        what = next(each for each in ("scalar", "size", "number") if each in whats)
+        return Kind(what, type=kinds[0].type)
+    return merged(kinds)
 
 
 def _python_type(dtype: str) -> str:

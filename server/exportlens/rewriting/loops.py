@@ -55,6 +55,10 @@ class LoopRewrite:
             )
         if self.node.orelse:
             raise Refused("the loop has an `else`")
+        if isinstance(self.node, ast.While) and any(
+            isinstance(each, ast.NamedExpr) for each in ast.walk(self.node.test)
+        ):
+            raise Refused("the loop's condition binds a name: bind it in the body")
         counter = self._counter() if isinstance(self.node, ast.For) else None
         refuse_effects(self.source, self.node.body, self._inside({}), None)
         written = self._written()

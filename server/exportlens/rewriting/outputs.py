@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
 from exportlens.rewriting.draft import Refused, RefusedDtypes
-from exportlens.rewriting.kind import AGAIN, LOCAL, Kind
+from exportlens.rewriting.kind import AGAIN, LOCAL, SEVERAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
 from exportlens.rewriting.predicates import primary
@@ -40,15 +40,26 @@ class Shape:
         given = [f"{name}.item()" if index in self.counts else name for index, name in enumerate(names)]
         return [f"{indent}{', '.join(moving)} = {{call}}", f"{indent}return {', '.join(given)}"]
 
-    def lines_from(self, result: str, indent: str, taken: set[str]) -> list[str]:
+    def lines_from(self, result: str, indent: str) -> list[str]:
         """The lines that return what the name `result` holds."""
-        if not self.counts and (self.parts is None or all(part is None for part in self.parts)):
+        if self.parts is None:
+            return [f"{indent}return {result}" + (".item()" if self.counts else "")]
+        if all(part is None for part in self.parts) and not self.counts:
             return [f"{indent}return {result}"]
-        raise Refused("the branch writes in place and returns a tuple with constants")
+        texts, place = [], 0
+        several = sum(part is None for part in self.parts) > 1
+        for index, part in enumerate(self.parts):
+            if part is not None:
+                texts.append(part)
+                continue
+            text = f"{result}[{place}]" if several else result
+            texts.append(f"{text}.item()" if index in self.counts else text)
+            place += 1
+        return [f"{indent}return {', '.join(texts)}"]
 
 
 class Outputs:
-    """Writes outputs. `mark` is the number of the oldest memory that was made inside of the branch."""
+    """Writes outputs; numbers that are used as numbers are none. `mark` is the number of the oldest memory that was made inside of the branch."""
 
     def __init__(self, source: Source, torch: str, mark: int) -> None:
         self.source, self.torch, self.mark = source, torch, mark
@@ -56,6 +67,8 @@ class Outputs:
         self.as_float: set[str] = set()
         # Ints that leave as tensors and are read back: torch.cond gives back constant ints only.
         self.as_count: set[str] = set()
+        # The floats and bools among them.
+        self.as_number: dict[str, str] = {}
         # What else changes in the texts of returned expressions: attributes that have a name of their own in an arm.
         self.swaps: list[Replacement] = []
 
@@ -100,11 +113,15 @@ class Outputs:
             self.as_tensor[name] = ""
             return
         if "scalar" in whats:
+            if self._read_back(name, a, b):
+                return
             raise Refused(f"`{name}` is a Python number read out of tensor data inside of the branch")
         if whats <= {"number", "size"}:
             if {a.type, b.type} == {"int"}:
                 if not (_is_constant(a) and _is_constant(b)):
                     self.as_count.add(name)
+                return
+            if used_as_number(name) and self._read_back(name, a, b):
                 return
             if used_as_number(name):
                 raise Refused(
@@ -135,11 +152,17 @@ class Outputs:
             return
         _same_tensor(f"`{name}`", a, b)
 
+    def _read_back(self, name: str, a: Kind, b: Kind) -> bool:
+        """Whether `name` leaves as a tensor of its number, which is read again behind the branch."""
+        return False
+
     def names(self, names: list[str], end: Kinds, bound: set[str], used: set[str]) -> list[str]:
         """The texts of `names` as outputs of one side; `used` is memory that is already an output."""
         return [self._name(name, end.names[name], name in bound, used) for name in names]
 
     def _name(self, name: str, kind: Kind, bound: bool, used: set[str]) -> str:
+        if name in self.as_number:
+            return self.held(name, self.as_number[name])
         if kind.what == "scalar" and name in self.as_tensor:
             return f"{self.torch}.full((), {name})"
         if kind.what in ("number", "size"):
@@ -156,6 +179,11 @@ class Outputs:
                 else f"{self.torch}.as_tensor({name})"
             )
         return self.leaf(name, name, kind, bound, used)
+
+    def held(self, text: str, type_: str) -> str:
+        """The tensor of the Python number `text`: of double precision where it is a float."""
+        dtype = f", dtype={self.torch}.float64" if type_ == "float" else ""
+        return f"{self.torch}.full((), {text}{dtype})"
 
     def leaf(self, name: str, text: str, kind: Kind, bound: bool, used: set[str]) -> str:
         if kind.what == "tensor":
@@ -182,6 +210,10 @@ class Outputs:
                 return f"{primary(text)}.clone()"
             used.add(f"text {text}")
             return text
+        if kind.what == "unknown" and kind.type == SEVERAL:
+            raise Refused(
+                f"`{text}` may still be the number that it starts with: start with a tensor, as `torch.zeros(())`"
+            )
         if kind.what == "unknown":
             raise Refused(f"it is not known whether `{text}` is a tensor")
         raise Refused(f"`{text}` is no tensor")
@@ -220,8 +252,9 @@ class Outputs:
                 raise Refused("the returns of the branch differ in structure")
             first = values[0][1].of(values[0][0])
             for value, kinds in values[1:]:
-                same_kind("the result", first, kinds.of(value))
-            return Shape(counts={0} if _needs_tensor([kinds.of(value) for value, kinds in values]) else set())
+                self._same_result(first, kinds.of(value))
+            counted = self._needs_tensor([kinds.of(value) for value, kinds in values])
+            return Shape(counts={0} if counted else set())
         lengths = {len(value.elts) for value, _ in values if isinstance(value, ast.Tuple)}
         if len(lengths) != 1 or any(
             isinstance(each, ast.Starred)
@@ -243,9 +276,9 @@ class Outputs:
                 continue
             first = column[0][1].of(column[0][0])
             for each, kinds in column[1:]:
-                same_kind("the result", first, kinds.of(each))
+                self._same_result(first, kinds.of(each))
             parts.append(None)
-            if _needs_tensor([kinds.of(each) for each, kinds in column]):
+            if self._needs_tensor([kinds.of(each) for each, kinds in column]):
                 counts.add(index)
         if all(part is not None for part in parts):
             raise Refused("the branch returns constants only")
@@ -262,7 +295,7 @@ class Outputs:
         if shape.parts is not None and isinstance(value, ast.Tuple):
             kept = [each for each, part in zip(value.elts, shape.parts, strict=True) if part is None]
             texts = [
-                self._counted(each) if index in shape.counts else self.expression(each, kinds, used)
+                self._counted(each, kinds) if index in shape.counts else self.expression(each, kinds, used)
                 for index, (each, part) in enumerate(zip(value.elts, shape.parts, strict=True))
                 if part is None
             ]
@@ -271,10 +304,19 @@ class Outputs:
                     value, [self.source.swap(each, text) for each, text in zip(kept, texts, strict=True)]
                 )
             return ", ".join(texts)
-        return self._counted(value) if shape.counts else self.expression(value, kinds, used)
+        return self._counted(value, kinds) if shape.counts else self.expression(value, kinds, used)
 
-    def _counted(self, node: ast.expr) -> str:
-        return f"{self.torch}.full((), {self.source.of(node, self.swaps)})"
+    def _counted(self, node: ast.expr, kinds: Kinds) -> str:
+        return self.held(self.source.of(node, self.swaps), kinds.of(node).type)
+
+    def _same_result(self, a: Kind, b: Kind) -> None:
+        same_kind("the result", a, b)
+
+    def _needs_tensor(self, kinds: list[Kind]) -> bool:
+        """Whether ints are no outputs of torch.cond: it takes constants, and gives what an inner one cannot hand on."""
+        return all(_is_number(kind) and kind.type == "int" for kind in kinds) and not (
+            len(kinds) == 2 and all(map(_is_constant, kinds))
+        )
 
     def expression(self, node: ast.expr, kinds: Kinds, used: set[str]) -> str:
         if isinstance(node, (ast.Tuple, ast.List)):
@@ -296,6 +338,28 @@ class Outputs:
         return self.leaf(text, text, kind, isinstance(node, ast.Call) or self._made_inside(kind), used)
 
 
+class NumbersReadBack(Outputs):
+    """Outputs among which numbers are that tensor data chooses: they leave as tensors and are read behind the branch."""
+
+    def _read_back(self, name: str, a: Kind, b: Kind) -> bool:
+        if _are_alike([a, b]):
+            self.as_number[name] = a.type
+        return name in self.as_number
+
+    def _same_result(self, a: Kind, b: Kind) -> None:
+        if not _are_alike([a, b]):
+            super()._same_result(a, b)
+
+    def _needs_tensor(self, kinds: list[Kind]) -> bool:
+        return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _are_alike(kinds: list[Kind]) -> bool:
+    """Whether all of them are numbers, and of one type of Python's."""
+    types = {kind.type for kind in kinds}
+    return all(map(_is_number, kinds)) and len(types) == 1 and types <= {"int", "float", "bool"}
+
+
 def is_again(node: ast.expr | None, kinds: Kinds) -> bool:
     """Whether `node` calls the next round of a loop: what that gives has the structure of all else that is returned there."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
@@ -308,11 +372,8 @@ def _is_constant(kind: Kind) -> bool:
     return kind.what == "number" and isinstance(kind.value, Const)
 
 
-def _needs_tensor(kinds: list[Kind]) -> bool:
-    """Whether ints are no outputs of torch.cond: it takes constants, and gives what an inner one cannot hand on."""
-    return all(kind.what in ("number", "size") and kind.type == "int" for kind in kinds) and not (
-        len(kinds) == 2 and all(map(_is_constant, kinds))
-    )
+def _is_number(kind: Kind) -> bool:
+    return kind.what in ("number", "size", "scalar")
 
 
 def same_kind(name: str, a: Kind, b: Kind) -> None:

@@ -181,7 +181,11 @@ class _Packing:
             ),
             key=lambda each: (self.source.enclosing_statement(each).lineno, isinstance(each.ctx, ast.Store)),
         )
-        if any(
+        block, _ = self.source.block_of(statement)
+        elsewhere = any(
+            isinstance(each, (ast.For, ast.While, ast.Try)) for each in self.source.ancestors(statement)
+        ) or any(self.source.enclosing_statement(each) not in block for each in later)
+        if elsewhere and any(
             isinstance(each, (ast.If, ast.For, ast.While, ast.Try))
             for each in self.source.ancestors(statement)
         ):

@@ -379,6 +379,8 @@ class Predicates:
         return self._negate(whole) if negated else whole
 
     def _bool_op(self, node: ast.BoolOp, negated: bool) -> Condition:
+        if any(isinstance(each, ast.NamedExpr) for one in node.values[1:] for each in ast.walk(one)):
+            raise Refused("a later part of the condition binds a name, which an earlier part decides about")
         conditions = [self.read(each, negated) for each in node.values]
         word = "and" if isinstance(node.op, ast.And) != negated else "or"
         return self._joined(conditions, word)

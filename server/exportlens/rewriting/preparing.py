@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.counters import counted_in_tensors
 from exportlens.rewriting.effects import is_log, loaded, own_expressions, repeatable
+from exportlens.rewriting.held_in_loops import held_between_rounds
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.inlining import inlined
 from exportlens.rewriting.kind import Kind
@@ -40,6 +41,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         chosen_as_tensors,
         _keep_tensors,
         counted_in_tensors,
+        held_between_rounds,
         extremes_inside,
         numbers_held,
         indexed_by_tensors,
