@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from exportlens.inference.lattice import join
-from exportlens.inference.values import Value
+from exportlens.inference.values import Sequence, Value
 
 MISSING: Any = object()
 
@@ -81,10 +81,25 @@ class Journal:
         for path in paths:
             for slot, (container, key, _) in path.items():
                 slots.setdefault(slot, (container, key))
+        blurred: list[tuple[Sequence, list[Any]]] = []
         for slot, (container, key) in slots.items():
             before = _read(container, key)
             values = [path[slot][2] if slot in path else before for path in paths]
-            self._set(container, key, _join_all(values))
+            joined = _join_all(values)
+            self._set(container, key, joined)
+            if joined is None and key == "items" and isinstance(container, Sequence):
+                blurred.append((container, values))
+        for sequence, lists in blurred:
+            self._cover(sequence, lists)
+
+    def _cover(self, sequence: Sequence, lists: list[list[Value] | None]) -> None:
+        """Keep what the items have in common of a list that has another number of them on each path."""
+        items = [item for found in lists for item in found or ()]
+        known = [] if sequence.element is None else [sequence.element]
+        if items or known:
+            self.write(sequence, "element", _join_all([*known, *items]))
+        if all(lists):
+            self.write(sequence, "filled", True)
 
     def _set(self, container: Any, key: Any, value: Any) -> None:
         if value is MISSING:

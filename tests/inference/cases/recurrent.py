@@ -403,3 +403,27 @@ class M(nn.Module):
 """,
     "(3, 2)",
 )
+CASES(
+    "best-path-by-back-pointers",
+    "(torch.randn(5, 3),)",
+    """
+class M(nn.Module):
+    def __init__(self, tags):
+        super().__init__()
+        self.transitions = nn.Parameter(torch.randn(tags, tags))
+
+    def forward(self, scores: torch.Tensor):
+        best = scores[0]
+        pointers = []
+        for row in range(1, scores.shape[0]):
+            best, pointer = (best + self.transitions + scores[row]).max(dim=1)
+            pointers.append(pointer.tolist())
+        tag = torch.argmax(best).tolist()
+        path = [tag]
+        for pointer in reversed(pointers):
+            tag = pointer[tag]
+            path.append(tag)
+        return best, path
+""",
+    "(3,)",
+)
