@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite, Place
-from exportlens.inference.values import Instance, Sequence, Tensor, Value, options
+from exportlens.inference.values import Const, Instance, Sequence, Tensor, Value, options
 from exportlens.outcome import OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.registrations import copy_into_state
@@ -101,6 +101,36 @@ class M(nn.Module):
 """,
             outcome=_BUFFER,
         ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.level = 0.0
+
+    def forward(self, x):
+        self.level = self.level * 0.5 + x.mean(0)
+        return torch.relu(self.level)
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("level", torch.zeros(4))
+
+    def forward(self, x):
+        self.level.copy_(self.level * 0.5 + x.mean(0))
+        return torch.relu(self.level)
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -108,6 +138,14 @@ class M(nn.Module):
         if place.augmented or not isinstance(place.owner, Instance) or place.old is None:
             return
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
+            return
+        if _is_number(place.old) and _computed_from_itself(place) and _is_read_elsewhere(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` becomes a tensor computed from what it was: the exported program starts each call "
+                "from the number that it was first. Register a buffer and write in place: "
+                f"`self.{place.attr}.copy_(...)`.",
+            )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
         if not origins <= {"attribute", "outside", "constant", "buffer"} or not _computed_from_itself(place):
@@ -123,6 +161,26 @@ class M(nn.Module):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, AttributeWrite)
         return copy_into_state(report.place, context)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const) and type(value.value) in (int, float)
+
+
+def _is_read_elsewhere(place: AttributeWrite) -> bool:
+    """Whether the function that writes the attribute reads it in another statement: sums for a log are only written."""
+    function = place.site.function
+    owner = next((outer for outer in [place.node, *ancestors(place)] if isinstance(outer, ast.Assign)), None)
+    if function is None or owner is None:
+        return False
+    inside = {id(node) for node in ast.walk(owner)}
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr == place.attr
+        and isinstance(node.ctx, ast.Load)
+        and id(node) not in inside
+        for node in ast.walk(function.node)
+    )
 
 
 def _parts(value: Value) -> Iterator[Value]:

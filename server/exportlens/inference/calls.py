@@ -18,7 +18,7 @@ from exportlens.inference.lattice import join
 from exportlens.inference.legacy import make_tensor
 from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.modules import PARAMETERS
+from exportlens.inference.modules import PARAMETERS, is_packed
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy, number_held
@@ -144,6 +144,14 @@ def call_value(
         return result
     if isinstance(callee, Unknown) and callee.method in PARAMETERS and not args:
         return PARAMETERS[callee.method]()
+    if machine.tracing and args and is_packed(args[0]) and isinstance(node, ast.Call):
+        # Whatever class of layers `getattr(nn, kind)` is: only recurrent ones take packed sequences.
+        result = Sequence("tuple", [args[0], Unknown("states of a layer")])
+        if _is_part(node.func, frame):
+            call_place(
+                machine, "torch.nn.RNN", None, plain_items(args), closed_items(kwargs), result, frame, node
+            )
+        return result
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(is_made, (*plain_items(args), *kwargs.values())))

@@ -438,7 +438,7 @@ def call_external_module(
     for number in _numbers_held(canonical, instance.arguments):
         notice_numpy(machine, number, "layer", frame, node)
     result = apply_op(machine, known.forward, name, args, kwargs, frame, node)
-    packed = args[0] if args and _is_packed(args[0]) else None
+    packed = args[0] if args and is_packed(args[0]) else None
     if packed is not None:
         states = (
             result.items[1] if isinstance(result, Sequence) and result.items else Unknown("states of a layer")
@@ -447,7 +447,7 @@ def call_external_module(
     return result
 
 
-def _is_packed(value: Value) -> bool:
+def is_packed(value: Value) -> bool:
     """Whether `value` is a PackedSequence, which recurrent layers give back as one."""
     return (
         isinstance(value, Instance)

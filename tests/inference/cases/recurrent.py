@@ -427,3 +427,19 @@ class M(nn.Module):
 """,
     "(3,)",
 )
+CASES(
+    "packed-for-a-layer-by-name",
+    "(torch.randn(3, 5, 4), torch.tensor([5, 3, 2]))",
+    """
+class M(nn.Module):
+    def __init__(self, kind, size):
+        super().__init__()
+        self.rnn = getattr(nn, kind.upper())(size, size, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        out, _ = self.rnn(packed)
+        return pad_packed_sequence(out, batch_first=True)[0]
+""",
+    "('gru', 4)",
+)

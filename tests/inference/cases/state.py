@@ -522,3 +522,17 @@ class M(nn.Module):
         return self.level * 1
 """,
 )
+CASES(
+    "sum-for-a-log-that-begins-with-a-number",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = 0.0
+
+    def forward(self, x):
+        self.seen = self.seen + x.mean()
+        return x * 2
+""",
+)
