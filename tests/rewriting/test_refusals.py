@@ -74,8 +74,8 @@ REFUSED = [
         "does not certainly meet float tensors only",
     ),
     (
-        "a list that is stacked though it may be empty",
-        "rows = []\nfor row in x:\n    if row.sum() > 0:\n        rows.append(row.sum())\nreturn torch.stack(rows).sum()",
+        "a list that is summed though it may be empty",
+        "rows = []\nfor row in x:\n    if row.sum() > 0:\n        rows.append(row.sum())\nreturn sum(rows) + x.sum()",
         "is called for its effect",
     ),
     (

@@ -97,7 +97,9 @@ def _checks(
     if isinstance(test, ast.BoolOp):
         conjunction = isinstance(test.op, ast.And) != negated
         parts = [predicates.read(each, negated) for each in test.values]
-        parts = [Condition(each.text, "tensor") if each.form == "unknown" else each for each in parts]
+        for each in parts:
+            if each.form == "unknown":
+                raise Refused(f"it is not known whether `{each.text}` is a tensor or a bool")
         static = [each for each in parts if each.form == "static"]
         if conjunction:
             guarded = [

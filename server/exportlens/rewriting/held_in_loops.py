@@ -22,7 +22,7 @@ from exportlens.rewriting.effects import visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits
-from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
@@ -51,14 +51,21 @@ def held_between_rounds(
             loop = each
     if loop is None or exits(loop.body) & {"returns", "breaks"}:
         return None
-    chosen = dict.fromkeys(bound([*node.body, *node.orelse]))
+    chosen = dict.fromkeys(_bound_by_branch(source, node))
 
     def see(each: ast.stmt, now: Kinds) -> None:
         if isinstance(each, ast.If) and Predicates(source, now, torch).from_data(each.test):
-            chosen.update(dict.fromkeys(bound([*each.body, *each.orelse])))
+            chosen.update(dict.fromkeys(_bound_by_branch(source, each)))
 
     visit(loop.body, kinds.copy(), see)
     return _held(source, function, loop, node, list(chosen), kinds, torch, ("int", "float", "bool"))
+
+
+def _bound_by_branch(source: Source, node: ast.If) -> list[str]:
+    """The names that the arms bind, and what follows where an arm goes on with the next round."""
+    block, index = source.block_of(node)
+    following = block[index + 1 :] if "continues" in exits([node]) else []
+    return bound([*node.body, *node.orelse, *following])
 
 
 def held_in_while_loop(source: Source, loop: _Loop, kinds: Kinds, torch: str) -> tuple[Source, _Loop] | None:
@@ -86,6 +93,8 @@ def _held(
     liveness = Liveness(function)
     carried = liveness.before[loop.body[0]]
     after = liveness.live_after(loop)
+    if isinstance(loop, ast.While):
+        carried |= reads(loop.test) | after
     numbers = {
         name: known.type
         for name in names
@@ -95,7 +104,20 @@ def _held(
         and known.what in ("number", "size", "scalar")
         and known.type in types
     }
-    rewrites = _Holding(source, loop, kinds, torch, numbers)
+    # Where it is only compared, a float of double precision does what an int does.
+    any_type = {
+        name
+        for name in names
+        if name in certain
+        and name in carried
+        and name not in after
+        and (known := kinds.names.get(name)) is not None
+        and known.what in ("number", "size", "scalar")
+        and known.type in ("", "float")
+        and _only_compared(source, loop, name)
+    }
+    numbers |= dict.fromkeys(any_type, "float")
+    rewrites = _Holding(source, loop, kinds, torch, numbers, any_type)
     numbers = {name: type_ for name, type_ in numbers.items() if rewrites.may_hold(name)}
     if not numbers:
         return None
@@ -126,9 +148,21 @@ class _Holding:
     """The changes inside of `loop` with which tensors hold `numbers`, the names with their types."""
 
     def __init__(
-        self, source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, numbers: dict[str, str]
+        self,
+        source: Source,
+        loop: ast.For | ast.While,
+        kinds: Kinds,
+        torch: str,
+        numbers: dict[str, str],
+        any_type: set[str],
     ) -> None:
-        self.source, self.loop, self.torch, self.numbers = source, loop, torch, numbers
+        self.source, self.loop, self.torch, self.numbers, self.any_type = (
+            source,
+            loop,
+            torch,
+            numbers,
+            any_type,
+        )
         self.swaps: list[Replacement] = []
         self.taken = every_name(source.tree)
         self.inside = kinds.copy()
@@ -145,7 +179,7 @@ class _Holding:
                 if target == name:
                     kind = now.of(value)
                     is_number = kind.what in ("number", "size", "scalar")
-                    found.append(is_number and kind.type == self.numbers[name])
+                    found.append(is_number and (name in self.any_type or kind.type == self.numbers[name]))
 
         visit(self.loop.body, self.inside.copy(), see)
         for each in ast.walk(self.loop):
@@ -250,6 +284,15 @@ class _Holding:
 
 def _is(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
+
+
+def _only_compared(source: Source, loop: ast.For | ast.While, name: str) -> bool:
+    """Whether `loop` reads `name` to compare it, and for nothing else."""
+    return all(
+        isinstance(source.parents[each], ast.Compare)
+        for each in ast.walk(loop)
+        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+    )
 
 
 def _values(node: ast.stmt) -> list[tuple[str, ast.expr]]:

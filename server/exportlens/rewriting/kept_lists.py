@@ -14,8 +14,9 @@
                                                  return x.sum() * 0
                                              return torch.stack(losses).sum() / torch.stack(kept_losses).sum()
 
-What was not kept is zero: sums and means of numbers do not see it. Where nothing was kept Python's own results differ (the
-sum is an int, and an empty list is not stacked), so that each such use must lie behind a question whether there is any.
+What was not kept is zero: sums and means of numbers do not see it. Where nothing was kept Python's own results differ: the
+sum is an int, so that such a use must lie behind a question whether there is any; an empty list is not stacked, and a check
+keeps that.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
     made = _Made(source, function, torch, found, appends[0])
     uses = made.uses()
     zero = _zero(found, kinds, torch, arm)
-    if uses is None or zero is None or not _runs(source, function, node, kinds):
+    if uses is None or zero is None or not _runs(source, function, node, kinds, made.raises):
         return None
     test = predicates.scalar_bool(condition)
     if not skips and not kinds.of(node.test).fresh:
@@ -67,15 +68,16 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
     return made.text(node, arm, skips, uses, test, zero)
 
 
-def _runs(source: Source, function: Function, node: ast.If, kinds: Kinds) -> bool:
-    """Whether `node` certainly is reached: of an empty list nothing is stacked."""
+def _runs(source: Source, function: Function, node: ast.If, kinds: Kinds, raises: bool) -> bool:
+    """Whether `node` certainly is reached, or the list is used where it `raises` without: of an empty list nothing is
+    stacked."""
     for each in source.ancestors(node):
         if each is function:
             return True
         if (
             not isinstance(each, ast.For)
             or exits(each.body) & {"breaks", "returns"}
-            or not kinds.has_elements(each.iter)
+            or not (raises or kinds.has_elements(each.iter))
         ):
             return False
     return False
@@ -157,11 +159,14 @@ class _Made:
         one = name.removesuffix("es") if name.endswith("sses") else name.removesuffix("s")
         self.value = fresh("value" if one == name else one, taken)
         self.flag = fresh("kept", taken)
+        # Whether nothing but statements that raise for an empty list uses it.
+        self.raises = True
 
     def uses(self) -> list[Replacement] | None:
         """What changes where the list is used; None where a use is not known."""
         name, source = self.found.name, self.source
         swaps: list[Replacement] = []
+        checked: set[ast.stmt] = set()
         loads = [
             each
             for each in ast.walk(self.function)
@@ -175,13 +180,25 @@ class _Made:
                 return None
             asked = self._asked(each)
             if asked is not None:
+                self.raises = False
                 there, any_text = asked[1], f"{self.torch}.stack({self.kept}).any()"
                 swaps.append(source.swap(asked[0], any_text if there else f"not {any_text}"))
                 continue
             swap = self._reduced(each, parent)
-            if swap is None or not self._is_guarded(each):
+            if swap is None:
                 return None
             swaps.append(swap)
+            if self._is_guarded(each):
+                self.raises = False
+            else:
+                statement = self._raising(each)
+                if statement is None:
+                    return None
+                checked.add(statement)
+        for statement in checked:
+            begin, indent = source.start(statement), source.indent_of(statement)
+            check = f'{self.torch}._assert_async({self.torch}.stack({self.kept}).any(), "`{name}` is empty")'
+            swaps.append(Replacement(begin, begin, f"{check}{source.newline}{indent}"))
         return swaps if swaps else None
 
     def _asked(self, node: ast.AST) -> tuple[ast.expr, bool] | None:
@@ -254,6 +271,33 @@ class _Made:
             isinstance(each, ast.If) and self._says(each.test) is False and "falls" not in exits(each.body)
             for each in block[:index]
         )
+
+    def _raising(self, node: ast.Name) -> ast.stmt | None:
+        """The statement that raises where the list is empty, by its use at `node`; None where it does not certainly."""
+        source = self.source
+        statement = source.enclosing_statement(node)
+        if not isinstance(
+            statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
+        ) or not source.begins_line(statement):
+            return None
+        use = source.parents[node]
+        assert isinstance(use, ast.Call)
+        around = source.parents[use]
+        divided = (
+            isinstance(around, ast.BinOp)
+            and isinstance(around.op, ast.Div)
+            and [ast.unparse(each) for each in (around.left, around.right)]
+            == [f"sum({node.id})", f"len({node.id})"]
+        )
+        if not divided and ast.unparse(use.func) != f"{self.torch}.stack":
+            return None
+        unsure = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.Compare)
+        for each in source.ancestors(node):
+            if each is statement:
+                break
+            if isinstance(each, unsure):
+                return None
+        return statement
 
     def _says(self, test: ast.expr) -> bool | None:
         """Whether `test` holds where the list has elements (True) or where it has none (False)."""

@@ -117,6 +117,10 @@ def merged(kinds: list[Kind]) -> Kind:
     if all(kind is first for kind in kinds):
         return first
     if any(kind.what != first.what for kind in kinds):
+        whats = {kind.what for kind in kinds}
+        if whats <= {"number", "size", "scalar"}:
+            types = {kind.type for kind in kinds}
+            return Kind("scalar" if "scalar" in whats else "size", type=first.type if len(types) == 1 else "")
         certain = all(kind.what != "unknown" or kind.type == SEVERAL for kind in kinds)
         return replace(UNKNOWN_KIND, roots=union(kinds), type=SEVERAL if certain else "")
     return Kind(

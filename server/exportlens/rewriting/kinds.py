@@ -361,6 +361,8 @@ class Kinds:
         if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
             first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
             return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
+        if isinstance(owner.value, Instance):
+            return _any_module_of(owner.value)
         # A part of something unknown may share its memory.
         return replace(UNKNOWN_KIND, roots=owner.roots) if owner.what == "unknown" else UNKNOWN_KIND
 
@@ -674,6 +676,23 @@ _CONTROL_FLOW = {
     "functorch.experimental.control_flow.cond",
     "torch._higher_order_ops.while_loop",
 }
+
+
+def _any_module_of(modules: Instance) -> Kind:
+    """One of the modules that a list of them holds, where all are alike as far as their results go."""
+    held = modules.attributes.get("__items__")
+    items = held.items if isinstance(held, Sequence) and held.items else ()
+    found = [each for each in items if isinstance(each, Instance)]
+    classes = {each.cls.name for each in found if isinstance(each.cls, Named)}
+    alike = len(classes) == 1 and not any("inplace" in each.arguments for each in found)
+    if (
+        not found
+        or len(found) != len(items)
+        or not alike
+        or any(not isinstance(each.cls, Named) for each in found)
+    ):
+        return UNKNOWN_KIND
+    return Kind("object", roots=None, value=found[0])
 
 
 def _extreme(kinds: list[Kind]) -> Kind:

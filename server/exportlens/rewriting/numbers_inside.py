@@ -15,6 +15,7 @@ from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 
@@ -44,8 +45,12 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
     indent = source.indent_of(node)
     for name in names:
         held = fresh(f"{name}_held", taken)
+        split = None if kinds.names[name].type else _read_apart(source, node, name, held, kinds)
         double = f", dtype={torch}.float64" if kinds.names[name].type == "float" else ""
-        lines.append(f"{held} = {torch}.full((), {name}{double})")
+        if split is None:
+            lines.append(f"{held} = {torch}.full((), {name}{double})")
+        else:
+            swaps.append(split)
         dtype = {"float": "float64", "int": "int64", "bool": "bool"}.get(kinds.names[name].type)
         kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", dtype, 0))
         for block in blocks:
@@ -69,6 +74,35 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
                 swaps += [source.swap(each, f"{held}.item()") for each in uses]
     head = "".join(f"{line}{source.newline}{indent}" for line in lines)
     return _again(source, node, swaps, head)
+
+
+def _read_apart(source: Source, node: ast.If, name: str, held: str, kinds: Kinds) -> Replacement | None:
+    """`name = t.item()` as two statements, the first of which gives the tensor the name `held`: of what type the number is,
+    is not known, and the tensor has its dtype. None where `name` is not bound so, and only so."""
+    function = source.enclosing_function(node)
+    stores = [
+        each
+        for each in ast.walk(function or source.tree)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    statement = source.parents[stores[0]] if len(stores) == 1 else None
+    if not (
+        isinstance(statement, ast.Assign)
+        and statement.targets == stores
+        and source.begins_line(statement)
+        and source.end(statement) <= source.start(node)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Attribute)
+        and statement.value.func.attr == "item"
+        and not statement.value.args
+    ):
+        return None
+    tensor = statement.value.func.value
+    text = source.of(tensor)
+    if not kinds.of(tensor).fresh:
+        text = f"{primary(text)}.clone()"
+    line_end = f"{source.newline}{source.indent_of(statement)}"
+    return source.swap(statement, f"{held} = {text}{line_end}{name} = {held}.item()")
 
 
 def extremes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
@@ -117,7 +151,8 @@ def _again(source: Source, node: ast.If, swaps: list[Replacement], head: str) ->
     text = replaced(
         source.text, [*unique.values(), Replacement(begin, begin, head)] if head else unique.values()
     )
-    changed, offset = Source(text), begin + len(head)
+    moved = sum(len(each.text) - (each.end - each.start) for each in unique.values() if each.end <= begin)
+    changed, offset = Source(text), begin + moved + len(head)
     return changed, next(
         each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
     )

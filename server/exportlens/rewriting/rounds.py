@@ -28,7 +28,7 @@ from exportlens.rewriting.effects import kinds_before, refuse_effects, visit, wr
 from exportlens.rewriting.kind import AGAIN, Kind, numbers
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, dotted, every_name, fresh
+from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, is_again
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
@@ -97,6 +97,10 @@ class _Rounds:
                 each is not loop and isinstance(each, (ast.For, ast.While)) and "returns" in exits([each])
             ):
                 raise Refused("the loop is left from inside of another statement than an `if`")
+        for name in sorted(reads([loop, *self.after])):
+            known = self.before.names.get(name)
+            if known is not None and known.what == "scalar":
+                raise Refused(f"`{name}` is a number from data, and torch.cond takes in none")
         refuse_effects(source, [loop, *self.after], self.before, self.function)
         self._refuse_writes()
 
