@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from exportlens.inference.lattice import join
-from exportlens.inference.values import Sequence, Value
+from exportlens.inference.values import Choice, Sequence, Unknown, Value
 
 MISSING: Any = object()
 
@@ -93,11 +93,17 @@ class Journal:
             self._cover(sequence, lists)
 
     def _cover(self, sequence: Sequence, lists: list[list[Value] | None]) -> None:
-        """Keep what the items have in common of a list that has another number of them on each path."""
+        """Keep what the items have in common of a list that has another number of them on each path.
+
+        Where they are of several kinds, which of them is at an index hangs on the path.
+        """
         items = [item for found in lists for item in found or ()]
         known = [] if sequence.element is None else [sequence.element]
-        if items or known:
-            self.write(sequence, "element", _join_all([*known, *items]))
+        cover = _join_all([*known, *items])
+        if isinstance(cover, Value):
+            self.write(
+                sequence, "element", Unknown("one of several kinds") if isinstance(cover, Choice) else cover
+            )
         if all(lists):
             self.write(sequence, "filled", True)
 

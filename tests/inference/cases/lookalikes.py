@@ -528,3 +528,34 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "last-layer-behind-an-optional-one",
+    "(torch.randn(4, 6),)",
+    """
+class Pair(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.first = nn.Linear(size, size)
+
+    def forward(self, x):
+        return self.first(x), x
+
+
+class M(nn.Module):
+    def __init__(self, size, crossed):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        self.layers.append(Pair(size))
+        if crossed:
+            self.layers.append(Pair(size))
+        self.layers.append(nn.Linear(size, size))
+
+    def forward(self, x):
+        x = self.layers[0](x)[0]
+        x = self.layers[-1](x)
+        if x.dtype == torch.float16 and torch.isinf(x).any():
+            x = torch.clamp(x, max=1000.0)
+        return x
+""",
+    "(6, True)",
+)
