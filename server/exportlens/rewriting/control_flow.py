@@ -17,7 +17,7 @@ from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes
+from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedNumber
 from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
 from exportlens.rewriting.growing import grown
 from exportlens.rewriting.held_in_loops import held_in_while_loop
@@ -187,6 +187,8 @@ def _branch(
                 return _cond(changed, branch, now, torch, value, ({}, {}))
             except (Refused, LookupError, SyntaxError):
                 continue
+        if not isinstance(refused, RefusedNumber):
+            raise
         try:
             return _cond(source, node, kinds, torch, value, arms, NumbersReadBack)
         except (Refused, LookupError, SyntaxError):

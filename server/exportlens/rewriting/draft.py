@@ -21,6 +21,10 @@ class Refused(Exception):
     """A rewrite cannot be proved; the message is for people, and becomes a Refusal."""
 
 
+class RefusedNumber(Refused):
+    """A Python number that tensor data would choose is no output of a branch."""
+
+
 class RefusedDtypes(Refused):
     """The dtypes that the ways through a branch give are not known, and may differ."""
 

@@ -51,6 +51,8 @@ def held_between_rounds(
             loop = each
     if loop is None or exits(loop.body) & {"returns", "breaks"}:
         return None
+    if not any(_is_number(kinds.names.get(name)) for name in bound(loop.body)):
+        return None
     chosen = dict.fromkeys(_bound_by_branch(source, node))
 
     def see(each: ast.stmt, now: Kinds) -> None:
@@ -87,7 +89,8 @@ def _held(
     torch: str,
     types: Sequence[str],
 ) -> tuple[Source, _Node] | None:
-    if not source.begins_line(loop):
+    names = [name for name in names if _is_number(kinds.names.get(name))]
+    if not names or not source.begins_line(loop):
         return None
     certain = certainly_bound_before(function, loop)
     liveness = Liveness(function)
@@ -280,6 +283,10 @@ class _Holding:
 
     def _reads(self, node: ast.AST, current: dict[str, str]) -> list[Replacement]:
         return [swap for _, swap in self._swapped(node, current)]
+
+
+def _is_number(kind: Kind | None) -> bool:
+    return kind is not None and kind.what in ("number", "size", "scalar")
 
 
 def _is(node: ast.AST, name: str) -> bool:

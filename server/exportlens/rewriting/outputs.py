@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
-from exportlens.rewriting.draft import Refused, RefusedDtypes
+from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedNumber
 from exportlens.rewriting.kind import AGAIN, LOCAL, SEVERAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
@@ -115,7 +115,7 @@ class Outputs:
         if "scalar" in whats:
             if self._read_back(name, a, b):
                 return
-            raise Refused(f"`{name}` is a Python number read out of tensor data inside of the branch")
+            raise RefusedNumber(f"`{name}` is a Python number read out of tensor data inside of the branch")
         if whats <= {"number", "size"}:
             if {a.type, b.type} == {"int"}:
                 if not (_is_constant(a) and _is_constant(b)):
@@ -124,7 +124,7 @@ class Outputs:
             if used_as_number(name) and self._read_back(name, a, b):
                 return
             if used_as_number(name):
-                raise Refused(
+                raise RefusedNumber(
                     f"`{name}` is a Python number that tensor data would choose, and used as one afterwards: start with a "
                     "tensor, as `torch.tensor(0.5)`"
                 )
@@ -384,9 +384,9 @@ def same_kind(name: str, a: Kind, b: Kind) -> None:
     if whats <= {"number", "size", "scalar"} and {a.type, b.type} == {"int"}:
         return
     if "scalar" in whats:
-        raise Refused(f"{name} is a Python number read out of tensor data")
+        raise RefusedNumber(f"{name} is a Python number read out of tensor data")
     if whats <= {"number", "size"}:
-        raise Refused(f"{name} is a Python number that tensor data would choose")
+        raise RefusedNumber(f"{name} is a Python number that tensor data would choose")
     if whats & {"number", "size"} and whats & {"tensor", "container"}:
         raise Refused(f"{name} is a tensor on one way and a Python number on another")
     if whats & {"static", "object"}:
