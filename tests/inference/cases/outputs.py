@@ -490,3 +490,20 @@ class M(nn.Module):
         return Gaussian(x, x).mode()
 """,
 )
+CASES(
+    "objects-made-for-each-row",
+    "(torch.randn(3, 4),)",
+    """
+class Found:
+    def __init__(self, values):
+        self.values = values
+
+
+class M(nn.Module):
+    def forward(self, x):
+        found = []
+        for row in range(x.shape[0]):
+            found.append(Found(x[row] * 2))
+        return found
+""",
+)
