@@ -1,4 +1,4 @@
-"""What a repair asks of the engine and the rewrites: a text's findings, a fix applied, a known cause."""
+"""What a repair asks of the engine and the rewrites: findings, a fix applied, a known cause."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from exportlens.config import BadSetting, Config, load_config
 from exportlens.counterpart import with_fixes
 from exportlens.engine import Engine
 from exportlens.export.repair import KnownCause
+from exportlens.export.verify import Texts
 from exportlens.finding import Finding, Refusal, Severity
 from exportlens.fixing import apply_edits
 from exportlens.rewriting.context import RewriteContext
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Repairer:
-    """The engine's part in the repair of one file, under one configuration."""
+    """The engine's part in the repair of the models of one file, under one configuration."""
 
     path: Path
     config: Config
@@ -32,38 +33,43 @@ class Repairer:
     def __post_init__(self) -> None:
         self._engine = Engine(self.config)
 
-    def diagnose(self, path: Path, text: str) -> list[Finding]:
-        """The findings of `text` as the content of `path`, with their fixes."""
-        self._engine.update(path, text)
-        return self._engine.with_fixes(self._engine.check(path))
+    def diagnose(self, texts: Texts) -> list[Finding]:
+        """The findings that the file leads to where the files of `texts` have those, with their fixes."""
+        for path, text in texts.items():
+            self._engine.update(path, text)
+        return self._engine.with_fixes(self._engine.check(self.path))
 
-    def apply(self, text: str, finding: Finding) -> str:
-        """The text with the finding's fix, or as it is where there is none, or one of another file, too."""
-        if finding.fix is None or any(edit.path not in (None, self.path) for edit in finding.fix.edits):
-            return text
-        return apply_edits(text, finding.fix.edits)
+    def apply(self, texts: Texts, finding: Finding) -> Texts:
+        """The texts with the finding's fix, or as they are where there is none."""
+        edits = finding.fix.edits if finding.fix is not None else ()
+        touched = dict.fromkeys(edit.path or finding.path for edit in edits)
+        return {
+            path: apply_edits(texts[path], [edit for edit in edits if (edit.path or finding.path) == path])
+            for path in touched
+        }
 
     def other_mode(self, text: str, strict: bool, line: int) -> KnownCause | None:
-        """The export call on `line` (from 0) with the only mode that takes the model."""
-        context = self._context(text)
-        fix = trace_in_mode(strict, line, context)
+        """The export call of the file on `line` (from 0) with the only mode that takes the model."""
+        fix = trace_in_mode(strict, line, self._context(self.path, text))
         if isinstance(fix, Refusal):
             return None
-        return KnownCause("strict", fix.message, apply_edits(text, fix.edits))
+        return KnownCause("strict", fix.message, {self.path: apply_edits(text, fix.edits)})
 
-    def _context(self, text: str) -> RewriteContext:
-        document = Document.parse(self.path, text)
+    def _context(self, path: Path, text: str) -> RewriteContext:
+        document = Document.parse(path, text)
         return RewriteContext(document, self.config.torch_version, self.config.modes)
 
-    def known_causes(self, text: str, words: str, line: int | None) -> Iterator[KnownCause]:
-        """The ways out that torch's `words` at `line` (from 0) lead to, best first."""
-        for cause in causes_of(words, line, self._context(text)):
-            yield KnownCause(cause.code, cause.fix.message, apply_edits(text, cause.fix.edits))
+    def known_causes(self, path: Path, text: str, words: str, line: int | None) -> Iterator[KnownCause]:
+        """The ways out that torch's `words` at `line` (from 0) of the file lead to, best first."""
+        for cause in causes_of(words, line, self._context(path, text)):
+            yield KnownCause(cause.code, cause.fix.message, {path: apply_edits(text, cause.fix.edits)})
 
     def causes(self, failure: Finding, text: str) -> list[RuntimeCause]:
         """The ways out that torch's words in an export's finding lead to, best first, where the file has `text`."""
         words = failure.data.get("torch", "")
-        return list(causes_of(words, failure.range.start.line, self._context(text))) if words else []
+        return (
+            list(causes_of(words, failure.range.start.line, self._context(self.path, text))) if words else []
+        )
 
 
 def findings_with_fixes(report: Report, mode: str | None) -> list[Finding]:
@@ -76,7 +82,7 @@ def findings_with_fixes(report: Report, mode: str | None) -> list[Finding]:
             continue  # nobody mends what a package brought
         try:
             own, text = Repairer(path, load_config(path, {"mode": mode})), path.read_text(encoding="utf-8")
-            known += own.diagnose(path, text)
+            known += own.diagnose({path: text})
             tools[path] = own, text
         except (BadSetting, OSError, UnicodeDecodeError, RecursionError):
             continue  # a file that cannot be checked has no fixes

@@ -108,7 +108,7 @@ class _Verification:
             return
         text = self.checked.changed[path]
         reports = await self._reports(path, original, text, fixed)
-        if any(report.holds(original, text) is False for _, report in reports.values()):
+        if any(report.holds({path: original}, {path: text}) is False for _, report in reports.values()):
             text, fixed, withdrawn = await self._one_by_one(path, original)
             self.trials += withdrawn.values()
             self._withdrawn |= {id(trial): turn for turn, trial in withdrawn.items()}
@@ -154,7 +154,7 @@ class _Verification:
         assert file is not None
         interpreter = load_config(file, self.overrides).interpreter
         session = self._sessions.setdefault(interpreter, Session(interpreter))
-        return await verify_fix(session, in_both_modes(replace(request, timeout=self.timeout)), text)
+        return await verify_fix(session, in_both_modes(replace(request, timeout=self.timeout)), {file: text})
 
     async def _one_by_one(self, path: Path, original: str) -> tuple[str, list[Finding], dict[Turn, Trial]]:
         """The text with the fixes that hold, those, and the ones that do not."""
@@ -168,7 +168,7 @@ class _Verification:
             seen.add(candidate)
             request = _request(finding, path, original)
             report = await self._verify(request, candidate) if request is not None else None
-            if report is not None and report.holds(text, candidate) is False:
+            if report is not None and report.holds({path: text}, {path: candidate}) is False:
                 withdrawn[key] = Trial(finding, False, _first_line(report.reason))
                 continue
             text = candidate

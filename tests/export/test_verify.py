@@ -23,7 +23,9 @@ def verdict(worker: Runner, name: str, before: str, after: str, mode: str = "bot
     text = TRAPS.read_text()
     assert before in text
     request = ExportRequest(f"{TRAPS}:{name}", ModelInputs(inputs="(torch.randn(3, 4),)"), mode=mode)
-    report: VerifyReport = worker.run(verify_fix(worker.session, request, text.replace(before, after)))
+    report: VerifyReport = worker.run(
+        verify_fix(worker.session, request, {TRAPS: text.replace(before, after)})
+    )
     return report
 
 
@@ -80,7 +82,7 @@ def test_the_users_folder_is_untouched(worker: Runner, tmp_path: Path) -> None:
     before = sorted(str(path) for path in tmp_path.rglob("*"))
     request = ExportRequest(f"{package / 'net.py'}:Net", ModelInputs(inputs="(torch.randn(3),)"))
     fixed = text.replace("twice(x)", "twice(x) + 0")
-    report = worker.run(verify_fix(worker.session, request, fixed))
+    report = worker.run(verify_fix(worker.session, request, {package / "net.py": fixed}))
     assert report.verified, report.reason
     assert sorted(str(path) for path in tmp_path.rglob("*")) == before
     assert (package / "net.py").read_text() == text
@@ -108,7 +110,9 @@ def tried(worker: Runner, path: Path, before: str, after: str) -> VerifyReport:
     assert before in CALLED
     [call] = exported_models(path, CALLED)
     request = ExportRequest(f"{path}:Net", proposals=(call.inputs,))
-    report: VerifyReport = worker.run(verify_fix(worker.session, request, CALLED.replace(before, after)))
+    report: VerifyReport = worker.run(
+        verify_fix(worker.session, request, {path: CALLED.replace(before, after)})
+    )
     return report
 
 
@@ -128,7 +132,7 @@ def test_numbers_of_another_generator_are_no_verdict(worker: Runner, tmp_path: P
     path.write_text(original)
     request = ExportRequest(f"{path}:Net", ModelInputs(inputs="(torch.randn(2, 3),)"))
     fixed = CALLED.replace(before, after)
-    report = worker.run(verify_fix(worker.session, request, fixed))
+    report = worker.run(verify_fix(worker.session, request, {path: fixed}))
     assert report.failure is not None and report.failure.kind == "incomparable"
     assert "from Python, the fixed model from torch" in report.reason
-    assert report.holds(original, fixed) is None
+    assert report.holds({path: original}, {path: fixed}) is None

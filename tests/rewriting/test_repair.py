@@ -64,29 +64,6 @@ def test_gives_up_with_the_reason_and_leaves_the_file(tmp_path: Path) -> None:
     assert path.read_text() == HOPELESS
 
 
-def test_what_is_left_in_other_files_is_named_with_what_to_do(tmp_path: Path) -> None:
-    package = tmp_path / "nets"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "parts.py").write_text("def cut(h):\n    if h.sum() > 0:\n        h = h * 2\n    return h\n")
-    (package / "net.py").write_text(
-        "import torch\nfrom nets.parts import cut\n\n\nclass Net(torch.nn.Module):\n"
-        "    def __init__(self, width):\n        super().__init__()\n"
-        "        self.linear = torch.nn.Linear(width, 4)\n\n"
-        "    def forward(self, x):\n        return cut(self.linear(x))\n"
-    )
-    # The model is named by its module: what it is made with and fed is proposed all the same.
-    given_up = exportlens(tmp_path, "repair", "nets.net:Net", "--python", sys.executable)
-    assert given_up.returncode == 1, given_up.stdout + given_up.stderr
-    place = Path("nets") / "parts.py"
-    assert f"{place}, line 2: EXL101" in given_up.stdout
-    *_, command = given_up.stdout.splitlines()
-    assert exportlens(tmp_path, *command.split()[1:]).returncode == 0
-    assert "torch.cond(" in (package / "parts.py").read_text()
-    whole = exportlens(tmp_path, "repair", "nets.net:Net", "--python", sys.executable)
-    assert "nothing to repair" in whole.stdout, whole.stdout + whole.stderr
-
-
 def test_a_model_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
     missing = repair(tmp_path / "nothing.py")
     assert missing.returncode == 2

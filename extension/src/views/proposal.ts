@@ -1,4 +1,4 @@
-// A proposed text beside the file as it is, in VS Code's diff editor, with one question: apply it all, or nothing.
+// Proposed texts beside the files as they are, in VS Code's diff editors, with one question: apply it all, or nothing.
 
 import * as path from 'node:path';
 import * as vscode from 'vscode';
@@ -21,8 +21,8 @@ export class Proposals implements vscode.TextDocumentContentProvider, vscode.Dis
   }
 
   /**
-   * Shows what `edit` makes of `document`, and asks. Applies the whole edit or nothing of it; true where it was applied.
-   * Other buttons are what `others` names; they leave the question open.
+   * Shows what `edit` makes of `document`, and of other files, and asks. Applies the whole edit or nothing of it; true
+   * where it was applied. Other buttons are what `others` names; they leave the question open.
    */
   async offer(
     document: vscode.TextDocument,
@@ -30,32 +30,61 @@ export class Proposals implements vscode.TextDocumentContentProvider, vscode.Dis
     question: string,
     others: ReadonlyMap<string, () => unknown> = new Map(),
   ): Promise<boolean> {
-    const before = document.getText();
     this.count += 1;
+    const changes = await Promise.all(edit.entries().map(([uri, edits]) => this.proposed(uri, edits)));
     const name = path.basename(document.fileName);
-    const proposed = vscode.Uri.from({ scheme: SCHEME, path: `/${this.count}/${name}` });
-    this.texts.set(proposed.toString(), edited(document, edit.get(document.uri)));
+    // Of several files, VS Code adds how many they are.
+    const title = `${name}: now ↔ exportable`;
     try {
-      const title = `${name}: now ↔ exportable`;
-      await vscode.commands.executeCommand('vscode.diff', document.uri, proposed, title, { preview: true });
+      await show(title, changes);
       if (!(await asked(question, others))) {
         return false;
       }
-      if (document.getText() !== before) {
+      const moved = changes.find((change) => change.document.getText() !== change.before);
+      if (moved !== undefined) {
+        const file = path.basename(moved.document.fileName);
         void vscode.window.showWarningMessage(
-          `${name} has changed since this was proposed, so nothing was applied. Run the command again.`,
+          `${file} has changed since this was proposed, so nothing was applied. Run the command again.`,
         );
         return false;
       }
       if (!(await vscode.workspace.applyEdit(edit))) {
-        throw new Error(`VS Code did not take the changes to ${name}; the file is as it was.`);
+        throw new Error(`VS Code did not take the changes; ${name} is as it was.`);
       }
       return true;
     } finally {
-      await close(proposed);
-      this.texts.delete(proposed.toString());
+      await close(title);
+      for (const { proposed } of changes) {
+        this.texts.delete(proposed.toString());
+      }
     }
   }
+
+  private async proposed(uri: vscode.Uri, edits: vscode.TextEdit[]): Promise<Change> {
+    const document = await vscode.workspace.openTextDocument(uri);
+    // Under the path of the file: another one would be shown as a renaming.
+    const proposed = vscode.Uri.from({ scheme: SCHEME, path: uri.path, query: this.count.toString() });
+    this.texts.set(proposed.toString(), edited(document, edits));
+    return { document, before: document.getText(), proposed };
+  }
+}
+
+interface Change {
+  readonly document: vscode.TextDocument;
+  readonly before: string;
+  readonly proposed: vscode.Uri;
+}
+
+/** One file in the diff editor, several in the one for many files. */
+async function show(title: string, changes: readonly Change[]): Promise<void> {
+  const [first, ...more] = changes;
+  if (first !== undefined && more.length === 0) {
+    const { document, proposed } = first;
+    await vscode.commands.executeCommand('vscode.diff', document.uri, proposed, title, { preview: true });
+    return;
+  }
+  const resources = changes.map(({ document, proposed }) => [document.uri, document.uri, proposed]);
+  await vscode.commands.executeCommand('vscode.changes', title, resources);
 }
 
 async function asked(question: string, others: ReadonlyMap<string, () => unknown>): Promise<boolean> {
@@ -84,11 +113,10 @@ function edited(document: vscode.TextDocument, edits: readonly vscode.TextEdit[]
   return text;
 }
 
-async function close(proposed: vscode.Uri): Promise<void> {
+async function close(title: string): Promise<void> {
   const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs);
-  const shown = tabs.filter(
-    ({ input }) =>
-      input instanceof vscode.TabInputTextDiff && input.modified.toString() === proposed.toString(),
+  // The editor for several files tells extensions nothing but its title.
+  await vscode.window.tabGroups.close(
+    tabs.filter(({ label }) => label === title || label.startsWith(`${title} (`)),
   );
-  await vscode.window.tabGroups.close(shown);
 }

@@ -12,13 +12,39 @@ const HAZARDS = path.join(ROOT, 'examples/hazards');
 const FILE = 'data_dependent_if.py';
 const MODEL = 'LoudnessGate';
 
+// A model whose fault lies in another file, and one of its own.
+const CALLER = 'limiter.py';
+const GATES = `def gate(clip):
+    if clip.mean() > 0:
+        clip = clip * 2
+    return clip
+`;
+const LIMITER = `import torch
+from gates import gate
+
+
+class Limiter(torch.nn.Module):
+    def forward(self, clip: torch.Tensor) -> torch.Tensor:
+        level = clip * 2
+        level.data.mul_(2)
+        return gate(level)
+
+
+if __name__ == "__main__":
+    torch.export.export(Limiter(), (torch.randn(2, 64),))
+`;
+
 let editor: Editor;
 let window: EditorWindow;
 
 beforeAll(async () => {
   requireInstalled(PYTHON);
   editor = await Editor.start({
-    workspace: { [FILE]: { copyOf: path.join(HAZARDS, FILE) } },
+    workspace: {
+      [FILE]: { copyOf: path.join(HAZARDS, FILE) },
+      'gates.py': { text: GATES },
+      [CALLER]: { text: LIMITER },
+    },
     settings: { 'exportlens.interpreter': PYTHON },
   });
   window = await EditorWindow.open('loop');
@@ -85,6 +111,7 @@ test('the fix is verified before it is taken', async () => {
 
 test('Make Exportable shows the whole repair beside the file; Discard writes nothing', async () => {
   const before = editor.read(FILE);
+  await window.openFile(FILE);
   const toast = await repaired();
   await window.picture('proposal');
   expect(editor.read(FILE)).toBe(before);
@@ -96,6 +123,7 @@ test('Make Exportable shows the whole repair beside the file; Discard writes not
 });
 
 test('Apply takes the whole repair, and Undo takes it back', async () => {
+  await window.openFile(FILE);
   const toast = await repaired();
   await window.button(toast, 'Apply').click();
   await window.diff().waitFor({ state: 'detached' });
@@ -107,6 +135,22 @@ test('Apply takes the whole repair, and Undo takes it back', async () => {
   await expect.poll(() => window.text()).toContain('if clip.abs().mean() > 0.5:');
   expect(await window.text()).not.toContain('torch.cond(');
   await window.save();
+});
+
+test('a repair of two files shows both; Apply takes both', async () => {
+  await window.openFile(CALLER);
+  const toast = await repaired('Limiter', 'after 2 fixes');
+  await window.page.locator('.multiDiffEntry').nth(1).waitFor();
+  await window.picture('proposal-for-two-files');
+  await window.button(toast, 'Apply').click();
+  await window.page.locator('.tab', { hasText: 'now ↔ exportable' }).waitFor({ state: 'detached' });
+  await expect.poll(() => window.text()).toContain('.detach().mul_(2)');
+  // More than once: the model's file is shown again at some time after that.
+  const other = window.page.locator('.explorer-folders-view .monaco-list-row', { hasText: 'gates.py' });
+  await expect
+    .poll(() => other.click().then(() => window.text()), { timeout: 20_000, interval: 1_000 })
+    .toContain('torch.cond(');
+  await window.picture('both-files-applied');
 });
 
 test('the quick fix rewrites it with torch.cond', async () => {
@@ -152,18 +196,17 @@ test('Cancel ends a running export', async () => {
   await window.picture('cancelled');
 });
 
-/** Runs Make Exportable with the proposed inputs; the question, beside the difference. */
-async function repaired(): Promise<Locator> {
-  await window.openFile(FILE);
+/** Runs Make Exportable on the file that is open, with the proposed inputs; the question, beside the difference. */
+async function repaired(model = MODEL, told = 'after 1 fix'): Promise<Locator> {
   await window.run('ExportLens: Make Exportable...');
   await window.page
     .locator('.quick-input-widget')
-    .filter({ hasText: `${MODEL}: Example inputs` })
+    .filter({ hasText: `${model}: Example inputs` })
     .waitFor();
   await window.page.keyboard.press('Enter');
-  const toast = window.toast(`${MODEL} exports and equals the original after 1 fix`);
+  const toast = window.toast(`${model} exports and equals the original ${told}`);
   await toast.waitFor({ timeout: 120_000 });
-  await window.diff().locator('.view-line', { hasText: 'torch.cond(' }).first().waitFor();
+  await window.page.locator('.view-line', { hasText: 'torch.cond(' }).first().waitFor();
   return toast;
 }
 

@@ -34,7 +34,7 @@ Exit codes: 0 the model exports and equals eager (after the repair), 1 it does n
     type=click.Choice(["strict", "non-strict", "both"]),
     help="In which modes it has to export. [default: the one that the file's export call names, else both]",
 )
-@click.option("--write", is_flag=True, help="Write the repaired file without asking.")
+@click.option("--write", is_flag=True, help="Write what was repaired without asking.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.1),
@@ -59,7 +59,7 @@ def command(
 ) -> None:
     """Repair MODEL: apply the fix for what stops its export, step by step, and prove the result.
 
-    The file is left as it is until you consent, and whenever the repair does not come to its end.
+    The files of its project are left as they are until you consent, and whenever the repair does not come to its end.
     """
     from dataclasses import replace
 
@@ -107,12 +107,13 @@ def command(
         except UnreadableSource as error:
             click.echo(f"error: {error}", err=True)
             sys.exit(2)
-        click.echo(f"wrote {_shown(done.path)}", err=not text)
+        for path in done.changed:
+            click.echo(f"wrote {_shown(path)}", err=not text)
     sys.exit(0 if done.repaired else 1)
 
 
 def _tell(step: Step) -> None:
-    where = f"line {step.line}: " if step.line else ""
+    where = f"{_shown(step.path)}, line {step.line}: " if step.path and step.line else ""
     click.echo(f"{where}{_plainly(step.reason)}")
     if step.fix:
         click.echo(f"  {step.code}: {step.fix}")
@@ -142,7 +143,7 @@ def _show(done: Repair) -> None:
         return
     if done.changed:
         click.echo() if done.repaired else click.echo("\nThis was tried, and is not enough:")
-        for line in done.diff(_shown(done.path)).splitlines():
+        for line in done.diff(_shown).splitlines():
             colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
             click.echo(click.style(line, fg=colour) if colour else line)
         click.echo()
@@ -159,10 +160,7 @@ def _show(done: Repair) -> None:
     for path, row, words in done.elsewhere:
         click.echo(f"  {_shown(path)}, line {row}: {words}")
     if done.elsewhere:
-        # What a helper does wrong is found from its callers.
-        files = " ".join(dict.fromkeys(map(_shown, [done.path, *(path for path, _, _ in done.elsewhere)])))
-        click.echo("A repair changes one file only. To fix them all, unproved:")
-        click.echo(f"  exportlens check --fix --unsafe-fixes {files}")
+        click.echo("These lie outside of the model's project, and were left alone.")
 
 
 def _consent() -> bool:
@@ -180,10 +178,19 @@ def _shown(path: Path) -> str:
 
 
 def _write(done: Repair) -> None:
-    """Replace the file, unless it is another one by now. Raises UnreadableSource."""
+    """Replace the files, unless one is another by now. Raises UnreadableSource, and then leaves all as they were."""
     from exportlens.source.files import UnreadableSource, read_source, write_source
 
-    now = read_source(done.path)
-    if now.text != done.original:
-        raise UnreadableSource(f"{_shown(done.path)} has changed since the repair began; nothing was written")
-    write_source(now, done.text)
+    before = {path: read_source(path) for path in done.changed}
+    for path, now in before.items():
+        if now.text != done.originals[path]:
+            raise UnreadableSource(f"{_shown(path)} has changed since the repair began; nothing was written")
+    written: list[Path] = []
+    try:
+        for path, text in done.changed.items():
+            write_source(before[path], text)
+            written.append(path)
+    except UnreadableSource:
+        for path in written:
+            write_source(before[path], done.originals[path])
+        raise

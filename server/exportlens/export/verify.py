@@ -1,10 +1,10 @@
-"""Does a fix hold? The original and the fixed text of one file, run and exported in the worker."""
+"""Does a fix hold? The files as they are and with fixed texts, run and exported in the worker."""
 
 from __future__ import annotations
 
 import difflib
-import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,10 @@ from exportlens.export.called import counterparts
 from exportlens.export.report import Failure
 from exportlens.export.request import ExportRequest
 from exportlens.export.session import Listen, Session, default_mode, failure_of, silent, worker_words
-from exportlens.source.files import SourceFile, read_source
+from exportlens.source.files import read_source
+
+Texts = Mapping[Path, str]
+"""Files by their absolute paths, and what stands in them."""
 
 OF_THE_FIX = "the fixed model"
 """How the worker begins a failure that the original does not have."""
@@ -21,7 +24,7 @@ OF_THE_FIX = "the fixed model"
 
 @dataclass
 class VerifyReport:
-    """The verdict on one fix in the file at `path`.
+    """The verdict on one fix for a model of the file at `path`.
 
     `equal` says whether the fixed model equals the original in eager on every case; `modes` holds, per mode,
     {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text; `left_out`
@@ -49,9 +52,9 @@ class VerifyReport:
                 return f"{mode}: {result['failure']['message']}"
         return "" if self.verified else "nothing was exported"
 
-    def holds(self, original: str, fixed: str) -> bool | None:
-        """Whether the change from the text `original` to `fixed` holds. None where this says nothing of it: the
-        original cannot be run or compared with, the time was up, or what the export refuses lies elsewhere.
+    def holds(self, original: Texts, fixed: Texts) -> bool | None:
+        """Whether the change from the texts `original` of some files to `fixed` holds. None where this says nothing of
+        it: the original cannot be run or compared with, the time was up, or what the export refuses lies elsewhere.
         """
         if self.verified:
             return True
@@ -61,8 +64,11 @@ class VerifyReport:
         if not self.equal:
             return False
         failures = [mode["failure"] for mode in self.modes.values() if not mode["ok"]]
-        refused = {line_in(blame, self.path) for failure in failures for blame in failure.get("blame") or []}
-        return False if refused & _changed_lines(original, fixed) else None
+        refused = {place_of(blame) for failure in failures for blame in failure.get("blame") or []}
+        changed = {
+            (path, line) for path, text in fixed.items() for line in _changed_lines(original[path], text)
+        }
+        return False if refused & changed else None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,11 +83,10 @@ class VerifyReport:
         }
 
 
-def line_in(blame: dict[str, Any], path: Path) -> int | None:
-    """The line (from 1) that a place at fault names in the file, or in the copy that holds its fixed text."""
+def place_of(blame: dict[str, Any]) -> tuple[Path, int] | None:
+    """The file and the line (from 1) that a place at fault names."""
     frame = blame.get("frame") or {}
-    ours = Path(frame.get("file") or "").name in (path.name, f"{path.stem}_fixed.py")
-    return int(frame["line"]) if ours and frame.get("line") else None
+    return (Path(frame["file"]), int(frame["line"])) if frame.get("file") and frame.get("line") else None
 
 
 def _changed_lines(original: str, fixed: str) -> set[int]:
@@ -98,42 +103,47 @@ def _changed_lines(original: str, fixed: str) -> set[int]:
 async def verify_fix(
     session: Session,
     request: ExportRequest,
-    fixed_text: str,
+    fixed: Texts,
     *,
     wrap: bool = True,
     memory: Path | None = None,
     progress: Listen = silent,
 ) -> VerifyReport:
-    """Compare the model of `request` (a `FILE.py:name`) with the same model in `fixed_text`, and export the
-    latter; where the text is that of the file, export that.
+    """Compare the model of `request`, which names a file, with the same model where the files of `fixed` have the texts given
+    there, and export the latter; where the texts are those of the files, export that.
 
-    A model that the file's own export call gives is taken from there in the fixed text, too, with what the call says
+    A model that its file's own export call gives is taken from there in the fixed text, too, with what the call says
     now. `wrap` makes a Module of a callable, which torch.export itself would not take. What a slow original gives is kept
     in the folder `memory`, for the next fix of the same model. Weights and seeds are the same
-    on both sides. The fixed text is written beside no user file: it lives in a folder of its own, whose sibling modules
-    are found in the original's folder. Raises ValueError for a model that is named by package, UnreadableSource for
-    its file, WorkerUnusable as `Session.run` does.
+    on both sides. The fixed texts are written beside no user file: they lie in a folder of their own, and are imported
+    in the place of the files. Raises ValueError for a model that is named by package, UnreadableSource for
+    a file, WorkerUnusable as `Session.run` does.
     """
     file = request.file
     if file is None:
         raise ValueError(f"only a model named by file can be verified, not {request.model}")
-    source = read_source(file)
-    original = source.text
+    sources = {path: read_source(path) for path in fixed}
+    changed = {path: text for path, text in fixed.items() if text != sources[path].text}
     with tempfile.TemporaryDirectory(prefix="exportlens-fixed-") as scratch:
-        same = fixed_text == original
-        fixed_file = None if same else _place_beside(source, fixed_text, Path(scratch))
+        places: dict[str, str] = {}
+        for number, (path, text) in enumerate(changed.items()):
+            place = Path(scratch) / str(number) / path.name
+            place.parent.mkdir()
+            place.write_bytes(text.encode(sources[path].encoding, "replace"))
+            places[str(path)] = str(place)
         facts = await session.start()
         words = worker_words(request)
         words["homes"] = [*words["homes"], str(scratch)]
         words.update(
             op="verify",
-            fixed_model=None if fixed_file is None else str(fixed_file),
-            counterparts={} if same else counterparts(file, original, fixed_text),
+            fixed_files=places,
+            counterparts=counterparts(file, sources[file].text, changed[file]) if file in changed else {},
             modes=list(request.modes(default_mode(facts["torch"]))),
             wrap=wrap,
             memory=None if memory is None else str(memory),
         )
         ended = await session.exclusively(words, "verify", progress)
+    ended.parts = _placed(ended.parts, {place: path for path, place in places.items()})
     parts = ended.parts
     found = VerifyReport(
         file,
@@ -143,7 +153,7 @@ async def verify_fix(
         left_out=parts.get("left_out", []),
         blame=(parts.get("failure") or {}).get("blame") or [],
     )
-    compared = same or bool(found.cases)
+    compared = not changed or bool(found.cases)
     found.equal = compared and all(case["status"] in ("equal", "skipped") for case in found.cases)
     found.modes = {m: parts[f"export {m}"] for m in words["modes"] if f"export {m}" in parts}
     exported = len(found.modes) == len(words["modes"]) and all(mode["ok"] for mode in found.modes.values())
@@ -151,36 +161,15 @@ async def verify_fix(
     return found
 
 
-def _place_beside(source: SourceFile, text: str, scratch: Path) -> Path:
-    """The fixed text as a file of the same encoding that imports as the original does: a packaged file keeps its package around
-    it.
-
-    The package is linked (copied where links are not allowed) into the scratch folder under another top name.
-    """
-    file, package = source.path, list[str]()
-    folder = file.parent
-    while (folder / "__init__.py").exists():
-        package.insert(0, folder.name)
-        folder = folder.parent
-    if not package:
-        fixed = scratch / f"{file.stem}_fixed.py"
-        fixed.write_bytes(text.encode(source.encoding, "replace"))
-        return fixed
-    here, there = folder, scratch
-    for depth, part in enumerate(package):
-        here, there = here / part, there / (f"{part}_fixed" if depth == 0 else part)
-        there.mkdir()
-        following = package[depth + 1] if depth + 1 < len(package) else file.name
-        for item in here.iterdir():
-            if item.name in (following, "__pycache__"):
-                continue
-            try:
-                (there / item.name).symlink_to(item)
-            except OSError:
-                (shutil.copytree if item.is_dir() else shutil.copy2)(item, there / item.name)
-    fixed = there / file.name
-    fixed.write_bytes(text.encode(source.encoding, "replace"))
-    return fixed
+def _placed(told: Any, originals: Mapping[str, str]) -> Any:
+    """What the worker told, with the user's files in the place of those that have their fixed texts."""
+    if isinstance(told, str):
+        for place, path in originals.items():
+            told = told.replace(place, path)
+        return told
+    if isinstance(told, dict):
+        return {key: _placed(value, originals) for key, value in told.items()}
+    return [_placed(value, originals) for value in told] if isinstance(told, list) else told
 
 
 def in_both_modes(request: ExportRequest) -> ExportRequest:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lsprotocol import types
 
 from exportlens.counterpart import place_of
-from exportlens.lsp.convert import to_path, to_range
+from exportlens.lsp.convert import to_path, to_range, to_uri
 from exportlens.lsp.evidence import Trial
 from exportlens.lsp.server import Server
 from exportlens.source.positions import Lines
@@ -180,8 +180,16 @@ class Exporting:
                 lambda: repair_model(session, request, tools, step_taken),
             )
         edit = None
+        unsaved = next((each for each in done.changed if self._is_unsaved(each)), None)
+        if unsaved is not None:
+            return {"ok": False, "steps": [], "edit": None, "message": _UNSAVED.format(unsaved.name)}
         if done.repaired and done.changed:
-            edit = {"changes": {uri: _line_edits(done.original, done.text, self.server.encoding)}}
+            encoding = self.server.encoding
+            changes = {
+                uri if each == path else to_uri(each): _line_edits(done.originals[each], text, encoding)
+                for each, text in done.changed.items()
+            }
+            edit = {"changes": changes}
         steps = [
             {"kind": "fix" if s.fix else "stop", "message": _told_step(s), "code": s.code} for s in done.steps
         ]
@@ -211,10 +219,10 @@ class Exporting:
         session = self._session(path)
         async with self.told(params, f"Verifying the fix of {finding.code}") as tell:
             done = await self._cancellable(
-                session, lambda: verify_fix(session, request, fixed, progress=tell)
+                session, lambda: verify_fix(session, request, {path: fixed}, progress=tell)
             )
         message = _verdict(request.name, done)
-        holds = done.holds(document.text, fixed)
+        holds = done.holds({path: document.text}, {path: fixed})
         if holds is not None and self.server.analysis.is_current(document):
             self.server.analysis.evidence.trials[place_of(finding)] = Trial(holds, message)
             self.server.sync.publish([path])
@@ -446,7 +454,7 @@ def _outcome(name: str, done: Repair) -> str:
 
 
 def _told_step(step: Step) -> str:
-    where = f"line {step.line}: " if step.line else ""
+    where = f"{step.path.name}, line {step.line}: " if step.path and step.line else ""
     return (
         f"{where}{_first_line(step.reason)}"
         + (f" -> {step.fix}" if step.fix else "")

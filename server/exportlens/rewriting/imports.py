@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 
 from exportlens.finding import Edit, Position, Range
@@ -58,9 +59,11 @@ def import_edit(document: Document, line: str) -> Edit:
         if isinstance(statement, (ast.Import, ast.ImportFrom)):
             at = placed.first_line
         break
+    lines = document.text.splitlines()
     if at == 0:
-        lines = document.text.splitlines()
         while at < len(lines) and lines[at].startswith("#"):
             at += 1
     position = Position(at, 0)
-    return Edit(Range(position, position), line + newline)
+    # As formatters have it: two empty lines before what is defined at the top level.
+    defined = at < len(lines) and re.match(r"@|(async\s+def|def|class)\b", lines[at]) is not None
+    return Edit(Range(position, position), line + newline * (3 if defined else 1))

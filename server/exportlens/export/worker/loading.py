@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 
 from exportlens.export.worker.channel import end_if_forked
 from exportlens.export.worker.stages import StageError
+from exportlens.export.worker.worlds import fixed_spec
 
 HOW_TO_GIVE_INPUTS = (
     'Pass --inputs "(torch.randn(2, 8),)" or write them to [tool.exportlens.models] in pyproject.toml'
@@ -116,8 +117,10 @@ def _import_file(path: Path) -> ModuleType:
         spec = importlib.util.spec_from_file_location(dotted, path)
         if spec is None or spec.loader is None:
             raise StageError("import", f"{path} is not a Python file")
+        spec = fixed_spec(spec)
         module = importlib.util.module_from_spec(spec)
         sys.modules[dotted] = module
+        assert spec.loader is not None
         spec.loader.exec_module(module)
         return module
     return importlib.import_module(dotted)

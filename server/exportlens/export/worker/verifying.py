@@ -29,6 +29,7 @@ from exportlens.export.worker.graph import fingerprint
 from exportlens.export.worker.loading import Inputs, Subject, seed_all
 from exportlens.export.worker.remembering import Expected, Memory, Opened, tensors_of
 from exportlens.export.worker.stages import StageError, Stages
+from exportlens.export.worker.worlds import FixedWorld
 
 KINDS = ("random", "zeros", "positive", "negative", "large")
 MOST_DEEP = 12
@@ -159,22 +160,25 @@ def _both_raise(case: Case, error: BaseException, refused: BaseException | None)
 
 def verify_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> None:
     """The request `verify`: original, fixed, equality in eager, then export and equality of the export in
-    each mode. Without a `fixed_model` the original itself is exported.
+    each mode. Without `fixed_files` the original itself is exported.
     """
     seed_all(0)
     memory = Memory(request.get("memory"))
     original = prepare(memory.request(request), stages, memory.before_call)
-    fixed = original if request["fixed_model"] is None else _prepare_fixed(request, original, stages)
+    fixed, world = original, None
+    if request["fixed_files"]:
+        world = FixedWorld(request["fixed_files"], request["model"].rpartition(":")[0])
+        fixed = _prepare_fixed(request, original, stages)
     stages.enter("compare")
     cases = verification_cases(original)
     if fixed.inputs.args is not original.inputs.args:
         cases += basic_cases(fixed.inputs.args, fixed.inputs.kwargs, few=True)
     with fixed.compared():
         eager, opened = run_opened(fixed.subject, cases, slow=fixed.slow, begun=fixed.begun)
-        if fixed is original:
+        if world is None:
             memory.keep(original, _expected(eager, opened))
         else:
-            _compare(original, fixed, eager, opened, memory.recall(len(cases)), stages)
+            _compare(original, fixed, world, eager, opened, memory.recall(len(cases)), stages)
     done: dict[str, dict[str, Any]] = {}
     for mode in request["modes"]:
         stages.put(f"export {mode}", _verify_export(fixed, mode, eager, stages, owner, done))
@@ -188,7 +192,7 @@ def _prepare_fixed(request: dict[str, Any], original: Prepared, stages: Stages) 
     for key in ("inputs", "kwargs", "dynamic_shapes"):
         if request.get(key) is not None:
             words[key] = request[key]
-    words["model"] = f"{request['fixed_model']}:{name}"
+    words["model"] = f"{request['model'].rpartition(':')[0]}:{name}"
 
     def as_original(subject: Subject, inputs: Inputs) -> Ready:
         if all(words.get(key) == original.chosen.get(key) for key in ("inputs", "kwargs")):
@@ -207,6 +211,7 @@ def _prepare_fixed(request: dict[str, Any], original: Prepared, stages: Stages) 
 def _compare(
     original: Prepared,
     fixed: Prepared,
+    world: FixedWorld,
     eager: EagerRun,
     opened: Opened,
     expected: Expected | None,
@@ -216,7 +221,8 @@ def _compare(
     StageError("mismatch"), or "incomparable" where equality says nothing.
     """
     if expected is None:
-        expected = _expected(*run_opened(original.subject, eager.cases, slow=True, begun=original.begun))
+        with world.original():
+            expected = _expected(*run_opened(original.subject, eager.cases, slow=True, begun=original.begun))
     results, missing = compare_eager(expected, eager, opened)
     stages.put("eager", [result.plain() for result in results])
     stages.put("left_out", missing)
@@ -224,15 +230,19 @@ def _compare(
     if bad is None:
         return
     cases = eager.cases[: results.index(bad) + 1]
-    why = _incomparable(original.subject, fixed.subject, cases, bad)
+    why = _incomparable(original.subject, fixed.subject, world, cases, bad)
     if why:
         raise StageError("incomparable", why)
     raise StageError("mismatch", f"the fixed model differs from the original ({bad.name}): {bad.message}")
 
 
-def _incomparable(original: Subject, fixed: Subject, cases: list[Case], bad: CaseResult) -> str:
+def _incomparable(
+    original: Subject, fixed: Subject, world: FixedWorld, cases: list[Case], bad: CaseResult
+) -> str:
     """Why a difference is none of the fix's: chance decides in the original, or other generators are drawn from."""
-    once, again = (run_opened(original, cases, slow=True) for _ in range(2))
+    with world.original():
+        once, again = (run_opened(original, cases, slow=True) for _ in range(2))
+        before = drawn_from(original, cases[0])
     repeated = compare_eager(_expected(*once), *again)[0]
     unsteady = next((result for result in repeated if not result.ok), None)
     if unsteady is not None:
@@ -241,7 +251,7 @@ def _incomparable(original: Subject, fixed: Subject, cases: list[Case], bad: Cas
             f"({unsteady.message}): there is nothing to compare the fix with"
         )
     numbers = bad.differences and all(d.equal or d.max_abs_error is not None for d in bad.differences)
-    before, after = drawn_from(original, cases[0]), drawn_from(fixed, cases[0])
+    after = drawn_from(fixed, cases[0])
     if numbers and before != after:
         return (
             f"the original draws its random numbers from {before or 'no generator'}, the fixed model from "
