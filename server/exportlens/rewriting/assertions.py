@@ -15,6 +15,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import is_log, repeatable
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import Condition, Predicates
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -97,9 +98,12 @@ def _checks(
     if isinstance(test, ast.BoolOp):
         conjunction = isinstance(test.op, ast.And) != negated
         parts = [predicates.read(each, negated) for each in test.values]
-        for each in parts:
-            if each.form == "unknown":
-                raise Refused(f"it is not known whether `{each.text}` is a tensor or a bool")
+        parts = [
+            Condition(_as_tensor(source, asked, torch, negated) or part.text, "tensor")
+            if part.form == "unknown"
+            else part
+            for part, asked in zip(parts, test.values, strict=True)
+        ]
         static = [each for each in parts if each.form == "static"]
         if conjunction:
             guarded = [
@@ -130,6 +134,19 @@ def _checks(
     if condition.form == "static":
         raise Refused("the condition does not depend on tensor data as far as it can be followed")
     return [_check(condition, torch, message)]
+
+
+def _as_tensor(source: Source, node: ast.expr, torch: str, negated: bool) -> str | None:
+    """The text of a tensor for what a function or a method of the model's own gives, a tensor or a bool; None where
+    something else gives it."""
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node, negated = node.operand, not negated
+    if not isinstance(node, ast.Call):
+        return None
+    if not (isinstance(node.func, ast.Name) or (dotted(node.func) or "").startswith("self.")):
+        return None
+    text = f"{torch}.as_tensor({source.of(node)})"
+    return f"{torch}.logical_not({text})" if negated else text
 
 
 def _check(condition: Condition, torch: str, message: str) -> str:
