@@ -13,7 +13,7 @@ NODE24 := PATH="$(CURDIR)/.tools/node24/bin:$$PATH"
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run code test real targets fuzz lint bench format clean
+.PHONY: help setup run code test real targets fuzz lint lint-python lint-extension bench format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -52,9 +52,14 @@ fuzz:  ## mend and export many more generated programs: make fuzz PROGRAMS=5000
 
 lint:  ## ruff, mypy --strict, eslint, prettier, tsc
 	@$(SET_UP) python examples extension
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint-python lint-extension
+
+lint-python:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+lint-extension:
 	@npm run --silent lint
 
 format:  ## let ruff and prettier shape the files
