@@ -6,11 +6,21 @@ import ast
 
 from exportlens.inference.items import get_item, set_item
 from exportlens.inference.iteration import elements_of
-from exportlens.inference.lattice import element_of, join
+from exportlens.inference.lattice import alike, element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.operators import fold
 from exportlens.inference.places import Conversion, Truth
-from exportlens.inference.values import Const, Mapping_, Sequence, Static, Unknown, Value, from_data
+from exportlens.inference.values import (
+    Choice,
+    Const,
+    Instance,
+    Mapping_,
+    Sequence,
+    Static,
+    Unknown,
+    Value,
+    from_data,
+)
 
 _MAX_ITEMS = 512
 
@@ -121,9 +131,15 @@ def _sequence_method(
 
 
 def _blur(machine: Machine, owner: Sequence, value: Value) -> None:
-    known = owner.items or owner.element is not None
-    machine.journal.write(owner, "element", join(element_of(owner), value) if known else value)
+    cover = join(element_of(owner), value) if owner.items or owner.element is not None else value
+    if owner.items is None and isinstance(cover, Choice) and any(map(_is_object, cover.options)):
+        cover = alike(cover)
+    machine.journal.write(owner, "element", cover)
     machine.journal.write(owner, "items", None)
+
+
+def _is_object(value: Value) -> bool:
+    return isinstance(value, Instance)
 
 
 def _mapping_method(

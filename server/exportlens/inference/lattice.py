@@ -8,6 +8,7 @@ from exportlens.inference.values import (
     Array,
     Choice,
     Const,
+    Instance,
     Mapping_,
     Sequence,
     Shape,
@@ -155,3 +156,15 @@ def element_of(sequence: Sequence) -> Value:
     for item in sequence.items[1:]:
         result = join(result, item)
     return result
+
+
+def alike(cover: Value) -> Value:
+    """What stands for each of several items: one of the objects, where all are of one class."""
+    if not isinstance(cover, Choice):
+        return cover
+    first = cover.options[0]
+    if isinstance(first, Instance) and all(
+        isinstance(option, Instance) and option.cls is first.cls for option in cover.options
+    ):
+        return first
+    return Unknown("one of several kinds")

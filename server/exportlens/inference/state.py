@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from exportlens.inference.lattice import join
-from exportlens.inference.values import Choice, Instance, Sequence, Unknown, Value
+from exportlens.inference.lattice import alike, join
+from exportlens.inference.values import Sequence, Value
 
 MISSING: Any = object()
 
@@ -101,7 +101,7 @@ class Journal:
         known = [] if sequence.element is None else [sequence.element]
         cover = _join_all([*known, *items])
         if isinstance(cover, Value):
-            self.write(sequence, "element", _alike(cover))
+            self.write(sequence, "element", alike(cover))
         if all(lists):
             self.write(sequence, "filled", True)
 
@@ -110,18 +110,6 @@ class Journal:
             self.remove(container, key)
         else:
             self.write(container, key, value)
-
-
-def _alike(cover: Value) -> Value:
-    """What stands for each of several items: one of the objects, where all are of one class."""
-    if not isinstance(cover, Choice):
-        return cover
-    first = cover.options[0]
-    if isinstance(first, Instance) and all(
-        isinstance(option, Instance) and option.cls is first.cls for option in cover.options
-    ):
-        return first
-    return Unknown("one of several kinds")
 
 
 def _read(container: Any, key: Any) -> Any:
