@@ -155,7 +155,7 @@ def test_an_export_call_is_mended(workshop: Workshop, tmp_path: Path, name: str)
     assert done.repaired, (done.reason, done.steps)
     assert [step.code for step in done.steps if step.fix and not step.withdrawn] == codes
     for line in lines:
-        assert line in done.text
+        assert line in done.texts[path]
 
 
 REFUSALS = {
@@ -187,6 +187,6 @@ def test_what_cannot_be_proved_is_refused_with_its_reason(tmp_path: Path, name: 
     text, code, reason = REFUSALS[name]
     path = tmp_path / "net.py"
     path.write_text(text)
-    found = [f for f in Repairer(path, load_config(path, {})).diagnose(path, text) if f.code == code]
+    found = [f for f in Repairer(path, load_config(path, {})).diagnose({path: text}) if f.code == code]
     assert [finding.fix for finding in found] == [None]
     assert reason in "\n".join(found[0].notes)

@@ -30,7 +30,7 @@ def test_a_repair_makes_an_example_export(workshop: Workshop, model: str) -> Non
     done = workshop.repair(model)
     assert done.repaired, done.reason
     assert [step.code for step in done.steps if step.fix and not step.withdrawn] == REPAIRS[model]
-    assert done.changed is bool(REPAIRS[model])
+    assert bool(done.changed) is bool(REPAIRS[model])
 
 
 def test_what_has_no_equivalent_is_left_alone(workshop: Workshop) -> None:
@@ -41,7 +41,7 @@ def test_what_has_no_equivalent_is_left_alone(workshop: Workshop) -> None:
 
 def test_the_video_classifier_is_found_to_be_used_with_another_batch() -> None:
     file = EXAMPLES / "tutorial" / "video_classifier.py"
-    found = Repairer(file, load_config(file, {})).diagnose(file, file.read_text())
+    found = Repairer(file, load_config(file, {})).diagnose({file: file.read_text()})
     [other_size] = [finding for finding in found if finding.code == "EXL420"]
     assert other_size.range.start.line + 1 == len(file.read_text().splitlines())
     assert other_size.fix is not None and "Dim" in other_size.fix.edits[0].content
