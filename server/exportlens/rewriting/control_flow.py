@@ -39,6 +39,10 @@ from exportlens.rewriting.text import Replacement, Source, replaced
 _MOST_NESTED = 30
 
 
+# Eager's while_loop of torch 2.13 loses what flows through a tensor that begins without a need for gradients.
+WITH_WHILE_LOOP = "Rewrite with while_loop, for inference: gradients through it may be incomplete"
+
+
 def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     """The fix for a test of tensor data: torch.cond, while_loop, an assertion, or a logical operator.
 
@@ -145,7 +149,7 @@ def convert(
         loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
         text, functions = loop_rewrite.text()
         before = loop_rewrite.kinds_inside
-        message = "Rewrite with while_loop"
+        message = WITH_WHILE_LOOP
     elif isinstance(node, ast.IfExp):
         _refuse_lost_alias(source, node, kinds)
         try:
@@ -294,7 +298,7 @@ def _block_length(source: Source, made: Flagged) -> int:
 
 
 def _flag_message(loop: ast.For | ast.While) -> str:
-    return "Rewrite with torch.cond" if isinstance(loop, ast.For) else "Rewrite with while_loop"
+    return "Rewrite with torch.cond" if isinstance(loop, ast.For) else WITH_WHILE_LOOP
 
 
 def _refuse_lost_alias(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
