@@ -5,42 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exportlens.inference.places import Call, Place
+from exportlens.inference.registration import LAYERS_WITH_PARAMETERS
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
-
-_WITH_PARAMETERS = [
-    "Linear",
-    "Bilinear",
-    "LazyLinear",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "SyncBatchNorm",
-    "GroupNorm",
-    "LayerNorm",
-    "RMSNorm",
-    "Embedding",
-    "EmbeddingBag",
-    "RNN",
-    "LSTM",
-    "GRU",
-    "RNNCell",
-    "LSTMCell",
-    "GRUCell",
-    "MultiheadAttention",
-    "TransformerEncoderLayer",
-    "TransformerDecoderLayer",
-    "Transformer",
-    "PReLU",
-]
 
 
 class LayerInForward(Rule):
@@ -66,7 +35,9 @@ class LayerInForward(Rule):
         "the model's"
     )
     places = (Call,)
-    callees = tuple(f"torch.nn.{middle}{name}" for name in _WITH_PARAMETERS for middle in ("", "modules."))
+    callees = tuple(
+        f"torch.nn.{middle}{name}" for name in LAYERS_WITH_PARAMETERS for middle in ("", "modules.")
+    )
     examples = (
         Example(
             bad="""

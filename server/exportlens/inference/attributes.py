@@ -14,7 +14,9 @@ from exportlens.inference.names import defines, external, lookup_global, module_
 from exportlens.inference.places import (
     AttributeRead,
     AttributeWrite,
+    UnregisteredRead,
 )
+from exportlens.inference.registration import unregistered
 from exportlens.inference.tensors import shape_of
 from exportlens.inference.values import (
     Array,
@@ -285,6 +287,10 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
         value = owner.attributes[attr]
         if isinstance(value, Tensor) and value.origin == "constant" and machine.tracing:
             return replace(value, origin="attribute", name=f"self.{attr}")
+        if machine.tracing and isinstance(value, (Sequence, Mapping_)) and machine.emits(UnregisteredRead):
+            found = unregistered(owner, value)
+            if found is not None:
+                machine.notice(UnregisteredRead(machine.site(frame), node, owner, attr, found))
         return value
     value_, found_in, hidden = class_attribute(owner.cls, attr)
     if value_ is not None:

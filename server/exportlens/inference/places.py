@@ -126,6 +126,16 @@ class AttributeRead(Place):
 
 
 @dataclass(slots=True)
+class UnregisteredRead(Place):
+    """`owner.attr`, a plain list, tuple or dict of a Module, is read, and holds `found`, a Module with parameters or a Parameter
+    that `owner` does not register."""
+
+    owner: Value
+    attr: str
+    found: Value
+
+
+@dataclass(slots=True)
 class AttributeWrite(Place):
     """`owner.attr = value` (`augmented` for `+=`, where `value` is the new one). `old` is what was there, None if nothing was."""
 

@@ -19,6 +19,7 @@ from tests.inference.cases import (
     parameters,
     python_features,
     recurrent,
+    registered,
     state,
     untraced,
     vision,
@@ -45,6 +46,7 @@ CASES: list[Case] = [
         python_features,
         lookalikes,
         inherited,
+        registered,
     )
     for case in theme.CASES
 ]

@@ -1,0 +1,144 @@
+"""Which Modules and Parameters of a model are registered, and which lie in its plain lists and dicts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.classes import class_order, is_module_class
+from exportlens.inference.values import ClassValue, Const, Instance, Mapping_, Named, Sequence, Tensor, Value
+
+LAYERS_WITH_PARAMETERS = (
+    "Linear",
+    "Bilinear",
+    "LazyLinear",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "SyncBatchNorm",
+    "GroupNorm",
+    "LayerNorm",
+    "RMSNorm",
+    "Embedding",
+    "EmbeddingBag",
+    "RNN",
+    "LSTM",
+    "GRU",
+    "RNNCell",
+    "LSTMCell",
+    "GRUCell",
+    "MultiheadAttention",
+    "TransformerEncoderLayer",
+    "TransformerDecoderLayer",
+    "Transformer",
+    "PReLU",
+)
+_PLAIN_BASES = frozenset(
+    {"torch.nn.Module", "torch.nn.modules.module.Module", "abc.ABC", "builtins.object", "object"}
+)
+_OTHER_WAYS = frozenset(
+    {
+        "_modules",
+        "_parameters",
+        "__dict__",
+        "__setattr__",
+        "setattr",
+        "register_parameter",
+        "register_module",
+        "add_module",
+    }
+)
+"""Names that say that a class may register what it keeps in ways that are not followed here."""
+_MOST_DEEP = 6
+
+
+def unregistered(owner: Value, held: Value) -> Instance | Tensor | None:
+    """A Module with parameters, or a Parameter, of the plain container `held`, an attribute of `owner`, that `owner` does not
+    register; None where there is none, or where `owner` may register it in a way that was not followed.
+
+    What is registered is compared by its class: a list and the Modules made of its items need not hold one object here.
+    """
+    if (
+        not isinstance(owner, Instance)
+        or owner.open
+        or "*" in owner.attributes
+        or not is_module_class(owner.cls)
+    ):
+        return None
+    found = next((item for item in _items(held) if _has_parameters(item)), None)
+    if found is None or not isinstance(found, (Instance, Tensor)):
+        return None
+    if any(_alike(found, other) for other in _registered(owner)):
+        return None
+    for base in class_order(owner.cls):
+        if isinstance(base, Named) and base.name in _PLAIN_BASES:
+            continue
+        if not isinstance(base, ClassValue) or any(_names(base.node) & {name} for name in _OTHER_WAYS):
+            return None
+    return found
+
+
+def _names(node: ast.AST) -> set[str]:
+    """The names and attributes in a class."""
+    return {
+        each.attr if isinstance(each, ast.Attribute) else each.id
+        for each in ast.walk(node)
+        if isinstance(each, (ast.Attribute, ast.Name))
+    }
+
+
+def _items(held: Value) -> list[Value]:
+    if isinstance(held, Sequence) and held.kind in ("list", "tuple"):
+        return held.items if held.items is not None else [held.element] if held.element is not None else []
+    if isinstance(held, Mapping_):
+        return list(held.items.values())
+    return []
+
+
+def _has_parameters(value: Value, depth: int = 0) -> bool:
+    """Whether a value is a Parameter, or a Module that is known to have one."""
+    if isinstance(value, Tensor):
+        return value.origin == "parameter"
+    if not isinstance(value, Instance) or depth > _MOST_DEEP:
+        return False
+    if isinstance(value.cls, Named) and value.cls.name.startswith("torch.nn."):
+        affine = (value.arguments.get(name) for name in ("affine", "elementwise_affine"))
+        without = any(isinstance(each, Const) and not each.value for each in affine)
+        if value.cls.name.rpartition(".")[2] in LAYERS_WITH_PARAMETERS and not without:
+            return True
+    return is_module_class(value.cls) and any(_has_parameters(each, depth + 1) for each in _children(value))
+
+
+def _children(module: Instance) -> Iterator[Value]:
+    """What a Module registers: Modules and Parameters that are its attributes, and the items of a ModuleList and its kin."""
+    for name, value in module.attributes.items():
+        if name == "__items__":
+            yield from _items(value)
+        elif isinstance(value, (Instance, Tensor)):
+            yield value
+
+
+def _registered(module: Instance, depth: int = 0) -> Iterator[Value]:
+    if depth > _MOST_DEEP:
+        return
+    for child in _children(module):
+        yield child
+        if isinstance(child, Instance) and is_module_class(child.cls):
+            yield from _registered(child, depth + 1)
+
+
+def _alike(one: Value, other: Value) -> bool:
+    """Whether two values may be one object: of one class, or both Parameters; an unknown one may be anything."""
+    if isinstance(one, Tensor):
+        return isinstance(other, Tensor) and other.origin == "parameter"
+    if not isinstance(one, Instance) or not isinstance(other, Instance):
+        return not isinstance(other, Tensor)
+    if isinstance(one.cls, Named) and isinstance(other.cls, Named):
+        return one.cls.name == other.cls.name
+    return one.cls is other.cls
