@@ -107,6 +107,16 @@ def test_what_a_package_hands_on_is_that_of_the_fixed_file(worker: Runner, tmp_p
     assert list(done.changed) == [tmp_path / "nets/base.py"]
 
 
+def test_a_helper_that_its_package_is_asked_for(worker: Runner, tmp_path: Path) -> None:
+    """`from package import module`, where nothing else of the package changes; one of the installed packages."""
+    net = NET.format(imports="from nets import parts", use="return parts.cut(h)")
+    home = tmp_path / "site-packages"
+    project(home, {"nets/__init__.py": "", "nets/parts.py": PARTS, "nets/net.py": net, "setup.py": ""})
+    done = tried(worker, home / "nets/net.py")
+    assert done.repaired, done.reason
+    assert list(done.changed) == [home / "nets/parts.py"]
+
+
 def test_what_lies_outside_of_the_project_is_left_alone(worker: Runner, tmp_path: Path) -> None:
     found = (
         "import sys\nfrom pathlib import Path\n\nsys.path.append(str(Path(__file__).parents[1] / 'shared'))\n"

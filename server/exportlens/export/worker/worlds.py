@@ -26,10 +26,8 @@ class FixedWorld:
     def __init__(self, files: Mapping[str, str], model_file: str) -> None:
         self._files = {os.path.realpath(file): text for file, text in files.items()}
         anew = {*self._files, os.path.realpath(model_file)}
-        self._aside = {name: sys.modules[name] for name in _dependents(anew)}
-        self._names = set(self._aside)
-        for name in self._names:
-            del sys.modules[name]
+        self._names = _dependents(anew)
+        self._aside = self._taken_out()
         importlib.invalidate_caches()
         self._finder = _Finder(self._files, self._names)
         sys.meta_path.insert(0, self._finder)
@@ -46,11 +44,24 @@ class FixedWorld:
             self._swap()
 
     def _swap(self) -> None:
-        fixed = {name: sys.modules.pop(name) for name in self._names if name in sys.modules}
-        for name, module in self._aside.items():
-            sys.modules[name] = module
-            _tell_parent(name, module)
-        self._aside = fixed
+        put_back, self._aside = self._aside, self._taken_out()
+        sys.modules.update(put_back)
+        for name, module in put_back.items():
+            package, child = _package_of(name)
+            if package is not None:
+                setattr(package, child, module)
+
+    def _taken_out(self) -> dict[str, ModuleType]:
+        """The modules that are not the same in both worlds, no longer among those that are imported."""
+        out = {name: sys.modules[name] for name in self._names if name in sys.modules}
+        for name, module in out.items():
+            package, child = _package_of(name)
+            # `from package import child` asks the package first, which may be the same in both worlds.
+            if package is not None and vars(package).get(child) is module:
+                delattr(package, child)
+        for name in out:
+            del sys.modules[name]
+        return out
 
 
 def fixed_spec(spec: importlib.machinery.ModuleSpec) -> importlib.machinery.ModuleSpec:
@@ -61,21 +72,27 @@ def fixed_spec(spec: importlib.machinery.ModuleSpec) -> importlib.machinery.Modu
     return spec
 
 
-def _tell_parent(name: str, module: ModuleType) -> None:
-    """A module is an attribute of its package, which may be the same in both worlds."""
-    parent, _, child = name.rpartition(".")
-    if parent in sys.modules:
-        setattr(sys.modules[parent], child, module)
+def _package_of(name: str) -> tuple[ModuleType | None, str]:
+    """The package of a module, if it is imported, and the name that the module has there."""
+    package, _, child = name.rpartition(".")
+    return sys.modules.get(package), child
 
 
 def _dependents(files: set[str]) -> set[str]:
     """The names of the modules that are made from the files, or in which something of those shows."""
-    candidates = {
-        name: module
+    by_file = {
+        name: os.path.realpath(module.__file__)
         for name, module in list(sys.modules.items())
-        if isinstance(getattr(module, "__file__", None), str) and not _is_librarys(str(module.__file__))
+        if isinstance(getattr(module, "__file__", None), str) and module.__file__
     }
-    found = {name for name, module in candidates.items() if os.path.realpath(str(module.__file__)) in files}
+    found = {name for name, file in by_file.items() if file in files}
+    # Nothing that is installed imports the user's files, but for the package that has one of them.
+    packages = {name.partition(".")[0] for name in found}
+    candidates = {
+        name: sys.modules[name]
+        for name, file in by_file.items()
+        if name.partition(".")[0] in packages or not _is_librarys(file)
+    }
     grown = True
     while grown:
         more = {
@@ -89,7 +106,7 @@ def _dependents(files: set[str]) -> set[str]:
 
 
 def _is_librarys(file: str) -> bool:
-    """Whether a module belongs to what is installed: nothing there imports the user's files."""
+    """Whether a module belongs to what is installed."""
     parts = file.split(os.sep)
     return "site-packages" in parts or "dist-packages" in parts or file.startswith(_PYTHON)
 
