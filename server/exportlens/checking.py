@@ -177,7 +177,6 @@ def _check_group(
 def _check_all(engine: Engine, members: list[Path], sources: Sources) -> tuple[list[Finding], list[Problem]]:
     findings: list[Finding] = []
     problems: list[Problem] = []
-    engine.neighbours = functools.cache(functools.partial(_neighbours, engine))
     with collector_paused():
         for path in members:
             found, troubles = check_one(engine, path, sources)
@@ -203,10 +202,13 @@ def _neighbours(engine: Engine, path: Path) -> list[Path]:
     return found
 
 
-def make_engine(config: Config, sources: Sources) -> Engine:
-    """An engine whose workspace reads from `sources`."""
-    workspace = Workspace((config.root,), site_packages(config.interpreter), sources.readable)
-    return Engine(config, workspace)
+def make_engine(config: Config, sources: Sources, *roots: Path) -> Engine:
+    """An engine whose workspace reads from `sources`, and that looks for callers on disk; `roots` are further folders
+    that modules are imported from."""
+    workspace = Workspace((config.root, *roots), site_packages(config.interpreter), sources.readable)
+    engine = Engine(config, workspace)
+    engine.neighbours = functools.cache(functools.partial(_neighbours, engine))
+    return engine
 
 
 def check_one(engine: Engine, path: Path, sources: Sources) -> tuple[list[Finding], list[Problem]]:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from exportlens.checking import Sources, make_engine
 from exportlens.config import BadSetting, Config, load_config
 from exportlens.counterpart import with_fixes
-from exportlens.engine import Engine
 from exportlens.export.repair import KnownCause
+from exportlens.export.session import project_root
 from exportlens.export.verify import Texts
 from exportlens.finding import Finding, Refusal, Severity
 from exportlens.fixing import apply_edits
@@ -31,7 +32,7 @@ class Repairer:
     config: Config
 
     def __post_init__(self) -> None:
-        self._engine = Engine(self.config)
+        self._engine = make_engine(self.config, Sources(), project_root(self.path))
 
     def diagnose(self, texts: Texts) -> list[Finding]:
         """The findings that the file leads to where the files of `texts` have those, with their fixes."""

@@ -117,6 +117,15 @@ def test_a_helper_that_its_package_is_asked_for(worker: Runner, tmp_path: Path) 
     assert list(done.changed) == [home / "nets/parts.py"]
 
 
+def test_a_helper_in_another_folder_of_the_project(worker: Runner, tmp_path: Path) -> None:
+    """Folders without an `__init__.py`, imported from the folder that holds both."""
+    net = NET.format(imports="from lib.parts import cut", use="return cut(h)")
+    project(tmp_path, {"pyproject.toml": "", "lib/parts.py": PARTS, "nets/net.py": net})
+    done = tried(worker, tmp_path / "nets/net.py")
+    assert done.repaired, done.reason
+    assert list(done.changed) == [tmp_path / "lib/parts.py"]
+
+
 def test_what_lies_outside_of_the_project_is_left_alone(worker: Runner, tmp_path: Path) -> None:
     found = (
         "import sys\nfrom pathlib import Path\n\nsys.path.append(str(Path(__file__).parents[1] / 'shared'))\n"

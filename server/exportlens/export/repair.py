@@ -187,8 +187,7 @@ class _Work:
         self._tell = tell
         self._seen = {frozenset[tuple[Path, str]]()}
         self._memory = memory
-        here = Path.cwd()
-        self._homes = [project_root(result.path), *([here] if here in result.path.parents else [])]
+        self._home = project_root(result.path)
         self.result = result
 
     async def run(self) -> None:
@@ -245,10 +244,10 @@ class _Work:
 
     def _is_own(self, path: Path) -> bool:
         """Whether a file may be changed: it belongs to the model's project, and is nothing that was installed there."""
-        home = next((home for home in self._homes if home in path.parents), None)
-        inside = () if home is None else path.relative_to(home).parts
-        installed = "site-packages" in inside or "dist-packages" in inside
-        return path == self.result.path or (home is not None and not installed)
+        if path == self.result.path:
+            return True
+        inside = path.relative_to(self._home).parts if path.is_relative_to(self._home) else ()
+        return bool(inside) and "site-packages" not in inside and "dist-packages" not in inside
 
     def _known(self, texts: Texts) -> Texts:
         """The texts so far of the files that `texts` has; those on disk of files that were not touched yet."""

@@ -24,7 +24,7 @@ OF_THE_FIX = "the fixed model"
 
 @dataclass
 class VerifyReport:
-    """The verdict on one fix for a model of the file at `path`.
+    """The verdict on one fix.
 
     `equal` says whether the fixed model equals the original in eager on every case; `modes` holds, per mode,
     {ok, failure, cases} of the fixed model's export. `blame` is the worker's, on lines of the fixed text; `left_out`
@@ -32,7 +32,6 @@ class VerifyReport:
     beside the kinds of a Report: equality with the original would say nothing of the fix.
     """
 
-    path: Path
     verified: bool = False
     equal: bool = False
     failure: Failure | None = None
@@ -146,7 +145,6 @@ async def verify_fix(
     ended.parts = _placed(ended.parts, {place: path for path, place in places.items()})
     parts = ended.parts
     found = VerifyReport(
-        file,
         failure=failure_of(ended, request.timeout, request.memory_limit),
         cases=parts.get("eager", []),
         lost_weights=parts.get("lost_weights", []),

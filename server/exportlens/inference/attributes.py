@@ -288,7 +288,7 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
         if isinstance(value, Tensor) and value.origin == "constant" and machine.tracing:
             return replace(value, origin="attribute", name=f"self.{attr}")
         if machine.tracing and isinstance(value, (Sequence, Mapping_)) and machine.emits(UnregisteredRead):
-            found = unregistered(owner, value)
+            found = unregistered(owner, attr, value)
             if found is not None:
                 machine.notice(UnregisteredRead(machine.site(frame), node, owner, attr, found))
         return value

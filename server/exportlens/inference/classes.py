@@ -300,6 +300,15 @@ def is_module_base(name: str) -> bool:
     )
 
 
+def same_kind(left: Value | None, right: Value) -> bool:
+    """Whether two values are objects of one class."""
+    if not isinstance(left, Instance) or not isinstance(right, Instance):
+        return False
+    if isinstance(left.cls, Named) and isinstance(right.cls, Named):
+        return left.cls.name == right.cls.name
+    return left.cls is right.cls
+
+
 def dotted(node: ast.expr) -> str:
     """ "torch.no_grad" for the expression `torch.no_grad()`; "" for anything else."""
     if isinstance(node, ast.Call):

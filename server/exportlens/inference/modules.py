@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
-from exportlens.inference.classes import class_attribute, class_order, is_module_class
+from exportlens.inference.classes import class_attribute, class_order, is_module_class, same_kind
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy
@@ -233,7 +233,7 @@ def hold_somewhere(machine: Machine, owner: Instance, value: Value) -> None:
     """Put `value` under a name that is not known: one of a kind stands for all, and of several kinds nothing is known."""
     machine.journal.write(owner, "open", True)
     known = owner.attributes.get(_SOME_NAME)
-    if isinstance(value, Instance) and (known is None or _same_kind(held_somewhere(owner), value)):
+    if isinstance(value, Instance) and (known is None or same_kind(held_somewhere(owner), value)):
         machine.journal.write(owner.attributes, _SOME_NAME, value)
     else:
         machine.journal.write(owner.attributes, _SOME_NAME, Unknown("one of several kinds"))
@@ -242,15 +242,7 @@ def hold_somewhere(machine: Machine, owner: Instance, value: Value) -> None:
 def held_somewhere(owner: Instance) -> Value | None:
     """What stands under names that are not known, where it is all of one kind."""
     held = list(options(owner.attributes.get(_SOME_NAME, Unknown())))
-    return held[-1] if all(_same_kind(value, held[-1]) for value in held) else None
-
-
-def _same_kind(left: Value | None, right: Value) -> bool:
-    if not isinstance(left, Instance) or not isinstance(right, Instance):
-        return False
-    if isinstance(left.cls, Named) and isinstance(right.cls, Named):
-        return left.cls.name == right.cls.name
-    return left.cls is right.cls
+    return held[-1] if all(same_kind(value, held[-1]) for value in held) else None
 
 
 def _itself(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.classes import class_order, is_module_class
+from exportlens.inference.classes import class_order, is_module_class, same_kind
 from exportlens.inference.values import ClassValue, Const, Instance, Mapping_, Named, Sequence, Tensor, Value
 
 LAYERS_WITH_PARAMETERS = (
@@ -55,21 +55,19 @@ _OTHER_WAYS = frozenset(
     }
 )
 """Names that say that a class may register what it keeps in ways that are not followed here."""
+_ONLY_LOOK = frozenset(
+    {"len", "enumerate", "zip", "range", "iter", "list", "tuple", "reversed", "sum", "isinstance"}
+)
 _MOST_DEEP = 6
 
 
-def unregistered(owner: Value, held: Value) -> Instance | Tensor | None:
-    """A Module with parameters, or a Parameter, of the plain container `held`, an attribute of `owner`, that `owner` does not
+def unregistered(owner: Value, attr: str, held: Value) -> Instance | Tensor | None:
+    """A Module with parameters, or a Parameter, of the plain container `held`, the attribute `attr` of `owner`, that `owner` does not
     register; None where there is none, or where `owner` may register it in a way that was not followed.
 
     What is registered is compared by its class: a list and the Modules made of its items need not hold one object here.
     """
-    if (
-        not isinstance(owner, Instance)
-        or owner.open
-        or "*" in owner.attributes
-        or not is_module_class(owner.cls)
-    ):
+    if not isinstance(owner, Instance) or owner.open or not is_module_class(owner.cls):
         return None
     found = next((item for item in _items(held) if _has_parameters(item)), None)
     if found is None or not isinstance(found, (Instance, Tensor)):
@@ -79,9 +77,32 @@ def unregistered(owner: Value, held: Value) -> Instance | Tensor | None:
     for base in class_order(owner.cls):
         if isinstance(base, Named) and base.name in _PLAIN_BASES:
             continue
-        if not isinstance(base, ClassValue) or any(_names(base.node) & {name} for name in _OTHER_WAYS):
+        if not isinstance(base, ClassValue) or not _OTHER_WAYS.isdisjoint(_names(base.node)):
+            return None
+        if _is_passed_on(base.node, attr):
             return None
     return found
+
+
+def _is_passed_on(cls: ast.AST, attr: str) -> bool:
+    """Whether a class passes the attribute, or a name that it was set to, to a call that may keep what it holds."""
+
+    def is_it(node: ast.expr) -> bool:
+        return isinstance(node, ast.Attribute) and node.attr == attr
+
+    nodes = list(ast.walk(cls))
+    names = {
+        node.value.id
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and any(map(is_it, node.targets))
+    }
+    return any(
+        is_it(given) or (isinstance(given, ast.Name) and given.id in names)
+        for node in nodes
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in _ONLY_LOOK)
+        for each in [*node.args, *(key.value for key in node.keywords)]
+        for given in [each.value if isinstance(each, ast.Starred) else each]
+    )
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -137,8 +158,4 @@ def _alike(one: Value, other: Value) -> bool:
     """Whether two values may be one object: of one class, or both Parameters; an unknown one may be anything."""
     if isinstance(one, Tensor):
         return isinstance(other, Tensor) and other.origin == "parameter"
-    if not isinstance(one, Instance) or not isinstance(other, Instance):
-        return not isinstance(other, Tensor)
-    if isinstance(one.cls, Named) and isinstance(other.cls, Named):
-        return one.cls.name == other.cls.name
-    return one.cls is other.cls
+    return same_kind(one, other) or not isinstance(other, (Instance, Tensor))

@@ -180,10 +180,10 @@ class Exporting:
                 lambda: repair_model(session, request, tools, step_taken),
             )
         edit = None
-        unsaved = next((each for each in done.changed if self._is_unsaved(each)), None)
-        if unsaved is not None:
-            return {"ok": False, "steps": [], "edit": None, "message": _UNSAVED.format(unsaved.name)}
         if done.repaired and done.changed:
+            unsaved = next((each for each in done.changed if self._is_unsaved(each)), None)
+            if unsaved is not None:
+                return {"ok": False, "steps": [], "edit": None, "message": _UNSAVED.format(unsaved.name)}
             encoding = self.server.encoding
             changes = {
                 uri if each == path else to_uri(each): _line_edits(done.originals[each], text, encoding)

@@ -21,17 +21,13 @@ def counted_in_tensors(
     """The text where the ints that the arms of `node` count are tensors while the outermost loop runs, and `node` of it;
     None where there are none. `kinds` gets to know them as tensors."""
     function = source.enclosing_function(node)
-    if function is None:
-        return None
-    loop: ast.For | None = None
-    for each in source.ancestors(node):
-        if each is function:
-            break
-        if isinstance(each, ast.While) or (isinstance(each, ast.For) and each.orelse):
-            return None
-        if isinstance(each, ast.For):
-            loop = each
-    if loop is None or not source.begins_line(loop) or exits(loop.body) & {"returns", "breaks"}:
+    loop = outermost_loop(source, node)
+    if (
+        function is None
+        or loop is None
+        or not source.begins_line(loop)
+        or exits(loop.body) & {"returns", "breaks"}
+    ):
         return None
     certain = certainly_bound_before(function, loop)
     names = [
@@ -104,6 +100,21 @@ def _meets_floats(source: Source, use: ast.Name, kinds: Kinds) -> bool:
         floats = isinstance(parent.op, ast.Div) or (other.dtype or "").startswith(("float", "bfloat"))
         return other.what == "tensor" and floats
     return isinstance(parent, ast.Compare) and meets_tensor(source, use, kinds)
+
+
+def outermost_loop(source: Source, node: ast.stmt) -> ast.For | None:
+    """The outermost `for` around `node` in its function; None where there is none, or a `while` or an `else` of a loop among
+    those around it."""
+    function = source.enclosing_function(node)
+    loop: ast.For | None = None
+    for each in source.ancestors(node):
+        if each is function:
+            break
+        if isinstance(each, ast.While) or (isinstance(each, ast.For) and each.orelse):
+            return None
+        if isinstance(each, ast.For):
+            loop = each
+    return loop
 
 
 def _is_count(kind: Kind | None) -> bool:

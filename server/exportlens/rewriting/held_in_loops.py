@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
+from exportlens.rewriting.counters import outermost_loop
 from exportlens.rewriting.effects import visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -39,17 +40,8 @@ def held_between_rounds(
     """The text where the numbers that branches on tensor data choose in the `for` loop around `node` are held by tensors,
     and `node` of it; None where there are none. `kinds`, those at `node`, get to know them as tensors."""
     function = source.enclosing_function(node)
-    if function is None:
-        return None
-    loop: ast.For | None = None
-    for each in source.ancestors(node):
-        if each is function:
-            break
-        if isinstance(each, ast.While) or (isinstance(each, ast.For) and each.orelse):
-            return None
-        if isinstance(each, ast.For):
-            loop = each
-    if loop is None or exits(loop.body) & {"returns", "breaks"}:
+    loop = outermost_loop(source, node)
+    if function is None or loop is None or exits(loop.body) & {"returns", "breaks"}:
         return None
     if not any(_is_number(kinds.names.get(name)) for name in bound(loop.body)):
         return None
@@ -98,26 +90,13 @@ def _held(
     after = liveness.live_after(loop)
     if isinstance(loop, ast.While):
         carried |= reads(loop.test) | after
-    numbers = {
-        name: known.type
-        for name in names
-        if name in certain
-        and name in carried
-        and (known := kinds.names.get(name)) is not None
-        and known.what in ("number", "size", "scalar")
-        and known.type in types
-    }
+    all_types = {name: kinds.names[name].type for name in names if name in certain and name in carried}
+    numbers = {name: type_ for name, type_ in all_types.items() if type_ in types}
     # Where it is only compared, a float of double precision does what an int does.
     any_type = {
         name
-        for name in names
-        if name in certain
-        and name in carried
-        and name not in after
-        and (known := kinds.names.get(name)) is not None
-        and known.what in ("number", "size", "scalar")
-        and known.type in ("", "float")
-        and _only_compared(source, loop, name)
+        for name, type_ in all_types.items()
+        if type_ in ("", "float") and name not in after and _only_compared(source, loop, name)
     }
     numbers |= dict.fromkeys(any_type, "float")
     rewrites = _Holding(source, loop, kinds, torch, numbers, any_type)
@@ -188,7 +167,7 @@ class _Holding:
         for each in ast.walk(self.loop):
             if isinstance(each, _OWN_SCOPE) and any(_is(one, name) for one in ast.walk(each)):
                 return False
-            if _is(each, name) and not isinstance(each.ctx, ast.Load):  # type: ignore[attr-defined]
+            if _is(each, name) and not isinstance(each.ctx, ast.Load):
                 stores += 1
             if isinstance(each, ast.For) and any(_is(one, name) for one in ast.walk(each.iter)):
                 # How often the loop runs would hang on the number.
@@ -289,7 +268,7 @@ def _is_number(kind: Kind | None) -> bool:
     return kind is not None and kind.what in ("number", "size", "scalar")
 
 
-def _is(node: ast.AST, name: str) -> bool:
+def _is(node: ast.AST, name: str) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and node.id == name
 
 
@@ -298,7 +277,7 @@ def _only_compared(source: Source, loop: ast.For | ast.While, name: str) -> bool
     return all(
         isinstance(source.parents[each], ast.Compare)
         for each in ast.walk(loop)
-        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        if _is(each, name) and isinstance(each.ctx, ast.Load)
     )
 
 
@@ -325,7 +304,7 @@ def _values(node: ast.stmt) -> list[tuple[str, ast.expr]]:
 
 def _count(node: ast.stmt, name: str) -> int:
     """How often the statement reads `name`."""
-    loads = sum(_is(each, name) and isinstance(each.ctx, ast.Load) for each in ast.walk(node))  # type: ignore[attr-defined]
+    loads = sum(_is(each, name) and isinstance(each.ctx, ast.Load) for each in ast.walk(node))
     return loads + (isinstance(node, ast.AugAssign) and _is(node.target, name))
 
 

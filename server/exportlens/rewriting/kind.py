@@ -135,6 +135,16 @@ def merged(kinds: list[Kind]) -> Kind:
     )
 
 
+def extreme(kinds: list[Kind]) -> Kind:
+    """One of several values, of which data decides which where one of them is a number from data."""
+    one_type = len({kind.type for kind in kinds}) == 1
+    if one_type and {kind.what for kind in kinds} <= {"scalar", "number", "size"} and len(kinds) > 1:
+        whats = [kind.what for kind in kinds]
+        what = next(each for each in ("scalar", "size", "number") if each in whats)
+        return Kind(what, type=kinds[0].type)
+    return merged(kinds)
+
+
 def merged_names(ways: list[dict[str, Kind]]) -> dict[str, Kind]:
     """What names are behind a branch, `ways` being what they are at the end of each arm that goes on."""
     first, *others = ways

@@ -29,6 +29,7 @@ from exportlens.rewriting.kind import (
     binary_dtype,
     binary_rank,
     element_of,
+    extreme,
     length_from_data,
     merged,
     merged_names,
@@ -479,7 +480,7 @@ class Kinds:
             if name in _CONTROL_FLOW:
                 return self._of_control_flow(node)
             if name in ("torch.sym_max", "torch.sym_min"):
-                return _extreme([self.of(each) for each in node.args])
+                return extreme([self.of(each) for each in node.args])
             op = knowledge.lookup_function(name)
             return self._of_op(op, node, None) if op is not None else UNKNOWN_KIND
         if isinstance(node.func, ast.Attribute):
@@ -625,7 +626,7 @@ class Kinds:
         if name in ("abs", "max", "min", "round", "sum") and kinds:
             if data and all(kind.what in ("tensor", "number", "size") for kind in kinds):
                 return Kind("tensor", roots=union(kinds) if name in ("max", "min") else frozenset())
-            return _extreme(kinds) if name in ("max", "min") else kinds[0]
+            return extreme(kinds) if name in ("max", "min") else kinds[0]
         if name in ("getattr", "next"):
             return replace(UNKNOWN_KIND, roots=frozenset({f"?{next(numbers)}"}))
         if name in _BUILTIN_STATIC:
@@ -693,16 +694,6 @@ def _any_module_of(modules: Instance) -> Kind:
     ):
         return UNKNOWN_KIND
     return Kind("object", roots=None, value=found[0])
-
-
-def _extreme(kinds: list[Kind]) -> Kind:
-    """One of several values, of which data decides which where one of them is a number from data."""
-    one_type = len({kind.type for kind in kinds}) == 1
-    if one_type and {kind.what for kind in kinds} <= {"scalar", "number", "size"} and len(kinds) > 1:
-        whats = [kind.what for kind in kinds]
-        what = next(each for each in ("scalar", "size", "number") if each in whats)
-        return Kind(what, type=kinds[0].type)
-    return merged(kinds)
 
 
 def _python_type(dtype: str) -> str:

@@ -22,6 +22,10 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(6, 6) for _ in range(2))
 
 
+class Chain(nn.Sequential):
+    pass
+
+
 class M(nn.Module):
     def __init__(self):
         super().__init__()
@@ -68,6 +72,16 @@ model(
 """,
     """        for layer in self.layers:
             x = layer(x).relu()
+        return x
+""",
+)
+model(
+    "registered-by-what-is-not-known",
+    """        self.layers = [nn.Linear(6, 6) for _ in range(2)]
+        self.net = random.choice([nn.Sequential, Chain])(*self.layers)
+""",
+    """        for layer in self.layers:
+            x = layer(x)
         return x
 """,
 )
