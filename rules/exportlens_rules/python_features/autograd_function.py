@@ -6,9 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Bound, ClassValue, Const, Static, Tensor, Unknown, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.data_attribute import saved_tensors
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import base_names
@@ -65,10 +68,6 @@ class AutogradFunction(Rule):
     code = "EXL321"
     name = "autograd-function-details"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether the program needs the backward is for you to say: call what `forward` computes directly where "
-        "`torch.compiler.is_exporting()`, or keep to save_for_backward and tensors"
-    )
     places = (Call,)
     examples = (
         Example(
@@ -131,7 +130,17 @@ class AutogradFunction(Rule):
             )
             return
 
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        node = report.place.node
+        if isinstance(node, ast.Attribute) and node.attr == "saved_variables":
+            return saved_tensors(report.place, context)
+        return Refusal(_FOR_THE_USER)
 
+
+_FOR_THE_USER = (
+    "whether the program needs the backward is for you to say: call what `forward` computes directly where "
+    "`torch.compiler.is_exporting()`, or keep to save_for_backward and tensors"
+)
 _WHERE = ("It fails where an argument needs gradients, as the output of a layer with parameters does.",)
 
 

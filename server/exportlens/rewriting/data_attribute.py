@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import AttributeRead, AttributeWrite, Call
+from exportlens.inference.places import AttributeRead, AttributeWrite, Call, Place
 from exportlens.inference.values import Sequence, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
@@ -52,6 +52,20 @@ def detach_data(place: AttributeRead, context: RewriteContext) -> Fix | Refusal:
             Applicability.SAFE if safe else Applicability.UNSAFE,
             uses_torch=False,
         )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def saved_tensors(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """`ctx.saved_variables` -> `ctx.saved_tensors`, as torch has called it since tensors and variables are one."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Attribute):
+            raise Refused("what was saved is reached in an unusual way")
+        text = f"{draft.source.of(node.value)}.saved_tensors"
+        swap = draft.source.swap(node, text)
+        return draft.replace(f"Use `{text}`", [swap], Applicability.SAFE, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

@@ -1,0 +1,274 @@
+"""What calls give: kinds of the results of torch's functions, of layers and of Python's own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from exportlens.inference import knowledge
+from exportlens.inference.knowledge import Op
+from exportlens.inference.values import Const, Instance, Named, Tensor
+from exportlens.rewriting.kind import (
+    LOCAL,
+    UNKNOWN_KIND,
+    Kind,
+    element_of,
+    extreme,
+    length_from_data,
+    numbers,
+    returned,
+    union,
+)
+
+if TYPE_CHECKING:
+    from exportlens.rewriting.kinds import Kinds
+
+_BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
+
+# What torch takes of tensors of floats alone.
+_OF_FLOATS = frozenset(
+    {"mean", "std", "var", "norm", "cross_entropy", "mse_loss", "binary_cross_entropy", "nll_loss"}
+)
+
+# Modules whose output may be their input, and modules that give several outputs (torch/nn/modules).
+_MAY_PASS_THROUGH = (
+    "Sequential",
+    "Identity",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "Flatten",
+    "Unflatten",
+)
+
+_SEVERAL_OUTPUTS = (
+    "LSTM",
+    "GRU",
+    "RNN",
+    "LSTMCell",
+    "MultiheadAttention",
+    "AdaptiveLogSoftmaxWithLoss",
+    "ModuleList",
+    "ModuleDict",
+)
+
+_CONTROL_FLOW = {
+    "torch.cond",
+    "torch.ops.higher_order.cond",
+    "torch._higher_order_ops.cond",
+    "functorch.experimental.control_flow.cond",
+    "torch._higher_order_ops.while_loop",
+}
+
+
+def of_call(kinds: Kinds, node: ast.Call) -> Kind:
+    if kinds.results:
+        known = kinds.results.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
+        if known is not None:
+            return known
+    name = kinds.qualified(node.func)
+    if name is not None:
+        if name in _CONTROL_FLOW:
+            return _of_control_flow(kinds, node)
+        if name in ("torch.sym_max", "torch.sym_min"):
+            return extreme([kinds.of(each) for each in node.args])
+        op = knowledge.lookup_function(name)
+        return _of_op(kinds, op, node, None) if op is not None else UNKNOWN_KIND
+    if isinstance(node.func, ast.Attribute):
+        owner = kinds.of(node.func.value)
+        if owner.what == "tensor":
+            if length_from_data(owner) and _asks_length(node):
+                return Kind("scalar", type="int")
+            op = knowledge.lookup_method(node.func.attr)
+            return _of_op(kinds, op, node, owner) if op is not None else UNKNOWN_KIND
+        if owner.what == "unknown" and owner.roots and node.func.attr != "clone":
+            return replace(UNKNOWN_KIND, roots=owner.roots)
+    callee = kinds.of(node.func)
+    if isinstance(callee.value, Instance):
+        return _of_module_call(kinds, callee.value, node)
+    if isinstance(node.func, ast.Name) and node.func.id not in kinds.names:
+        return _of_builtin(kinds, node.func.id, node)
+    return UNKNOWN_KIND
+
+
+def _of_control_flow(kinds: Kinds, node: ast.Call) -> Kind:
+    """The outputs of torch.cond and while_loop never share memory with anything."""
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "while_loop" and len(node.args) >= 3:
+        carried = kinds.of(node.args[2])
+        if carried.items is None:
+            return UNKNOWN_KIND
+        items = tuple(replace(each, roots=frozenset(), value=None) for each in carried.items)
+        return replace(carried, items=items, roots=frozenset())
+    if len(node.args) >= 3 and isinstance(node.args[1], ast.Lambda):
+        return replace(kinds.of(node.args[1].body), roots=frozenset())
+    return UNKNOWN_KIND if not node.args else Kind("tensor")
+
+
+def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
+    given: list[Kind] = [] if receiver is None else [receiver]
+    for each in node.args:
+        if isinstance(each, ast.Starred):
+            return returned(op.returns, Kind("unknown", roots=None), None, None)
+        given.append(kinds.of(each))
+    keywords = {each.arg: kinds.of(each.value) for each in node.keywords if each.arg}
+    facts = [kind.facts for kind in given]
+    named = {key: kind.facts for key, kind in keywords.items()}
+    op = op.match(facts, named)
+    bound = op.bind(facts, named)
+    operands = op.bind(given, keywords)
+    roots: frozenset[str] | None = frozenset()
+    value = Tensor(unbacked=True) if op.dynamic_shape else None
+    if op.aliases and operands is not None and not _out_of_place(op, operands):
+        parts = [operands.get(op.params[index].name) for index in op.aliases if index < len(op.params)]
+        flat = [
+            part
+            for each in parts
+            for part in (each if isinstance(each, tuple) else (each,))
+            if isinstance(part, Kind)
+        ]
+        # A view of memory that no name knows: the views share it among themselves.
+        roots = union(flat)
+        if roots == frozenset():
+            roots = frozenset({f"{LOCAL}{next(numbers)}"})
+    elif op.aliases and operands is None:
+        roots = None
+    elif op.dynamic_shape and op.returns.kind == "list":
+        # The indices that `nonzero(as_tuple=True)` and `where(condition)` give are columns of one tensor.
+        roots = frozenset({f"{LOCAL}{next(numbers)}"})
+    dtype = rank = None
+    if bound is not None:
+        dtype = knowledge.dtype_after(op.dtype, bound) or _float_after(kinds, op, given, named)
+        rank = knowledge.rank_after(op.rank, bound)
+    kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+    if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
+        # Of this dtype alone they give no bools.
+        kind = replace(kind, dtype="uint8")
+    if kind.what == "scalar" and not kind.type and given and given[0].dtype:
+        # What `.item()` gives.
+        kind = replace(kind, type=_python_type(given[0].dtype))
+    return kind
+
+
+def _float_after(kinds: Kinds, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
+    """The dtype of what an operation gives where that is the same for every float dtype of its inputs, "float" where
+    it is one of them."""
+    if any(kind.what == "tensor" and kind.dtype is None for kind in given):
+        return _float_anyway(kinds, op, given, named)
+    if not any(kind.what == "tensor" and kind.dtype == "float" for kind in given):
+        return None
+    found = set()
+    for dtype in ("float32", "float64"):
+        facts = [(replace(kind, dtype=dtype) if kind.dtype == "float" else kind).facts for kind in given]
+        bound = op.bind(facts, named)
+        found.add(None if bound is None else knowledge.dtype_after(op.dtype, bound))
+    if len(found) == 1:
+        return found.pop()
+    return "float" if found == {"float32", "float64"} else None
+
+
+def _float_anyway(kinds: Kinds, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
+    """ "float" where an operation gives floats of tensors of any dtype, or takes no others."""
+    if op.name.rpartition(".")[2] in _OF_FLOATS:
+        return "float"
+    for dtype in ("float32", "float64", "int64", "bool"):
+        facts = [
+            (
+                replace(kind, dtype=dtype)
+                if kind.what == "tensor" and kind.dtype in (None, "float")
+                else kind
+            ).facts
+            for kind in given
+        ]
+        bound = op.bind(facts, named)
+        after = None if bound is None else knowledge.dtype_after(op.dtype, bound)
+        if after is None or not after.startswith("float"):
+            return None
+    return "float"
+
+
+def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
+    if not isinstance(instance.cls, Named):
+        return UNKNOWN_KIND
+    given = [kinds.of(each) for each in node.args]
+    roots: frozenset[str] | None = frozenset()
+    module = knowledge.lookup_module(instance.cls.name)
+    passes = instance.cls.name.endswith(_MAY_PASS_THROUGH) or (module and module.forward.aliases)
+    if passes or instance.arguments.get("inplace") == Const(True):
+        roots = union(given)
+    if module is None:
+        if not instance.cls.name.startswith("torch.nn.") or instance.cls.name.endswith(_SEVERAL_OUTPUTS):
+            return UNKNOWN_KIND
+        return Kind("tensor", roots=roots)
+    bound = module.forward.bind([kind.facts for kind in given], {})
+    dtype = rank = None
+    if bound is not None:
+        dtype = knowledge.dtype_after(module.forward.dtype, bound)
+        rank = knowledge.rank_after(module.forward.rank, bound)
+    return returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
+
+
+def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
+    given = [kinds.of(each) for each in node.args]
+    data = any(kind.from_data for kind in given)
+    if name in ("int", "float", "bool"):
+        return (
+            Kind("scalar" if data else "number", type=name)
+            if given and given[0].what != "unknown"
+            else UNKNOWN_KIND
+        )
+    if name == "len":
+        return Kind("scalar" if given and length_from_data(given[0]) else "size", type="int")
+    if name in ("any", "all") and len(node.args) == 1:
+        element = element_of(given[0])
+        if isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)):
+            element = kinds.in_comprehension(node.args[0]).of(node.args[0].elt)
+        return Kind("scalar", type="bool") if element.from_data else UNKNOWN_KIND
+    if name in ("abs", "max", "min", "round", "sum") and given:
+        if data and all(kind.what in ("tensor", "number", "size") for kind in given):
+            return Kind("tensor", roots=union(given) if name in ("max", "min") else frozenset())
+        return extreme(given) if name in ("max", "min") else given[0]
+    if name in ("getattr", "next"):
+        return replace(UNKNOWN_KIND, roots=frozenset({f"?{next(numbers)}"}))
+    if name in _BUILTIN_STATIC:
+        return Kind(
+            "number" if name in ("isinstance", "hasattr", "callable", "issubclass") else "static",
+            type="bool",
+        )
+    if name in ("list", "tuple", "zip", "range", "enumerate", "reversed", "sorted", "dict"):
+        return Kind("container", roots=union(given))
+    return UNKNOWN_KIND
+
+
+def _python_type(dtype: str) -> str:
+    """The type of Python that an element of a tensor of `dtype` has."""
+    if dtype.startswith(("float", "bfloat")):
+        return "float"
+    return "int" if dtype.startswith(("int", "uint")) else "bool" if dtype == "bool" else ""
+
+
+def _out_of_place(op: Op, kinds: Mapping[str, object]) -> bool:
+    """Whether an operation that writes its input where it is told to is not told so: it gives memory of its own.
+
+    Dropout does not, it hands on its input outside of training.
+    """
+    if not op.mutates_when or any(each.name == "training" for each in op.params):
+        return False
+    told = kinds.get(op.mutates_when)
+    return told is None or (
+        isinstance(told, Kind) and isinstance(told.value, Const) and told.value.value is False
+    )
+
+
+def _asks_length(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if name in ("numel", "nelement") and not node.args:
+        return True
+    return (
+        name == "size"
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == 0
+    )
