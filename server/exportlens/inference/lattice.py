@@ -56,6 +56,7 @@ def _join_alike(left: Value, right: Value) -> Value | None:
             open_dim=left.open_dim if left.open_dim == right.open_dim else None,
             dims=left.dims if left.dims == right.dims else None,
             converted=left.converted and right.converted,
+            single=left.single if left.single == right.single else None,
         )
     if isinstance(left, Static) and isinstance(right, Static):
         return Static(left.type if left.type == right.type else "")

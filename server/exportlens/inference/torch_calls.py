@@ -136,7 +136,33 @@ def _reshaped(
         chosen = copying.match(fact_args, fact_kwargs)
         facts = chosen.bind(fact_args, fact_kwargs)
         rank = knowledge.rank_after(chosen.returned(facts or {}).rank, facts) if facts is not None else None
-    return replace(made, rank=rank, open_dim=None if made.unbacked else 0)
+        if rank is None and facts is not None:
+            rank = _squeezed_rank(chosen, tensor, facts)
+    return replace(made, rank=rank, open_dim=None if made.unbacked else 0, single=None)
+
+
+def _squeezed_rank(op: knowledge.Op, tensor: Tensor, facts: Mapping[str, object]) -> int | None:
+    """The rank after `squeeze` took a dimension that is known to have one element; None where it is not known."""
+    if op.name.rpartition(".")[2] not in ("squeeze", "squeeze_") or tensor.rank is None:
+        return None
+    dim = _dimension(facts.get("dim"), tensor.rank)
+    return tensor.rank - 1 if dim is not None and dim == tensor.single else None
+
+
+def _dimension(dim: object, rank: int | None) -> int | None:
+    """A dimension counted from the front; None where it is not one known number."""
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        return None
+    if dim >= 0:
+        return dim
+    return dim + rank if rank is not None else None
+
+
+def _single_after(op: knowledge.Op, facts: Mapping[str, object] | None, rank: int | None) -> int | None:
+    """The dimension of one element that a call leaves: one that it made, or kept when it reduced it."""
+    if facts is None or not (op.name.rpartition(".")[2] == "unsqueeze" or facts.get("keepdim") is True):
+        return None
+    return _dimension(facts.get("dim"), rank)
 
 
 def _method_specials(
@@ -455,6 +481,8 @@ class _Made:
         if self.facts is not None:
             dtype = knowledge.dtype_after(returns.dtype, self.facts)
             rank = knowledge.rank_after(returns.rank, self.facts)
+            if rank is None and self.tensors:
+                rank = _squeezed_rank(self.op, self.tensors[0], self.facts)
         if dtype is None and self.bound is not None:
             given = self.bound.get("dtype")
             dtype = dtype_of_named(given) if isinstance(given, Value) else None
@@ -485,7 +513,17 @@ class _Made:
         elif self.op.pointwise and not unbacked:
             open_dim = broadcast_size(self.tensors, rank)[1]
         origin = "constant" if self.constant else "fresh"
-        return Tensor(origin, "", dtype, rank, unbacked, root, open_dim=open_dim, converted=converted)
+        return Tensor(
+            origin,
+            "",
+            dtype,
+            rank,
+            unbacked,
+            root,
+            open_dim=open_dim,
+            converted=converted,
+            single=_single_after(self.op, self.facts, rank),
+        )
 
     def open_dim_after(self, source: Tensor) -> int | None:
         """Where the open dimension of an argument is in the result."""

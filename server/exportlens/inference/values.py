@@ -113,7 +113,8 @@ class Tensor(Value):
     that does (None: one of them; where `unbacked` is false: none, but the tensor was reduced from one that has, and may have one
     element where that has many).
     `converted` is true for what `.to()`, `.float()`, `.cpu()` and the like returned, and for views of that.
-    `dims` are its sizes where an export call declares them. `root` identifies the storage: two tensors with one root may share memory.
+    `dims` are its sizes where an export call declares them; `single` is a dimension that certainly has one element.
+    `root` identifies the storage: two tensors with one root may share memory.
     """
 
     origin: str = "fresh"
@@ -126,6 +127,7 @@ class Tensor(Value):
     open_dim: int | None = 0
     dims: tuple[Value, ...] | None = None
     converted: bool = False
+    single: int | None = None
 
     def describe(self) -> str:
         facts = [

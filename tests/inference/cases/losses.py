@@ -403,3 +403,29 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "written-by-a-squeezed-index",
+    "(torch.rand(3, 6), torch.zeros(6, dtype=torch.long))",
+    """
+class M(nn.Module):
+    def forward(self, overlaps, conf):
+        _, best = overlaps.view(3, 6).max(1, keepdim=True)
+        best.squeeze_(1)
+        conf = conf.clone()
+        for j in range(best.size(0)):
+            conf[best[j]] = j
+        return conf
+""",
+)
+CASES(
+    "rows-by-a-squeezed-index",
+    "(torch.rand(3, 6), torch.zeros(6))",
+    """
+class M(nn.Module):
+    def forward(self, overlaps, conf):
+        best = overlaps.view(3, 6).argmax(1).unsqueeze(-1)
+        conf = conf.clone()
+        conf[best.squeeze(1)[0]] = 1.0
+        return conf
+""",
+)

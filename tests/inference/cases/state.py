@@ -536,3 +536,21 @@ class M(nn.Module):
         return x * 2
 """,
 )
+CASES(
+    "parameters-set-from-the-first-batch",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.bias = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x):
+        if self.scale.data.shape[0] == x.size(1):
+            with torch.no_grad():
+                self.bias.data = -x.mean(0)
+                self.scale.data = 1 / (x.std(0) + 1e-6)
+        return (x + self.bias) * self.scale
+""",
+)
