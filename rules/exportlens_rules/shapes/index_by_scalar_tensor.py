@@ -8,6 +8,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite, Place
 from exportlens.inference.values import Sequence, Slice, Tensor, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.bounded_writes import fill_where_below, is_bounded_by_data
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.indexing import index_by_index_tensor
 from exportlens.rule import Example, Report, Rule
@@ -108,6 +109,8 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         assert isinstance(report.place, (ItemRead, ItemWrite))
+        if isinstance(report.place, ItemWrite) and is_bounded_by_data(report.place.key):
+            return fill_where_below(report.place, context)
         return index_by_index_tensor(report.place, context)
 
 

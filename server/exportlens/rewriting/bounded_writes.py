@@ -1,0 +1,186 @@
+"""Writes to slices that tensor data bounds: `mask[i, :n] = 1` fills where `torch.arange` is below `n`."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import ItemWrite
+from exportlens.inference.values import Sequence, Slice, Tensor, Value, options
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import dotted
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Source
+
+# What they give counts or places something: it is never below zero (https://docs.pytorch.org/docs/stable/torch.html).
+_NEVER_NEGATIVE = frozenset({"argmax", "argmin", "count_nonzero", "numel", "bincount", "len"})
+_COMPUTING = frozenset({"max", "min", "amax", "amin", "sum", "long", "int", "squeeze", "argmax", "argmin"})
+_READ = (
+    ast.Name,
+    ast.Attribute,
+    ast.Subscript,
+    ast.Constant,
+    ast.Tuple,
+    ast.Slice,
+    ast.BinOp,
+    ast.operator,
+    ast.UnaryOp,
+    ast.unaryop,
+    ast.expr_context,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounded:
+    """A slice that data bounds: the dimension of the written tensor that it is of, and that of the view of all its rows."""
+
+    node: ast.Slice
+    of_base: int
+    of_view: int
+
+
+def is_bounded_by_data(key: Value) -> bool:
+    """Whether a slice in the index `key` is bounded by a tensor."""
+    parts = key.items if isinstance(key, Sequence) and key.items is not None else (key,)
+    return any(_by_data(part) for part in parts)
+
+
+def fill_where_below(place: ItemWrite, context: RewriteContext) -> Fix | Refusal:
+    """`t[i].masked_fill_(torch.arange(t.shape[1], device=t.device) < n, v)` for `t[i, :n] = v`, `v` being one number."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        if not isinstance(node, ast.Subscript):
+            raise Refused("the index is not written in brackets")
+        statement = source.enclosing_statement(node)
+        function = source.enclosing_function(statement)
+        if (
+            function is None
+            or not isinstance(statement, ast.Assign)
+            or len(statement.targets) != 1
+            or statement.targets[0] is not node
+        ):
+            raise Refused(f"`{source.of(node)}` is written together with other targets, or computed with")
+        kinds = kinds_before(function, statement, draft.kinds({}))
+        text = _fill(draft, node, statement.value, place.key, kinds)
+        return draft.replace("Fill where `torch.arange` is within the bounds", [source.swap(statement, text)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _by_data(part: Value) -> bool:
+    return isinstance(part, Slice) and any(
+        isinstance(each, Tensor)
+        for bound in (part.lower, part.upper)
+        for each in (options(bound) if bound is not None else ())
+    )
+
+
+def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds: Kinds) -> str:
+    source = draft.source
+    base = source.of(node.value)
+    if kinds.of(node.value).what != "tensor" or not _is_path(node.value):
+        raise Refused(f"`{base}` is not certain to be a tensor")
+    filled = kinds.of(value)
+    if not (
+        filled.what == "number" or (isinstance(value, ast.Constant) and not isinstance(value.value, str))
+    ):
+        raise Refused(
+            f"`{source.of(value)}` is no number: compare with `torch.arange` and choose with torch.where"
+        )
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    items = key.items if isinstance(key, Sequence) and key.items is not None else (key,)
+    bounded = _bounded(source, parts, [_by_data(each) for each in items], kinds)
+    rank = kinds.of(node.value).rank
+    others = [":" if any(each.node is part for each in bounded) else source.of(part) for part in parts]
+    while others and others[-1] == ":":
+        others.pop()
+    view = f"{base}[{', '.join(others)}]" if others else base
+    taken = sum(not isinstance(part, ast.Slice) for part in parts)
+    last = None if rank is None else rank - taken - 1
+    dims = [each.of_view for each in bounded]
+    if last is None or dims != list(range(last + 1 - len(dims), last + 1)):
+        ends = range(-len(dims), 0)
+        moved = f"{dims[0]}, -1" if len(dims) == 1 else f"{tuple(dims)}, {tuple(ends)}"
+        view = f"{view}.movedim({moved})"
+    conditions = [_condition(draft, base, each, kinds) for each in bounded]
+    for index, condition in enumerate(conditions):
+        after = len(conditions) - 1 - index
+        if len(conditions) > 1:
+            condition = f"({condition})"
+        conditions[index] = condition + (f"[:{', None' * after}]" if after else "")
+    return f"{view}.masked_fill_({' & '.join(conditions)}, {source.of(value)})"
+
+
+def _bounded(source: Source, parts: list[ast.expr], by_data: list[bool], kinds: Kinds) -> list[_Bounded]:
+    """The slices that data bounds. Raises Refused where another part is no int and no slice."""
+    found: list[_Bounded] = []
+    of_view = 0
+    if len(by_data) != len(parts):
+        raise Refused("the index is not written part by part")
+    for of_base, (part, data) in enumerate(zip(parts, by_data, strict=True)):
+        if isinstance(part, ast.Slice):
+            if data:
+                if part.step is not None:
+                    raise Refused("the slice has a step")
+                found.append(_Bounded(part, of_base, of_view))
+            of_view += 1
+        elif kinds.of(part).what not in ("number", "size") or kinds.of(part).type != "int":
+            raise Refused(f"it is not certain that `{source.of(part)}` is one int")
+    if not 1 <= len(found) <= 2:
+        raise Refused("data bounds more than two slices")
+    return found
+
+
+def _condition(draft: Draft, base: str, bounded: _Bounded, kinds: Kinds) -> str:
+    """Where the slice is, along its dimension."""
+    size = f"{base}.shape[{bounded.of_base}]"
+    places = f"{draft.torch}.arange({size}, device={base}.device)"
+    sides = [
+        f"{places} {sign} {_from_the_front(draft.source, bound, size, kinds)}"
+        for sign, bound in ((">=", bounded.node.lower), ("<", bounded.node.upper))
+        if bound is not None
+    ]
+    return sides[0] if len(sides) == 1 else " & ".join(f"({side})" for side in sides)
+
+
+def _from_the_front(source: Source, bound: ast.expr, size: str, kinds: Kinds) -> str:
+    """The text of a bound, counted from the front: one below zero counts from the end."""
+    text = primary(source.of(bound))
+    kind = kinds.of(bound)
+    if _never_negative(bound, kinds) or kind.what == "size":
+        return text
+    if kind.what != "tensor" or not _is_path(bound):
+        raise Refused(f"it is not certain that `{text}` is not below zero, which would count from the end")
+    return f"{text} + {size} * ({text} < 0)"
+
+
+def _never_negative(node: ast.expr, kinds: Kinds) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int) and node.value >= 0
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _never_negative(node.left, kinds) and _never_negative(node.right, kinds)
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func) or ""
+    if name != "sum":
+        return name in _NEVER_NEGATIVE
+    summed = node.func.value if isinstance(node.func, ast.Attribute) else None
+    if summed is None or kinds.qualified(node.func) is not None:
+        summed = node.args[0] if node.args else None
+    return summed is not None and kinds.of(summed).dtype == "bool"
+
+
+def _is_path(node: ast.expr) -> bool:
+    """Whether reading `node` twice gives the same: names, attributes, items, and what is computed of them."""
+    return all(
+        isinstance(each, _READ) or (isinstance(each, ast.Call) and _computes(each)) for each in ast.walk(node)
+    )
+
+
+def _computes(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr in _COMPUTING
