@@ -20,6 +20,7 @@ from exportlens.inference.values import (
 )
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.distribution_outputs import distributions_in, register_distributions
 from exportlens.rewriting.output_classes import register_output_classes
 from exportlens.rule import Example, Report, Rule
 
@@ -149,6 +150,9 @@ def forward(self, x: torch.Tensor):
         assert isinstance(report.place, Output)
         found = [each for option in options(report.place.value) for each in _unknown_objects(option, 0)]
         if not found:
+            made = [each for option in options(report.place.value) for each in distributions_in(option)]
+            if made:
+                return register_distributions(made, context)
             return Refusal(
                 "what is returned is of no class of yours that could be registered: return the tensors in a tuple, a "
                 "list or a dict, and ask the tensors for the rest"
@@ -213,11 +217,18 @@ def _instance(value: Instance, place: Output) -> str:
     if isinstance(cls, Named):
         for prefix, what in _OPAQUE_NAMES.items():
             if cls.name.startswith(prefix):
-                return what
+                return "" if _registers(place, cls.name) else what
         return f"the Module `{cls.name}`" if cls.name.startswith("torch.nn.modules.") else ""
     if not isinstance(cls, ClassValue) or cls.name in CACHES or _is_registered(cls) or not _bases_known(cls):
         return ""
     return f"an instance of `{cls.name}`"
+
+
+def _registers(place: Output, name: str) -> bool:
+    """Whether the file of `place` registers the library's class `name`."""
+    text = getattr(place.site.scope.document, "text", "")
+    firsts = [part.partition(",")[0] for word in _REGISTRATIONS for part in text.split(f"{word}(")[1:]]
+    return name.rpartition(".")[2] in {first.strip().rpartition(".")[2] for first in firsts}
 
 
 def _bases_known(cls: ClassValue) -> bool:

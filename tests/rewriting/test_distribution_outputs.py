@@ -1,0 +1,57 @@
+"""Distributions in the output are registered with torch, each class once, and come out of the program as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from tests.rewriting.driving import assert_equivalent
+from tests.rewriting.fixing_all import mend
+
+HEAD = """import torch
+from torch import nn
+from torch.distributions import Bernoulli, Independent, Normal, TransformedDistribution
+from torch.distributions.transforms import TanhTransform
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        mean = self.linear(x)
+        {}
+"""
+CASES = {
+    "one": "return Normal(mean, torch.ones_like(mean))",
+    "among tensors": "return mean, {'kept': Bernoulli(logits=mean)}",
+    "one in another": "return Independent(Normal(mean, mean.exp()), 1)",
+    "of Normal's full name": "return torch.distributions.normal.Normal(mean, 2.0)",
+}
+
+
+@pytest.fixture(autouse=True)
+def torch_as_it_was() -> Iterator[None]:
+    """What a case registers is taken back: torch's classes are those of all tests."""
+    before = set(pytree.SUPPORTED_NODES)
+    yield
+    for cls in set(pytree.SUPPORTED_NODES) - before:
+        pytree._deregister_pytree_node(cls)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_distribution_is_an_output(case: str) -> None:
+    before = HEAD.format(CASES[case])
+    mended = mend(before)
+    assert not mended.refusals
+    assert mend(mended.text).text == mended.text
+    assert_equivalent(before, mended.text, [(torch.randn(2, 4),), (torch.zeros(2, 4),)])
+
+
+def test_a_distribution_of_more_than_tensors_is_refused() -> None:
+    mended = mend(HEAD.format("return TransformedDistribution(Normal(mean, mean.exp()), [TanhTransform()])"))
+    assert any("`TransformedDistribution` is not made of tensors alone" in each for each in mended.refusals)
