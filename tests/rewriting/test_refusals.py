@@ -255,3 +255,23 @@ def test_what_a_caller_in_another_file_writes_in_place_is_not_given_memory_of_it
         assert refused == [True, True, False][3 - len(findings) :]
         assert len(findings) == len(files) + 1
         assert findings[-1].fix is not None
+
+
+HELD = [
+    ("self.layers = [nn.Linear(4, 4), nn.Dropout(0.5)]", "do the same in training and in eval mode"),
+    ("self.layers = [nn.Linear(4, 4), torch.relu]", "do the same in training and in eval mode"),
+    ("self.layers = [nn.Linear(4, 4)] * 2", "not written out as a list"),
+    ("self.layers = [nn.Linear(4, 4)]\n        self.all = self.layers + []", "used in a way"),
+    ("self.layers = [nn.Linear(4, 4)]\n        self.apply(print)", "the class calls `apply`"),
+]
+
+
+@pytest.mark.parametrize(("made", "reason"), HELD, ids=[reason for _, reason in HELD])
+def test_what_registering_would_change_is_not_registered(made: str, reason: str) -> None:
+    text = HEAD + (
+        f"    def __init__(self):\n        super().__init__()\n        {made}\n\n"
+        "    def forward(self, x):\n        for layer in self.layers:\n            x = layer(x)\n        return x\n"
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any(reason in each for each in mended.refusals), mended.refusals

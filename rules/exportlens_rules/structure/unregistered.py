@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, UnregisteredRead
 from exportlens.inference.values import Tensor
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.registered_lists import register_held
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -32,10 +35,6 @@ class Unregistered(Rule):
     code = "EXL615"
     name = "unregistered"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether they shall be trained, moved and saved with the model is for you to say: if so, keep them in an "
-        "`nn.ModuleList`, `nn.ModuleDict` or `nn.ParameterList`"
-    )
     places = (UnregisteredRead,)
     examples = (
         Example(
@@ -114,3 +113,7 @@ class M(nn.Module):
             f"`{words(place.node)}` holds {what} that are not registered: strict tracing fails, and they are neither "
             f"trained nor saved with the model. Keep them in {into}.",
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, UnregisteredRead)
+        return register_held(report.place, context)
