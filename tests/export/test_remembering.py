@@ -7,9 +7,9 @@ from pathlib import Path
 
 import torch
 from exportlens.export.worker.cases import EXAMPLE, Case
-from exportlens.export.worker.child import Prepared
 from exportlens.export.worker.confirming import begin
 from exportlens.export.worker.loading import Inputs, Space, Subject
+from exportlens.export.worker.preparing import Prepared
 from exportlens.export.worker.remembering import Expected, Memory
 
 

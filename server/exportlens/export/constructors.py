@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from exportlens.export.configurations import configuration, reads_of
+from exportlens.export.flows import in_order
 from exportlens.export.uses import sequence_length, used_arguments
 from exportlens.source.parsing import parse_python
 
@@ -93,6 +94,42 @@ def constructor_proposal(cls: ast.ClassDef, names: FileNames) -> Constructor | N
     return Constructor(", ".join(words), values)
 
 
+def written_constructor(cls: ast.ClassDef, call: ast.expr, names: FileNames) -> Constructor | None:
+    """The arguments of a constructor call that somebody wrote; None where it unpacks some."""
+    init = names.method(cls, "__init__")
+    if not isinstance(call, ast.Call) or init is None:
+        return None
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(not k.arg for k in call.keywords):
+        return None
+    arguments = [a.arg for a in (*init.args.posonlyargs, *init.args.args)][1:]
+    values = {**defaults_of(init), **dict(zip(arguments, call.args, strict=False))}
+    values.update({k.arg: k.value for k in call.keywords if k.arg})
+    words = [ast.unparse(each) for each in call.args]
+    words += [f"{k.arg}={ast.unparse(k.value)}" for k in call.keywords]
+    return Constructor(", ".join(words), values)
+
+
+def defaults_of(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """The parameters of a function that have a default, with it."""
+    arguments = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
+    defaults = function.args.defaults
+    found = dict(zip(arguments[len(arguments) - len(defaults) :], defaults, strict=True))
+    only = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+    return found | {argument.arg: default for argument, default in only if default is not None}
+
+
+def returned_call(function: ast.FunctionDef) -> ast.Call | None:
+    """The call whose result a function returns, at once or by a name: `return Net(8)`; None where it returns others."""
+    bound: dict[str, ast.expr] = {}
+    found: ast.expr | None = None
+    for node in in_order(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            bound.setdefault(node.targets[0].id, node.value)
+        elif isinstance(node, ast.Return) and node.value is not None:
+            found = bound.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
+    return found if isinstance(found, ast.Call) else None
+
+
 def _model_called(argument: ast.arg, cls: ast.ClassDef, names: FileNames) -> ast.expr | None:
     """The model of this file that an argument is named or annotated for: `encoder` for `Encoder`."""
     said = names.full(argument.annotation) if argument.annotation is not None else ""
@@ -139,4 +176,6 @@ def _argument_value(argument: ast.arg, names: FileNames, items: int | None) -> a
         ).body
     if said.startswith(("Optional", "typing.Optional")) or said.endswith("| None"):
         return ast.Constant(None)
+    if items is not None:  # gone through, whatever its annotation is called
+        return ast.List([ast.Constant(WIDTH) for _ in range(items)])
     return None

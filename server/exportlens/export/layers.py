@@ -146,15 +146,27 @@ class LayerReader:
             ),
             [],
         )
-        if not names or not all(isinstance(name, ast.Name) for name in names):
-            return None
-        items = [
-            self.accepted(name.id, 0)
-            or usual(name.id)
-            or self._of_shape(ast.arg(name.id), (BATCH, WIDTH), self.kind(ast.arg(name.id)))
-            for name in names
-            if isinstance(name, ast.Name)
-        ]
+        # rows of a tensor, too, are taken apart: those of the edges of a graph
+        return self._parts_of(names) if names and usual(parameter.arg) is None else None
+
+    def _parts_of(self, targets: list[ast.expr]) -> str | None:
+        """A tuple for `x, (h, c) = inputs`; None where something else than names is bound."""
+        items = []
+        for target in targets:
+            if isinstance(target, (ast.Tuple, ast.List)):
+                item = self._parts_of(target.elts)
+            elif isinstance(target, ast.Name):
+                given = ast.arg(target.id)
+                item = (
+                    self.accepted(target.id, 0)
+                    or usual(target.id)
+                    or self._of_shape(given, (BATCH, WIDTH), self.kind(given))
+                )
+            else:
+                item = None
+            if item is None:
+                return None
+            items.append(item)
         return _tuple(items)
 
     def keyword_only(self) -> str | None:

@@ -258,6 +258,7 @@ def with_dynamic_shapes(request: ExportRequest) -> ExportRequest:
 def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:
     """What the model's own file proposes for a request; nothing for a model whose file is not known."""
     from exportlens.export.configured import configured_inputs
+    from exportlens.export.proposals import Proposer
 
     file = request.file
     if file is None or not file.is_file():
@@ -270,6 +271,9 @@ def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:
     stated = configured_inputs(file, f"{file}:{request.name}")
     if stated:
         return (stated,)
+    factory = FileNames(parse_python(text)).functions.get(request.name) if infos else None
+    if factory is not None:
+        return Proposer(file, parse_python(text), FileNames(parse_python(text))).for_factory(factory)
     made = infos.get(_class_of(request.name, text))
     return tuple(replace(each, init=None) for each in made.proposals) if made is not None else ()
 

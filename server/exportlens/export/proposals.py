@@ -6,10 +6,17 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from exportlens.export.configured import configured_inputs
-from exportlens.export.constructors import constructor_proposal
+from exportlens.export.constructors import (
+    Constructor,
+    constructor_proposal,
+    defaults_of,
+    returned_call,
+    written_constructor,
+)
 from exportlens.export.dimensions import examples_of, proposed_shapes
 from exportlens.export.inlining import inlined
 from exportlens.export.layers import LayerReader
@@ -191,12 +198,48 @@ class Proposer:
         found += self._providers(cls, found)
         found += self._calls(self._scopes, cls.name, self._names, "a call in this file")
         found += self._tests(cls.name) if not found else []
-        made = constructor_proposal(cls, self._names)
-        if forward is not None and made is not None:
+        ways = self._ways(cls)
+        for made in ways:
+            if forward is None:
+                break
             reader = LayerReader(cls, forward, self._names, made)
             for inputs, source in reader.proposals(parameters):
                 found.append(ModelInputs(made.text, inputs, reader.keyword_only(), None, source))
-        return tuple(_complete(proposal, made.text if made else None) for proposal in dict.fromkeys(found))
+        return tuple(_complete(proposal, ways[0].text if ways else None) for proposal in dict.fromkeys(found))
+
+    def for_factory(self, function: ast.FunctionDef) -> tuple[ModelInputs, ...]:
+        """Proposals for a function that makes a model of this file: its inputs are the model's."""
+        stated = configured_inputs(self._path, f"{self._path}:{function.name}")
+        call = returned_call(function)
+        cls = self._names.classes.get(self._names.full(call.func)) if call is not None else None
+        found = [stated] if stated is not None else []
+        if cls is not None and self._names.is_model(cls) and not _required(function):
+            of_class = [proposal for proposal in self.for_class(cls) if proposal.inputs is not None]
+            found += [replace(proposal, init="") for proposal in of_class]
+        return tuple(dict.fromkeys(found))
+
+    def _ways(self, cls: ast.ClassDef) -> list[Constructor]:
+        """How to make a model: as the file makes it, with a function of the file, with arguments made up."""
+        called = [
+            written_constructor(cls, inlined(call, bound), self._names)
+            for scope in self._scopes
+            for call, bound in scope.calls
+            if self._names.full(call.func) == cls.name
+        ]
+        usable = [
+            made for made in called if made is not None and _usable(made.text, self._names, foreign=False)
+        ]
+        factories = [
+            Constructor(f"{function.name}()", made.values)
+            for function in self._names.functions.values()
+            if not _required(function)
+            and (call := returned_call(function)) is not None
+            and self._names.full(call.func) == cls.name
+            and (made := written_constructor(cls, inlined(call, defaults_of(function)), self._names))
+        ]
+        guessed = constructor_proposal(cls, self._names)
+        ways = [*usable[:1], *factories[:1], *([guessed] if guessed is not None else [])]
+        return list({made.text: made for made in reversed(ways)}.values())[::-1]
 
     def for_callable(self, name: str, kind: str) -> tuple[ModelInputs, ...]:
         """Proposals for a function or a method: configuration and the export calls."""
@@ -369,13 +412,12 @@ class Proposer:
     def dynamic_shapes(self, cls: ast.ClassDef, proposals: tuple[ModelInputs, ...]) -> str | None:
         """`dynamic_shapes` that a Module class suggests, by its example inputs and by what takes them first."""
         forward = self._names.method(cls, "forward")
-        made = constructor_proposal(cls, self._names)
         if forward is None:
             return None
         names = [p.arg for p in parameters_of(forward, method=True)]
         layers: dict[str, str] = {}
         longest = None
-        if made is not None:
+        for made in self._ways(cls)[:1]:
             reader = LayerReader(cls, forward, self._names, made)
             layers, longest = reader.first_layers(names), reader.longest_sequence()
         for proposal in proposals:

@@ -9,11 +9,8 @@ import os
 import re
 import resource
 import sys
-import time
 import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -30,28 +27,18 @@ from exportlens.export.worker.blame import (
 )
 from exportlens.export.worker.cases import EXAMPLE, OTHER_SEED, SECOND_CALL
 from exportlens.export.worker.channel import Channel
-from exportlens.export.worker.comparing import CaseResult, forward_only
+from exportlens.export.worker.comparing import CaseResult
 from exportlens.export.worker.confirming import (
     AFTER_ALL,
-    Begun,
     EagerRun,
     all_cases,
-    begin,
     confirm_program,
     run_eager,
 )
 from exportlens.export.worker.divergence import first_difference
 from exportlens.export.worker.graph import describe_graph, fingerprint, histogram
-from exportlens.export.worker.loading import (
-    HOW_TO_GIVE_INPUTS,
-    Inputs,
-    Subject,
-    construct,
-    import_user_module,
-    read_inputs,
-    seed_all,
-    wrapped,
-)
+from exportlens.export.worker.loading import Subject, seed_all
+from exportlens.export.worker.preparing import Prepared, prepare
 from exportlens.export.worker.processes import leave_a_stack
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.witness import values_at
@@ -139,159 +126,6 @@ def _tell_failure(error: BaseException, stages: Stages, owner: Owner) -> None:
     if not message:
         message = f"{blames[0]['type']}: {blames[0]['message']}"
     stages.put("failure", {"stage": stages.current, "kind": kind, "message": message, "blame": blames})
-
-
-@dataclass
-class Prepared:
-    """A model with inputs that eager takes."""
-
-    subject: Subject
-    inputs: Inputs
-    chosen: dict[str, Any]
-    seconds: float
-    """What eager took for the example inputs."""
-    without_backward: bool
-    """The call needed no backward pass of its own."""
-    begun: Begun | None = None
-    """That call, where it took so long that it is not made once more."""
-
-    @property
-    def slow(self) -> bool:
-        """Whether a call takes so long that fewer of them are made."""
-        return self.seconds > inputs_of.SLOW_SECONDS
-
-    def compared(self) -> AbstractContextManager[None]:
-        """In what calls that are only compared run: a slow model's keep nothing for a backward pass."""
-        return forward_only() if self.slow and self.without_backward else nullcontext()
-
-
-@dataclass
-class Ready:
-    """A model before its first call: with the inputs for it, and with what that call takes, where it is known."""
-
-    inputs: Inputs
-    seconds: float | None = None
-    without_backward: bool = False
-
-
-def prepare(
-    request: dict[str, Any],
-    stages: Stages,
-    before_call: Callable[[Subject, Inputs], Ready] = lambda subject, inputs: Ready(inputs),
-) -> Prepared:
-    """Import, construct, make inputs and run eager once. Of several proposals, the first that works is
-    taken. What `before_call` knows of the call is not found out by making it.
-    """
-    stages.enter("import")
-    module, name = import_user_module(request["model"], request.get("roots") or [])
-    proposals = request.get("proposals") or []
-    given = {key: request.get(key) for key in ("init", "inputs", "kwargs", "dynamic_shapes")}
-    attempts = (
-        [{**given}] if given["inputs"] is not None or given["kwargs"] is not None or not proposals else []
-    )
-    if not attempts:
-        attempts = [_filled(given, proposal) for proposal in proposals]
-    refused: list[StageError] = []
-    for attempt in attempts:
-        try:
-            prepared = _attempt(module, name, attempt, request, stages, before_call)
-        except StageError as error:
-            refused.append(error)
-            continue
-        stages.put("chosen", {**attempt})
-        return prepared
-    if given["inputs"] is None and len(attempts) > 1:
-        words = refused[0].message
-        raise StageError(
-            "inputs",
-            f"none of {len(attempts)} proposed inputs fits {name} (the first: {words}). {HOW_TO_GIVE_INPUTS}",
-            refused[0].error,
-        )
-    raise refused[0]
-
-
-def _filled(given: dict[str, Any], proposal: dict[str, Any]) -> dict[str, Any]:
-    """The request's own words, and the proposal's where it has none."""
-    return {**proposal, **{key: value for key, value in given.items() if value is not None}}
-
-
-def _attempt(
-    module: Any,
-    name: str,
-    words: dict[str, Any],
-    request: dict[str, Any],
-    stages: Stages,
-    before_call: Callable[[Subject, Inputs], Ready],
-) -> Prepared:
-    stages.enter("construct")
-    seed_all(0)
-    subject = construct(module, name, words.get("init"), train=bool(request.get("train")))
-    if request.get("wrap") and not subject.is_module:
-        subject = wrapped(subject)
-    stages.enter("inputs")
-    ready = before_call(subject, read_inputs(subject, words))
-    inputs = ready.inputs
-    if ready.seconds is not None:
-        return Prepared(subject, inputs, words, ready.seconds, ready.without_backward)
-    stages.enter("eager")
-    if "source" in words:
-        refuse_by_shape(subject, inputs)
-    try:
-        return _first_call(subject, inputs, words)
-    except BaseException as error:
-        message = f"eager fails on the example inputs: {type(error).__name__}: {error}"
-        found = describe(error, Owner(request.get("homes") or [os.getcwd()]))
-        found["message"] = f"{found['type']}: {found['message']}"
-        found["advice"] = "Call the model by itself with these inputs first: no export has begun"
-        found["values"] = values_at(subject, inputs, found["frame"], 0)
-        raise StageError("eager", message, error, [found]) from error
-
-
-def _first_call(subject: Subject, inputs: Inputs, words: dict[str, Any]) -> Prepared:
-    """The model with what one call of eager takes, and whether that needs no backward pass of its own."""
-    case = inputs_of.Case(EXAMPLE, inputs.args, inputs.kwargs, 0)
-
-    def prepared(without_backward: bool) -> Prepared:
-        model = subject.copy()
-        started, worked = time.perf_counter(), time.process_time()
-        begun = begin(model, case)
-        waited, worked = time.perf_counter() - started, time.process_time() - worked
-        # the processor's time where that is less, as a busy machine makes no model slow; but one that sleeps is slow
-        seconds = min(waited, worked) if worked > 0.1 * waited else waited
-        found = Prepared(subject, inputs, words, seconds, without_backward)
-        found.begun = begun if found.slow else None
-        return found
-
-    try:
-        with forward_only():
-            return prepared(True)
-    except Exception:
-        return prepared(False)
-
-
-def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
-    """Try a proposal on fake tensors first, which costs no arithmetic. Raises StageError where shapes cannot
-    fit.
-    """
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.utils import _pytree as pytree
-
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
-    try:
-        model = subject.copy()
-        args, kwargs = pytree.tree_map(
-            lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v, (inputs.args, inputs.kwargs)
-        )
-        with mode, torch.no_grad():
-            model(*args, **kwargs)
-    except RuntimeError as error:
-        words = str(error)
-        fits_not = any(word in words for word in ("size", "shape", "dimension", "dtype"))
-        own = any(word in words.lower() for word in ("data-dependent", "internal error", "nested"))
-        if fits_not and not own:
-            raise StageError("eager", f"the proposed inputs do not fit: {error}", error) from error
-    except Exception:
-        return  # what fake tensors cannot do, eager may
 
 
 def trace(prepared: Prepared, mode: str, owner: Owner, stages: Stages) -> Any:

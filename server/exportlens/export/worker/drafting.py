@@ -6,8 +6,8 @@ from typing import Any
 
 from exportlens.export.worker.blame import Frame, Owner
 from exportlens.export.worker.cases import Case
-from exportlens.export.worker.child import prepare
 from exportlens.export.worker.loading import seed_all
+from exportlens.export.worker.preparing import prepare
 from exportlens.export.worker.stages import StageError, Stages
 
 

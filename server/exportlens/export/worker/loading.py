@@ -12,6 +12,7 @@ import os
 import random
 import re
 import sys
+import typing
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ from exportlens.export.worker.worlds import fixed_spec
 
 HOW_TO_GIVE_INPUTS = (
     'Pass --inputs "(torch.randn(2, 8),)" or write them to [tool.exportlens.models] in pyproject.toml'
+)
+HOW_TO_GIVE_ARGUMENTS = (
+    'Pass its arguments as they stand in its parentheses, --init "dim=8, depth=2", '
+    "or write them to [tool.exportlens.models] in pyproject.toml"
 )
 
 
@@ -305,7 +310,10 @@ def _makes_a_model(target: Any, init: str | None) -> bool:
     """Whether a function is a factory of models rather than the thing to export."""
     if init is not None:
         return True
-    returned = getattr(target, "__annotations__", {}).get("return")
+    try:
+        returned = typing.get_type_hints(target).get("return")  # written as text, too
+    except Exception:
+        returned = getattr(target, "__annotations__", {}).get("return")
     return isinstance(returned, type) and issubclass(returned, torch.nn.Module)
 
 

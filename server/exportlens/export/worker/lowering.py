@@ -19,7 +19,7 @@ from exportlens.export.targets.decomposing import CompilerRefused
 from exportlens.export.targets.target import Target, TargetError, written_buffers
 from exportlens.export.worker.blame import Frame, Owner, describe, first_sentences, node_frame, text_frames
 from exportlens.export.worker.cases import Case
-from exportlens.export.worker.child import failure_kind, prepare, trace
+from exportlens.export.worker.child import failure_kind, trace
 from exportlens.export.worker.comparing import (
     CaseResult,
     call,
@@ -33,6 +33,7 @@ from exportlens.export.worker.confirming import unchecked_dtypes
 from exportlens.export.worker.diagnostics import Diagnostics
 from exportlens.export.worker.graph import operator_name
 from exportlens.export.worker.loading import import_user_module
+from exportlens.export.worker.preparing import prepare
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.tensors_only import TensorsOnly
 

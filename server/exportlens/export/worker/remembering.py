@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from exportlens.export.worker.child import Prepared, Ready
 from exportlens.export.worker.graph import add_tensors
 from exportlens.export.worker.loading import Inputs, Subject
+from exportlens.export.worker.preparing import Prepared, Ready
 
 Opened = dict[int, dict[str, tuple[Any, str]]]
 """Case by case, what a model returned: each leaf by its path, with the path of the object around it."""

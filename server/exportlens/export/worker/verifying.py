@@ -22,11 +22,12 @@ from exportlens.export.worker.cases import (
     size_cases,
     static_by_accident,
 )
-from exportlens.export.worker.child import Prepared, Ready, prepare, trace
+from exportlens.export.worker.child import trace
 from exportlens.export.worker.comparing import CaseResult, compare_leaves, judge, snapshot
 from exportlens.export.worker.confirming import Begun, EagerRun, confirm_program, generator_states, run_eager
 from exportlens.export.worker.graph import fingerprint
 from exportlens.export.worker.loading import Inputs, Subject, seed_all
+from exportlens.export.worker.preparing import Prepared, Ready, prepare
 from exportlens.export.worker.remembering import Expected, Memory, Opened, tensors_of
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.worlds import FixedWorld

@@ -1,0 +1,272 @@
+"""From a request to a model that eager has run once: imported, constructed, with inputs that it takes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from exportlens.export.worker import cases as inputs_of
+from exportlens.export.worker.blame import Owner, describe
+from exportlens.export.worker.cases import EXAMPLE
+from exportlens.export.worker.comparing import forward_only
+from exportlens.export.worker.confirming import Begun, begin
+from exportlens.export.worker.fitting import GUESSES, Calls, Fitter, Refusal, counted_calls, wider
+from exportlens.export.worker.loading import (
+    HOW_TO_GIVE_ARGUMENTS,
+    HOW_TO_GIVE_INPUTS,
+    Inputs,
+    Subject,
+    construct,
+    import_user_module,
+    read_inputs,
+    seed_all,
+    wrapped,
+)
+from exportlens.export.worker.stages import StageError, Stages
+from exportlens.export.worker.witness import values_at
+
+
+@dataclass
+class Prepared:
+    """A model with inputs that eager takes."""
+
+    subject: Subject
+    inputs: Inputs
+    chosen: dict[str, Any]
+    seconds: float
+    """What eager took for the example inputs."""
+    without_backward: bool
+    """The call needed no backward pass of its own."""
+    begun: Begun | None = None
+    """That call, where it took so long that it is not made once more."""
+
+    @property
+    def slow(self) -> bool:
+        """Whether a call takes so long that fewer of them are made."""
+        return self.seconds > inputs_of.SLOW_SECONDS
+
+    def compared(self) -> AbstractContextManager[None]:
+        """In what calls that are only compared run: a slow model's keep nothing for a backward pass."""
+        return forward_only() if self.slow and self.without_backward else nullcontext()
+
+
+@dataclass
+class Ready:
+    """A model before its first call: with the inputs for it, and with what that call takes, where it is known."""
+
+    inputs: Inputs
+    seconds: float | None = None
+    without_backward: bool = False
+
+
+BeforeCall = Callable[[Subject, Inputs], Ready]
+
+
+def prepare(
+    request: dict[str, Any],
+    stages: Stages,
+    before_call: BeforeCall = lambda subject, inputs: Ready(inputs),
+) -> Prepared:
+    """Import, construct, make inputs and run eager once. Of several proposals, the first that works is
+    taken; where none does, those that are guessed are changed by what eager says of them. What `before_call` knows of
+    the call is not found out by making it.
+    """
+    stages.enter("import")
+    module, name = import_user_module(request["model"], request.get("roots") or [])
+    trials = _Trials(module, name, request, stages, before_call)
+    proposals = request.get("proposals") or []
+    given = {key: request.get(key) for key in ("init", "inputs", "kwargs", "dynamic_shapes")}
+    stated = given["inputs"] is not None or given["kwargs"] is not None
+    attempts = [given] if stated or not proposals else [_filled(given, proposal) for proposal in proposals]
+    prepared = trials.first(attempts)
+    if prepared is None and stated and given["init"] is None and trials.unmade:
+        made = {proposal["init"]: None for proposal in proposals if proposal.get("init")}
+        prepared = trials.first([{**given, "init": init} for init in made])
+    if prepared is None and not stated:
+        prepared = trials.fitted(may_construct=given["init"] is None)
+    if prepared is None:
+        raise trials.failure(len(attempts))
+    stages.put("chosen", {**prepared.chosen})
+    return prepared
+
+
+def _filled(given: dict[str, Any], proposal: dict[str, Any]) -> dict[str, Any]:
+    """The request's own words, and the proposal's where it has none."""
+    return {**proposal, **{key: value for key, value in given.items() if value is not None}}
+
+
+class _Trials:
+    """The ways tried to make a model and to call it, and what became of each."""
+
+    def __init__(
+        self, module: Any, name: str, request: dict[str, Any], stages: Stages, before_call: BeforeCall
+    ) -> None:
+        self._module, self._name = module, name
+        self._request, self._stages, self._before_call = request, stages, before_call
+        self._made: dict[str | None, Subject | StageError] = {}
+        self._refused: list[Refusal] = []
+
+    @property
+    def unmade(self) -> bool:
+        """Whether no attempt got as far as a model."""
+        return all(each.error.kind == "construct" for each in self._refused)
+
+    def first(self, attempts: list[dict[str, Any]]) -> Prepared | None:
+        """The first of the attempts that eager takes."""
+        for words in attempts:
+            found = self._tried(words)
+            if not isinstance(found, Refusal):
+                return found
+            self._refused.append(found)
+        return None
+
+    def fitted(self, *, may_construct: bool) -> Prepared | None:
+        """A guess changed by what eager says of it, until eager takes it; None where it never does."""
+        guesses = [each for each in self._refused if each.words.get("source") in GUESSES]
+        if guesses and may_construct and self.unmade:
+            found = self.first([wider(each.words) for each in guesses])
+            if found is not None:
+                return found
+            guesses = [each for each in self._refused if each.words.get("source") in GUESSES]
+        return Fitter(self._tried).fit([each for each in guesses if each.error.kind == "eager"])
+
+    def failure(self, count: int) -> StageError:
+        """What to say where nothing fits: of one attempt its own failure, of several what the furthest ran into."""
+        if count == 1:
+            return self._explained(self._refused[0].error)
+        last = max(self._refused[:count], key=lambda each: each.progress)
+        error = self._explained(last.error)
+        if error.kind == "construct":
+            said = f"none of the proposed arguments makes a {self._name}: {error.message}. {HOW_TO_GIVE_ARGUMENTS}"
+            return StageError("construct", said, error.error, error.blames)
+        tried = " and ".join(str(last.words[key]) for key in ("inputs", "kwargs") if last.words.get(key))
+        said = (
+            f"none of {count} proposed inputs fits {self._name}. With {tried or 'no inputs'}: {error.message}"
+        )
+        return StageError("inputs", f"{said}. {HOW_TO_GIVE_INPUTS}", error.error, error.blames)
+
+    def _tried(self, words: dict[str, Any]) -> Prepared | Refusal:
+        with counted_calls() as calls:
+            try:
+                return self._attempt(words, calls)
+            except StageError as error:
+                # one that got to its call got further than one that could not be made
+                reached = calls.ended + 1 if error.kind == "eager" else 0
+                return Refusal(words, error, reached)
+
+    def _subject(self, init: str | None) -> Subject:
+        """The model made with these arguments; made once, as every call has a copy of its own."""
+        if init not in self._made:
+            self._stages.enter("construct")
+            seed_all(0)
+            try:
+                made = construct(self._module, self._name, init, train=bool(self._request.get("train")))
+                self._made[init] = wrapped(made) if self._request.get("wrap") and not made.is_module else made
+            except StageError as error:
+                self._made[init] = error
+        found = self._made[init]
+        if isinstance(found, StageError):
+            raise found
+        return found
+
+    def _attempt(self, words: dict[str, Any], calls: Calls) -> Prepared:
+        subject = self._subject(words.get("init"))
+        self._stages.enter("inputs")
+        ready = self._before_call(subject, read_inputs(subject, words))
+        inputs = ready.inputs
+        if ready.seconds is not None:
+            return Prepared(subject, inputs, words, ready.seconds, ready.without_backward)
+        self._stages.enter("eager")
+        try:
+            if "source" in words:
+                calls.restart()
+                refuse_by_shape(subject, inputs)
+            calls.restart()
+            return _first_call(subject, inputs, words)
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}".rstrip(": ")
+            message = f"eager fails on the example inputs: {said}"
+            raise _EagerError(message, error, subject, inputs) from error
+
+    def _explained(self, error: StageError) -> StageError:
+        """The failure with the place at fault and the values there, which take another call to be found."""
+        if isinstance(error, _EagerError) and error.error is not None:
+            found = describe(error.error, Owner(self._request.get("homes") or [os.getcwd()]))
+            found["message"] = f"{found['type']}: {found['message']}"
+            found["advice"] = "Call the model by itself with these inputs first: no export has begun"
+            found["values"] = values_at(error.subject, error.inputs, found["frame"], 0)
+            error.blames = [found]
+        return error
+
+
+class _EagerError(StageError):
+    """Eager fails on the inputs; with what is needed to say where."""
+
+    def __init__(self, message: str, error: BaseException, subject: Subject, inputs: Inputs) -> None:
+        super().__init__("eager", message, error)
+        self.subject, self.inputs = subject, inputs
+
+
+def _first_call(subject: Subject, inputs: Inputs, words: dict[str, Any]) -> Prepared:
+    """The model with what one call of eager takes, and whether that needs no backward pass of its own."""
+    case = inputs_of.Case(EXAMPLE, inputs.args, inputs.kwargs, 0)
+
+    def prepared(without_backward: bool) -> Prepared:
+        model = subject.copy()
+        started, worked = time.perf_counter(), time.process_time()
+        begun = begin(model, case)
+        waited, worked = time.perf_counter() - started, time.process_time() - worked
+        # the processor's time where that is less, as a busy machine makes no model slow; but one that sleeps is slow
+        seconds = min(waited, worked) if worked > 0.1 * waited else waited
+        found = Prepared(subject, inputs, words, seconds, without_backward)
+        found.begun = begun if found.slow else None
+        return found
+
+    try:
+        with forward_only():
+            return prepared(True)
+    except Exception:
+        return prepared(False)
+
+
+@contextmanager
+def _unsaid(logger: str) -> Iterator[None]:
+    """What torch logs there is not written: a shape that does not fit is expected here."""
+    found = logging.getLogger(logger)
+    before, found.disabled = found.disabled, True
+    try:
+        yield
+    finally:
+        found.disabled = before
+
+
+def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
+    """Try a proposal on fake tensors first, which costs no arithmetic. Raises RuntimeError where shapes cannot
+    fit.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils import _pytree as pytree
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        model = subject.copy()
+        args, kwargs = pytree.tree_map(
+            lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v, (inputs.args, inputs.kwargs)
+        )
+        with mode, torch.no_grad(), _unsaid("torch._subclasses.fake_tensor"):
+            model(*args, **kwargs)
+    except RuntimeError as error:
+        words = str(error)
+        fits_not = any(word in words for word in ("size", "shape", "dimension", "dtype"))
+        own = any(word in words.lower() for word in ("data-dependent", "internal error", "nested"))
+        if fits_not and not own:
+            raise
+    except Exception:
+        return  # what fake tensors cannot do, eager may

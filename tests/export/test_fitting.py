@@ -1,0 +1,218 @@
+"""Guessed inputs that eager refuses are changed by what it says, until it takes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from exportlens.export.models import proposals_for
+from exportlens.export.report import Report
+from exportlens.export.request import ExportRequest, ModelInputs
+from exportlens.export.worker.fitting import FITTED, Draw, changes
+
+from .conftest import Runner
+
+HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+
+
+def exported(worker: Runner, folder: Path, text: str, name: str = "Net", **given: str) -> Report:
+    """The report of a model of this text of which only `given` is stated."""
+    path = folder / "net.py"
+    path.write_text(HEAD + dedent(text))
+    request = ExportRequest(f"{path}:{name}", ModelInputs(**given), mode="non-strict", targets=())
+    return worker.run(worker.session.run(replace(request, proposals=proposals_for(request))))
+
+
+FITS = {
+    "the side that a flattened picture needs": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(1, 4, 5), nn.ReLU(), nn.MaxPool2d(4))
+        self.head = nn.Linear(4 * 55 * 55, 3)
+    def once(self, x):
+        return self.head(self.features(x).flatten(1))
+    def forward(self, left, right):
+        return self.once(left) - self.once(right)
+""",
+        "(torch.randn(2, 1, 224, 224), torch.randn(2, 1, 224, 224))",
+    ),
+    "whole numbers for columns of ids": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.users = nn.Embedding(20, 4)
+        self.films = nn.Embedding(20, 4)
+    def forward(self, data):
+        return (self.users(data[:, 0]) * self.films(data[:, 1])).sum(1)
+""",
+        "(torch.randint(0, 2, (2, 8)),)",
+    ),
+    "as many rows of features as there are edges": (
+        """
+class Net(nn.Module):
+    def __init__(self, nodes=5, edges=3):
+        super().__init__()
+        self.node, self.edge = nn.Linear(nodes, 4), nn.Linear(edges, 4)
+    def forward(self, x, edge_index, edge_attr):
+        row, col = edge_index
+        h = self.node(x)
+        return torch.zeros_like(h).index_add(0, row, h[col] + self.edge(edge_attr))
+""",
+        None,
+    ),
+    "ids of the same shape as other ids": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.parts = nn.Embedding(30, 6), nn.Embedding(3, 6)
+        self.both = nn.ModuleDict({"words": self.words, "parts": self.parts})
+    def forward(self, x, part):
+        seen = (x > 0).unsqueeze(1).repeat(1, x.size(1), 1)
+        parts = self.both["parts"](part)
+        return (self.both["words"](x) + parts) * seen.any(1).unsqueeze(2)
+""",
+        "(torch.randint(0, 2, (2, 8)), torch.randint(0, 2, (2, 8)))",
+    ),
+}
+
+
+@pytest.mark.parametrize("title", FITS)
+def test_a_guess_is_changed_until_it_fits(worker: Runner, tmp_path: Path, title: str) -> None:
+    text, inputs = FITS[title]
+    report = exported(worker, tmp_path, text)
+    assert report.ok, report.failure
+    assert report.chosen is not None and report.chosen["source"].endswith(FITTED)
+    assert inputs is None or report.chosen["inputs"] == inputs
+
+
+MADE_BY_A_FUNCTION = """
+class Encoder(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.width = width
+        self.layer = nn.Linear(width, width)
+    def forward(self, x):
+        return self.layer(x)
+
+class Net(nn.Module):
+    def __init__(self, inner, scale):
+        super().__init__()
+        self.inner = inner
+        self.last = nn.Linear(inner.width, 2)
+    def forward(self, x):
+        return self.last(self.inner(x))
+
+def small(width: int = 6) -> "Net":
+    net = Net(Encoder(width), 2)
+    return net
+"""
+
+
+@pytest.mark.parametrize(("name", "init"), [("Net", "small()"), ("small", "")])
+def test_a_function_of_the_file_makes_the_model(worker: Runner, tmp_path: Path, name: str, init: str) -> None:
+    report = exported(worker, tmp_path, MADE_BY_A_FUNCTION, name)
+    assert report.ok, report.failure
+    assert report.chosen is not None
+    assert (report.chosen["init"], report.chosen["inputs"]) == (init, "(torch.randn(2, 6),)")
+
+
+def test_arguments_that_the_file_gives_are_taken(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self, wide, narrow):
+        super().__init__()
+        self.layer = nn.Linear(wide, narrow)
+    def forward(self, x):
+        return self.layer(x)
+
+model = Net(12, narrow=3)
+"""
+    report = exported(worker, tmp_path, text)
+    assert report.chosen is not None
+    assert (report.chosen["init"], report.chosen["inputs"]) == ("12, narrow=3", "(torch.randn(2, 12),)")
+
+
+def test_inputs_are_enough_where_the_arguments_can_be_proposed(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self, dim, classes):
+        super().__init__()
+        self.layer = nn.Linear(dim, classes)
+    def forward(self, x):
+        return self.layer(x)
+"""
+    report = exported(worker, tmp_path, text, inputs="(torch.randn(3, 8),)")
+    assert report.ok, report.failure
+    assert report.chosen is not None and report.chosen["init"] == "dim=8, classes=8"
+
+
+def test_where_nothing_fits_the_line_is_told(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+    def forward(self, x, table):
+        return self.layer(x) + table.lookup(x)
+"""
+    report = exported(worker, tmp_path, text)
+    assert report.failure is not None and report.failure.kind == "inputs"
+    assert "torch.randn(2, 8)" in report.failure.message and "--inputs" in report.failure.message
+    [finding] = report.findings
+    assert finding.range.start.line == 9 and "lookup" in finding.message
+
+
+def test_where_nothing_can_be_made_the_arguments_are_asked_for(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.layer = nn.Linear(table.rows().sum(), 4)
+    def forward(self, x):
+        return self.layer(x)
+"""
+    report = exported(worker, tmp_path, text)
+    assert report.failure is not None and report.failure.kind == "construct"
+    assert "--init" in report.failure.message
+
+
+def test_shapes_tried_on_fake_tensors_leave_no_log(worker: Runner, tmp_path: Path) -> None:
+    report = exported(worker, tmp_path, FITS["the side that a flattened picture needs"][0])
+    assert "run meta" not in report.log
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "sizes", "wanted"),
+    [
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x8 and 10x4)", "float", (2, 8), (2, 10)),
+        ("RuntimeError: input.size(-1) must be equal to input_size. Expected 6, got 8", "float", (2, 3, 8), (2, 3, 6)),
+        (
+            "RuntimeError: Given groups=1, weight of size [4, 5, 3, 3], expected input[2, 3, 32, 32] to have 5 channels, but got 3 channels instead",
+            "float",
+            (2, 3, 32, 32),
+            (2, 5, 32, 32),
+        ),
+        (
+            "RuntimeError: Expected 2D (unbatched) or 3D (batched) input to conv1d, but got input of size: [2, 2, 4, 4]",
+            "float",
+            (2, 2, 4, 4),
+            (2, 4, 4),
+        ),
+        ("ValueError: not enough values to unpack (expected 3, got 2)", "int", (2, 5), (2, 8, 5)),
+        ("RuntimeError: output size is too small", "float", (2, 3, 32, 32), (2, 3, 64, 64)),
+    ],
+)  # fmt: skip
+def test_what_torch_says_tells_what_to_change(
+    said: str, kind: str, sizes: tuple[int, ...], wanted: tuple[int, ...]
+) -> None:
+    assert next(changes(said, (Draw(kind, sizes),))) == (Draw(kind, wanted),)
+
+
+def test_what_is_no_matter_of_sizes_changes_nothing() -> None:
+    assert not list(changes("AttributeError: 'Tensor' object has no attribute 'x'", (Draw("float", (2, 8)),)))
