@@ -11,6 +11,7 @@ from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.bounded_writes import fill_where_below, is_bounded_by_data
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.indexing import index_by_index_tensor
+from exportlens.rewriting.number_indices import has_number_from_data, is_number_from_data, select_by_number
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
@@ -23,8 +24,8 @@ class IndexByScalarTensor(Rule):
     """`x[t]` where t is an integer tensor without dimensions.
 
     ## What it does
-    Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, and writes to a slice
-    that such a tensor bounds: `x[i, :t] = 0`.
+    Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
+    that such a tensor bounds: `x[i, :t] = 0`, and numbers read out of tensors beside other indices: `x[i, t.item()]`.
 
     ## Why it matters
     Strict tracing reads such an index as a number of Python and fails; writing fails in both modes, and
@@ -80,6 +81,35 @@ def forward(self, x):
 """,
             outcome=_SLICE_WRITE,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    best = (x > 0).sum().clamp(max=3).item()
+    return x[:, best]
+""",
+            good="""
+def forward(self, x):
+    best = (x > 0).sum().clamp(max=3).item()
+    return x.select(1, best)
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    best = (x > 0).sum().clamp(max=3).item()
+    y = torch.zeros(3, 4)
+    y[0, best] = 1.0
+    return y
+""",
+            good="""
+def forward(self, x):
+    best = (x > 0).sum().clamp(max=3).item()
+    y = torch.zeros(3, 4)
+    y[0].select(0, best)[...] = 1.0
+    return y
+""",
+            outcome=_WRITE,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -106,11 +136,21 @@ def forward(self, x):
                 "of Python. Compare torch.arange with the bound and use torch.where.",
                 outcome=_SLICE_WRITE,
             )
+        elif len(parts) > 1 and any(is_number_from_data(part) for part in parts):
+            both = isinstance(place, ItemWrite) or any(map(is_tensor, parts))
+            yield self.report(
+                place,
+                f"`{words(place.node)}` has a number that was read out of tensor data among its indices: tracing takes it "
+                "alone, as in `x[n]`, not beside others. Use `.select(dim, n)`.",
+                outcome=_WRITE if both else None,
+            )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         assert isinstance(report.place, (ItemRead, ItemWrite))
         if isinstance(report.place, ItemWrite) and is_bounded_by_data(report.place.key):
             return fill_where_below(report.place, context)
+        if has_number_from_data(report.place.key):
+            return select_by_number(report.place, context)
         return index_by_index_tensor(report.place, context)
 
 

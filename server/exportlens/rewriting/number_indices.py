@@ -1,0 +1,102 @@
+"""Numbers read out of tensors, beside other indices: `x[i, n]` -> `x[i].select(0, n)`, the same view."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import ItemRead, ItemWrite
+from exportlens.inference.values import Sequence, TensorScalar, Value, options
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.predicates import primary
+
+
+def is_number_from_data(part: Value) -> bool:
+    """Whether an index is a number of Python that comes from tensor data."""
+    return all(isinstance(option, TensorScalar) and option.type != "bool" for option in options(part))
+
+
+def has_number_from_data(key: Value) -> bool:
+    """Whether such a number stands among other indices."""
+    return (
+        isinstance(key, Sequence)
+        and key.items is not None
+        and len(key.items) > 1
+        and any(map(is_number_from_data, key.items))
+    )
+
+
+def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fix | Refusal:
+    """`x[i, n]` -> `x[i].select(0, n)`, and `x[i, n] = v` -> `x[i].select(0, n)[...] = v`."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+            raise Refused("the indices are not written out in brackets")
+        key = place.key
+        items = key.items if isinstance(key, Sequence) and key.items is not None else []
+        parts = node.slice.elts
+        if len(items) != len(parts):
+            raise Refused("the indices are not written out one by one")
+        statement = draft.source.enclosing_statement(node)
+        function = draft.source.enclosing_function(statement)
+        if function is None:
+            raise Refused("the indices are not inside of a function")
+        kinds = kinds_before(function, statement, draft.kinds({}))
+        if kinds.of(node.value).what != "tensor" and not isinstance(place, ItemRead):
+            raise Refused(f"`{draft.source.of(node.value)}` is not certain to be a tensor")
+        text = _selected(draft, node, parts, [is_number_from_data(each) for each in items], kinds)
+        if not isinstance(node.ctx, ast.Load):
+            text += "[...]"
+        return draft.replace(
+            "Use `.select`", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _selected(
+    draft: Draft, node: ast.Subscript, parts: list[ast.expr], numbers: list[bool], kinds: Kinds
+) -> str:
+    source = draft.source
+    others: list[str] = []
+    selects: list[str] = []
+    dim = 0
+    behind = False
+    for index, (part, number) in enumerate(zip(parts, numbers, strict=True)):
+        if isinstance(part, ast.Constant) and part.value is Ellipsis:
+            behind = True
+        if number:
+            # Behind an ellipsis, counted from the end: what is still to come are dimensions, and this is one.
+            to_come = sum(not _takes_away(each) or numbers[at] for at, each in enumerate(parts) if at > index)
+            at = dim if not behind else -(1 + to_come)
+            selects.append(f".select({at}, {source.of(part)})")
+            others.append(":")
+            continue
+        others.append(source.of(part))
+        if not _is_basic(part, kinds):
+            raise Refused(f"it is not certain that `{source.of(part)}` is one int")
+        dim += not _takes_away(part)
+    if behind and len(selects) > 1:
+        raise Refused("several numbers are read out beside an ellipsis")
+    while others and others[-1] == ":":
+        others.pop()
+    base = primary(source.of(node.value))
+    return f"{base}[{', '.join(others)}]{''.join(selects)}" if others else base + "".join(selects)
+
+
+def _takes_away(part: ast.expr) -> bool:
+    """Whether an index takes its dimension away: it is one int."""
+    return not isinstance(part, ast.Slice) and not (
+        isinstance(part, ast.Constant) and part.value in (None, Ellipsis)
+    )
+
+
+def _is_basic(part: ast.expr, kinds: Kinds) -> bool:
+    if not _takes_away(part):
+        return True
+    kind = kinds.of(part)
+    return kind.what in ("number", "size") and kind.type == "int"
