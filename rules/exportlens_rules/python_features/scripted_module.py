@@ -9,6 +9,7 @@ from exportlens.inference.places import Definition, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
+from exportlens.source.walking import walk
 
 from exportlens_rules.reading import base_names, words
 
@@ -118,11 +119,12 @@ class M(nn.Module):
                 node=node.bases[0] if node.bases else node,
             )
         for method in node.body:
-            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+            made = "torch.jit." in place.site.chunk.text
+            if made and isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 yield from self._made_in(method, place)
 
     def _made_in(self, method: ast.FunctionDef, place: Definition) -> Iterator[Report]:
-        for statement in ast.walk(method):
+        for statement in walk(method):
             if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)):
                 continue
             called = ast.unparse(statement.value.func)

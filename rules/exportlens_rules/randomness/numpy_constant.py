@@ -12,6 +12,7 @@ from exportlens.outcome import OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.held_numbers import held_number
 from exportlens.rule import Example, Report, Rule
+from exportlens.source.walking import children, walk
 
 from exportlens_rules.reading import words
 
@@ -173,9 +174,14 @@ def _held(cls: ast.ClassDef) -> Iterator[tuple[ast.Attribute, ast.expr]]:
     methods = {node.name: node for node in cls.body if isinstance(node, ast.FunctionDef)}
     if "__init__" not in methods or "forward" not in methods:
         return
-    read = _computed_with(methods["forward"])
-    for statement in methods["__init__"].body:
-        if isinstance(statement, ast.Assign) and _is_numpy(statement.value):
+    made = [
+        statement
+        for statement in methods["__init__"].body
+        if isinstance(statement, ast.Assign) and _is_numpy(statement.value)
+    ]
+    if made:
+        read = _computed_with(methods["forward"])
+        for statement in made:
             for target in statement.targets:
                 if (
                     isinstance(target, ast.Attribute)
@@ -193,7 +199,7 @@ def _is_set_again(cls: ast.ClassDef, target: ast.Attribute) -> bool:
         and node is not target
         and node.attr == target.attr
         and not isinstance(node.ctx, ast.Load)
-        for node in ast.walk(cls)
+        for node in walk(cls)
     )
 
 
@@ -203,7 +209,7 @@ def _is_told(place: NumpyRead) -> bool:
     if function is None or function.owner is None:
         return False
     told = {target.attr for target, _ in _held(function.owner.node)}
-    return any(isinstance(node, ast.Attribute) and node.attr in told for node in ast.walk(place.node))
+    return any(isinstance(node, ast.Attribute) and node.attr in told for node in walk(place.node))
 
 
 def _is_numpy(node: ast.expr) -> bool:
@@ -240,7 +246,7 @@ def _walk_of_evaluation(node: ast.AST) -> Iterator[ast.AST]:
     skipped: list[ast.AST] = []
     if isinstance(node, (ast.If, ast.IfExp)) and ast.unparse(node.test) == "self.training":
         skipped = list(node.body) if isinstance(node, ast.If) else [node.body]
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         if child not in skipped:
             yield from _walk_of_evaluation(child)
 

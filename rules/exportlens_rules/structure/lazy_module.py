@@ -9,6 +9,7 @@ from exportlens.inference.places import Definition, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import FAILS, WRONG, Outcome
 from exportlens.rule import Example, Report, Rule
+from exportlens.source.walking import walk
 
 from exportlens_rules.reading import words
 
@@ -66,12 +67,12 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Definition)
-        if not isinstance(place.value, ClassValue):
+        if not isinstance(place.value, ClassValue) or "nn.Lazy" not in place.site.chunk.text:
             return
         for method in place.value.node.body:
             if not (isinstance(method, ast.FunctionDef) and method.name == "__init__"):
                 continue
-            for call in ast.walk(method):
+            for call in walk(method):
                 if isinstance(call, ast.Call) and ast.unparse(call.func).startswith(
                     ("nn.Lazy", "torch.nn.Lazy")
                 ):

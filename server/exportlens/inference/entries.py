@@ -29,6 +29,7 @@ from exportlens.inference.values import (
     Value,
 )
 from exportlens.source.document import Chunk
+from exportlens.source.walking import walk
 
 # How deep containers and parts of a model are looked into for tensors.
 _MAX_NESTING = 4
@@ -141,14 +142,12 @@ def _note_outputs(machine: Machine, cls: ClassValue, forward: Function, result: 
     if not machine.emits(Output):
         return
     site = machine.site(Frame(forward.scope, forward.chunk, {}, forward))
-    statements = {id(node) for node in ast.walk(forward.node) if isinstance(node, ast.Return)}
-    returned = [
-        (value, node) for value, node in machine.returned if node is not None and id(node) in statements
-    ]
+    returns = [node for node in walk(forward.node) if isinstance(node, ast.Return)]
+    own = {id(node) for node in returns}
+    returned = [(value, node) for value, node in machine.returned if node is not None and id(node) in own]
     if not returned:
         # Remembered from another entry point, or returned by a decorator's wrapper.
-        last = [node for node in ast.walk(forward.node) if isinstance(node, ast.Return)]
-        returned = [(result, last[-1] if last else forward.node)]
+        returned = [(result, returns[-1] if returns else forward.node)]
     for value, node in returned:
         machine.notice(Output(site, node, value, cls))
 

@@ -32,6 +32,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
 )
+from exportlens.source.walking import children
 
 _MAX_DEPTH = 36
 
@@ -87,7 +88,7 @@ def call_function(
     parameters = [*function.node.args.posonlyargs, *function.node.args.args]
     if parameters and function.owner is not None and "staticmethod" not in function.decorators:
         inner.receiver = inner.locals.get(parameters[0].arg)
-    if _yields(function.node):
+    if "yield" in function.chunk.text and _yields(function.node):
         inner.yields = []
     key = _memo_key(machine, function, inner.locals)
     if key is not None:
@@ -254,7 +255,7 @@ def _own_yields(body: list[ast.stmt]) -> bool:
         if isinstance(node, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo.extend(ast.iter_child_nodes(node))
+            todo += children(node)
     return False
 
 

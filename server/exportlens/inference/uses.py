@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from exportlens.inference import knowledge
 from exportlens.inference.classes import class_attribute, class_order
@@ -24,6 +26,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
 )
+from exportlens.source.walking import children, walk
 
 _STRONG = frozenset(
     {
@@ -49,7 +52,7 @@ _KINDS = ("strong", "weak", "decimal", "container", "mapping", "flag", "number",
 _MAX_PASSED_ON = 3
 
 
-class _Uses(ast.NodeVisitor):
+class _Uses:
     """Counts what a parameter is used as."""
 
     def __init__(
@@ -72,11 +75,28 @@ class _Uses(ast.NodeVisitor):
             and (self.lines is None or node.lineno in self.lines)
         )
 
+    def visit(self, node: ast.AST) -> None:
+        special = _VISITS.get(type(node))
+        if special is not None:
+            special(self, node)
+        else:
+            self._visit_children(node)
+
+    def _visit_children(self, node: ast.AST) -> None:
+        for child in children(node):
+            self.visit(child)
+
+    def visit_function(self) -> None:
+        """Count all that the function does with the parameter."""
+        body = self.function.node.body
+        for part in body if isinstance(body, list) else [body]:
+            self.visit(part)
+
     def _count(self, other: _Uses) -> None:
         for kind in _KINDS:
             setattr(self, kind, getattr(self, kind) + getattr(other, kind))
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def _visit_attribute(self, node: ast.Attribute) -> None:
         if self.is_it(node.value):
             if node.attr in _STRONG:
                 self.strong += 1
@@ -91,9 +111,9 @@ class _Uses(ast.NodeVisitor):
         elif isinstance(node.value, ast.Compare) and self.is_it(node.value.left):
             # `(x > 0).any()`: only a tensor compares element by element.
             self.strong += node.attr in _STRONG
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:
+    def _visit_subscript(self, node: ast.Subscript) -> None:
         if self.is_it(node.value):
             if isinstance(node.slice, ast.Tuple) or self._is_mask(node.slice):
                 self.strong += 1
@@ -111,9 +131,9 @@ class _Uses(ast.NodeVisitor):
         ):
             # `nodes.data["h"]`
             self.mapping += 1
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_BinOp(self, node: ast.BinOp) -> None:
+    def _visit_bin_op(self, node: ast.BinOp) -> None:
         if self.is_it(node.left) or self.is_it(node.right):
             other = node.right if self.is_it(node.left) else node.left
             self.decimal += isinstance(other, ast.Constant) and isinstance(other.value, float)
@@ -127,9 +147,9 @@ class _Uses(ast.NodeVisitor):
                 self.strong += 1
             else:
                 self.weak += 1
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_Compare(self, node: ast.Compare) -> None:
+    def _visit_compare(self, node: ast.Compare) -> None:
         if (
             self.is_it(node.left)
             and isinstance(node.ops[0], (ast.Eq, ast.NotEq))
@@ -146,9 +166,9 @@ class _Uses(ast.NodeVisitor):
             and isinstance(node.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
         ):
             self.weak += 1
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_Assign(self, node: ast.Assign) -> None:
+    def _visit_assign(self, node: ast.Assign) -> None:
         target = node.targets[0]
         if self.is_it(node.value) and isinstance(target, ast.Tuple):
             # `H, W = size`
@@ -158,7 +178,7 @@ class _Uses(ast.NodeVisitor):
             self._also_called(target.id, node)
         if isinstance(target, ast.Name) and self._is_mask(node.value):
             self.masks.add(target.id)
-        self.generic_visit(node)
+        self._visit_children(node)
 
     def _is_mask(self, node: ast.expr) -> bool:
         """`x > 0`, or a name for it: in `x[x > 0]` the items that meet a condition are chosen, which no list can."""
@@ -179,42 +199,40 @@ class _Uses(ast.NodeVisitor):
         ]
         last = min((other.end_lineno or other.lineno for other in bound), default=sys.maxsize - 1)
         other = _Uses(self.machine, self.function, name, self.depth + 1, range(given.lineno + 1, last + 1))
-        body = self.function.node.body
-        for statement in body if isinstance(body, list) else []:
-            other.visit(statement)
+        other.visit_function()
         self._count(other)
 
-    def visit_For(self, node: ast.For) -> None:
+    def _visit_for(self, node: ast.For) -> None:
         if self.is_it(node.iter):
             self.iterated += 1
         self.container += self._is_item(node.iter)
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_comprehension(self, node: ast.comprehension) -> None:
+    def _visit_comprehension(self, node: ast.comprehension) -> None:
         if self.is_it(node.iter):
             self.iterated += 1
         # `for child in tree[node]`: what an index chooses is gone through, as in a list of lists.
         self.container += self._is_item(node.iter)
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_If(self, node: ast.If) -> None:
+    def _visit_if(self, node: ast.If) -> None:
         self._test(node.test)
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_While(self, node: ast.While) -> None:
+    def _visit_while(self, node: ast.While) -> None:
         self._test(node.test)
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_Assert(self, node: ast.Assert) -> None:
+    def _visit_assert(self, node: ast.Assert) -> None:
         self._test(node.test)
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_IfExp(self, node: ast.IfExp) -> None:
+    def _visit_if_exp(self, node: ast.IfExp) -> None:
         self._test(node.test)
-        self.generic_visit(node)
+        self._visit_children(node)
 
     def _test(self, test: ast.expr) -> None:
-        self.tests.update(id(child) for child in ast.walk(test))
+        self.tests.update(id(child) for child in walk(test))
         for child in [test, *(test.values if isinstance(test, ast.BoolOp) else [])]:
             if self.is_it(child) or (isinstance(child, ast.UnaryOp) and self.is_it(child.operand)):
                 self.flag += 1
@@ -232,11 +250,11 @@ class _Uses(ast.NodeVisitor):
             and not isinstance(node.slice, (ast.Slice, ast.Tuple))
         )
 
-    def visit_Slice(self, node: ast.Slice) -> None:
+    def _visit_slice(self, node: ast.Slice) -> None:
         self.number += any(bound is not None and self.is_it(bound) for bound in (node.lower, node.upper))
-        self.generic_visit(node)
+        self._visit_children(node)
 
-    def visit_Call(self, node: ast.Call) -> None:
+    def _visit_call(self, node: ast.Call) -> None:
         for index, argument in enumerate(node.args):
             spread = isinstance(argument, ast.Starred) and self.is_it(argument.value)
             counted = isinstance(node.func, ast.Name) and node.func.id == "len" and self._is_item(argument)
@@ -247,7 +265,7 @@ class _Uses(ast.NodeVisitor):
         for keyword in node.keywords:
             if keyword.arg is not None and self.is_it(keyword.value):
                 self._passed_by_name(node, keyword.arg)
-        self.generic_visit(node)
+        self._visit_children(node)
 
     def _passed_by_name(self, node: ast.Call, name: str) -> None:
         """Count what a function of the workspace uses the argument `name` as."""
@@ -327,9 +345,7 @@ class _Uses(ast.NodeVisitor):
         inner: _Uses | None = self.machine.memo.get(key)
         if inner is None:
             inner = self.machine.memo[key] = _Uses(self.machine, callee, parameter.arg, self.depth + 1)
-            body = callee.node.body if isinstance(callee.node.body, list) else [callee.node.body]
-            for statement in body:
-                inner.visit(statement)
+            inner.visit_function()
             inner.number += bool(inner.iterated) and _holds_numbers(self.machine, callee, parameter.arg)
         self._count(inner)
 
@@ -378,14 +394,14 @@ def _assignments(machine: Machine, function: Function) -> list[_Binding]:
     key = ("assignments", id(function.node))
     known: list[_Binding] | None = machine.memo.get(key)
     if known is None:
-        known = [node for node in ast.walk(function.node) if isinstance(node, _Binding)]
+        known = [node for node in walk(function.node) if isinstance(node, _Binding)]
         machine.memo[key] = known
     return known
 
 
 def _bound_by(node: _Binding) -> set[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}
 
 
 def _local_functions(machine: Machine, function: Function) -> dict[str, ast.FunctionDef | ast.Lambda]:
@@ -394,7 +410,7 @@ def _local_functions(machine: Machine, function: Function) -> dict[str, ast.Func
     known: dict[str, ast.FunctionDef | ast.Lambda] | None = machine.memo.get(key)
     if known is None:
         known = {}
-        for node in ast.walk(function.node):
+        for node in walk(function.node):
             if isinstance(node, ast.FunctionDef) and node is not function.node:
                 known[node.name] = node
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
@@ -418,7 +434,7 @@ def _made_in_constructor(cls: ClassValue, attr: str) -> tuple[ClassValue, ast.ex
         init = item.attributes.get("__init__") if isinstance(item, ClassValue) else None
         if not isinstance(init, Function) or not isinstance(item, ClassValue):
             continue
-        for node in ast.walk(init.node):
+        for node in walk(init.node):
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
                 for target in node.targets:
                     if (
@@ -433,11 +449,11 @@ def _made_in_constructor(cls: ClassValue, attr: str) -> tuple[ClassValue, ast.ex
 
 def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
     """Whether what a loop over the parameter `name` binds is used as a number, a flag or a pair of numbers."""
-    for node in ast.walk(function.node):
+    for node in walk(function.node):
         if isinstance(node, (ast.For, ast.comprehension)) and any(
-            isinstance(part, ast.Name) and part.id == name for part in ast.walk(node.iter)
+            isinstance(part, ast.Name) and part.id == name for part in walk(node.iter)
         ):
-            for target in ast.walk(node.target):
+            for target in walk(node.target):
                 if isinstance(target, ast.Name):
                     uses = _Uses(machine, function, target.id)
                     uses.visit(function.node)
@@ -446,15 +462,39 @@ def _holds_numbers(machine: Machine, function: Function, name: str) -> bool:
     return False
 
 
+_VISITS: dict[type[ast.AST], Callable[[_Uses, Any], None]] = {
+    ast.Assert: _Uses._visit_assert,
+    ast.Assign: _Uses._visit_assign,
+    ast.Attribute: _Uses._visit_attribute,
+    ast.BinOp: _Uses._visit_bin_op,
+    ast.Call: _Uses._visit_call,
+    ast.Compare: _Uses._visit_compare,
+    ast.For: _Uses._visit_for,
+    ast.If: _Uses._visit_if,
+    ast.IfExp: _Uses._visit_if_exp,
+    ast.Slice: _Uses._visit_slice,
+    ast.Subscript: _Uses._visit_subscript,
+    ast.While: _Uses._visit_while,
+    ast.comprehension: _Uses._visit_comprehension,
+}
+
+
+def _uses_of(machine: Machine, function: Function, name: str) -> _Uses:
+    """What the parameter `name` of an entry point is used as; kept for the run."""
+    key = ("uses of an entry point", id(function.node), name)
+    uses: _Uses | None = machine.memo.get(key)
+    if uses is None:
+        uses = machine.memo[key] = _Uses(machine, function, name)
+        uses.visit_function()
+    return uses
+
+
 def by_use(machine: Machine, function: Function, name: str, told: bool = False) -> Value:
     """What a parameter without default must be for the body to work.
 
     `told`: it has an annotation that could not be read, so that only what a tensor alone can do makes it one.
     """
-    uses = _Uses(machine, function, name)
-    body = function.node.body if isinstance(function.node.body, list) else [function.node.body]
-    for statement in body:
-        uses.visit(statement)
+    uses = _uses_of(machine, function, name)
     if uses.mapping:
         return Unknown(f"`{name}` looks like a dict or object")
     # Neither lists nor tuples take part in arithmetic with a float.
@@ -490,9 +530,7 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
 
 def asked_for_truth(machine: Machine, function: Function, name: str) -> bool:
     """Whether the body asks for the truth of the parameter `name` itself, which a tensor of several elements does not have."""
-    uses = _Uses(machine, function, name)
-    uses.visit(function.node)
-    return bool(uses.flag)
+    return bool(_uses_of(machine, function, name).flag)
 
 
 def by_attribute(machine: Machine, value: Unknown, attr: str) -> Value | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from exportlens.source.walking import children, walk
+
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -23,7 +25,7 @@ def walk_own(nodes: ast.AST | Iterable[ast.AST]) -> Iterator[ast.AST]:
         elif isinstance(node, ast.ClassDef):
             yield from walk_own([*node.decorator_list, *node.bases])
         else:
-            yield from walk_own(ast.iter_child_nodes(node))
+            yield from walk_own(children(node))
 
 
 def bound(nodes: ast.AST | Iterable[ast.AST]) -> list[str]:
@@ -58,9 +60,9 @@ def _bound_by_comprehensions(root: ast.AST) -> set[int]:
     """The ids of the names that comprehensions below `root` bind for themselves."""
     return {
         id(target)
-        for comprehension in ast.walk(root)
+        for comprehension in walk(root)
         if isinstance(comprehension, ast.comprehension)
-        for target in ast.walk(comprehension.target)
+        for target in walk(comprehension.target)
     }
 
 
@@ -86,10 +88,10 @@ def _reads(node: ast.AST) -> set[str]:
         return (reads(inner) - own) | reads(outer)
     if isinstance(node, _COMPREHENSIONS):
         targets = {
-            each.id for one in node.generators for each in ast.walk(one.target) if isinstance(each, ast.Name)
+            each.id for one in node.generators for each in walk(one.target) if isinstance(each, ast.Name)
         }
-        return reads(ast.iter_child_nodes(node)) - targets
-    return reads(ast.iter_child_nodes(node))
+        return reads(children(node)) - targets
+    return reads(children(node))
 
 
 def arguments(args: ast.arguments) -> list[ast.arg]:
@@ -106,7 +108,7 @@ def arguments(args: ast.arguments) -> list[ast.arg]:
 def every_name(node: ast.AST) -> set[str]:
     """All identifiers that occur anywhere in `node`, whatever their scope."""
     names = set()
-    for each in ast.walk(node):
+    for each in walk(node):
         if isinstance(each, ast.Name):
             names.add(each.id)
         elif isinstance(each, ast.arg):
