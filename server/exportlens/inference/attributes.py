@@ -397,6 +397,8 @@ def set_attribute(
 
             call_value(machine, setter, [owner, value], {}, frame, node)
             return
+        if isinstance(value, Instance) and is_module_class(owner.cls):
+            value.registered = True
         old = owner.attributes.get(attr)
         if (
             isinstance(value, Tensor)

@@ -18,7 +18,7 @@ from exportlens.inference.lattice import join
 from exportlens.inference.legacy import make_tensor
 from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.modules import PARAMETERS, is_packed
+from exportlens.inference.modules import PARAMETERS, is_packed, module_attribute
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy, number_held
@@ -142,6 +142,10 @@ def call_value(
         name = f"torch.nn.Module.{callee.method}"
         call_place(machine, name, None, plain_items(args), closed_items(kwargs), result, frame, node)
         return result
+    if isinstance(callee, Unknown) and callee.method in _REGISTERING:
+        method = _of_a_module(machine, callee.method, frame, node)
+        if method is not None:
+            return call_value(machine, method, args, kwargs, frame, node)
     if isinstance(callee, Unknown) and callee.method in PARAMETERS and not args:
         return PARAMETERS[callee.method]()
     if machine.tracing and args and is_packed(args[0]) and isinstance(node, ast.Call):
@@ -167,6 +171,27 @@ _ONLY_MODULES = frozenset(
         "register_full_backward_pre_hook",
     }
 )
+
+# What these register is an attribute of the Module from then on.
+_REGISTERING = frozenset({"register_buffer", "register_parameter"})
+
+
+def _of_a_module(machine: Machine, method: str, frame: Frame, node: ast.AST) -> Value | None:
+    """The method of an attribute of which nothing was known, but that is a Module as it has this method; None where it is no attribute of an object.
+
+    It was a Module all the time: that is not taken back where the paths of a branch join.
+    """
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    held = node.func.value
+    if not isinstance(held, ast.Attribute):
+        return None
+    owner = evaluate(machine, held.value, frame)
+    if not isinstance(owner, Instance) or not isinstance(owner.attributes.get(held.attr), Unknown):
+        return None
+    module = Instance(Named("torch.nn.Module"), open=True)
+    owner.attributes[held.attr] = module
+    return module_attribute(machine, module, method)
 
 
 def is_made(value: Value) -> bool:

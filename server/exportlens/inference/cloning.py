@@ -44,6 +44,7 @@ def _clone_instance(value: Instance, known: dict[int, Value]) -> Instance:
         value.arguments,
         value.fingerprint,
         value.stamp if value.fingerprint is not None else 0,
+        value.registered,
     )
     known[id(value)] = instance
     attributes = instance.attributes

@@ -28,6 +28,9 @@ def make_tensor(machine: Machine, name: str, args: list[Value]) -> Tensor | None
     first = args[0] if args else None
     if isinstance(first, Tensor):
         return Tensor("fresh" if machine.tracing else first.origin, "", dtype, first.rank, first.unbacked)
+    if not machine.tracing and not args:
+        # Without elements it keeps a place for another tensor, of which it tells nothing.
+        return Tensor("constant")
     if not machine.tracing:
         return Tensor("constant", "", dtype, _rank(args))
     # torch keeps the value of one number that is made into a tensor while tracing, not of more.

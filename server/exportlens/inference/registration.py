@@ -65,11 +65,12 @@ def unregistered(owner: Value, attr: str, held: Value) -> Instance | Tensor | No
     """A Module with parameters, or a Parameter, of the plain container `held`, the attribute `attr` of `owner`, that `owner` does not
     register; None where there is none, or where `owner` may register it in a way that was not followed.
 
-    What is registered is compared by its class: a list and the Modules made of its items need not hold one object here.
+    What is registered is compared by its class: a list and the Modules made of its items need not hold one object here. What is an
+    attribute of any Module is taken for registered: a child may be lent a list of its parent's Modules.
     """
     if not isinstance(owner, Instance) or owner.open or not is_module_class(owner.cls):
         return None
-    found = next((item for item in _items(held) if _has_parameters(item)), None)
+    found = next((item for item in _items(held) if _has_parameters(item) and not _is_elsewhere(item)), None)
     if found is None or not isinstance(found, (Instance, Tensor)):
         return None
     if any(_alike(found, other) for other in _registered(owner)):
@@ -82,6 +83,10 @@ def unregistered(owner: Value, attr: str, held: Value) -> Instance | Tensor | No
         if _is_passed_on(base.node, attr):
             return None
     return found
+
+
+def _is_elsewhere(item: Value) -> bool:
+    return isinstance(item, Instance) and item.registered
 
 
 def _is_passed_on(cls: ast.AST, attr: str) -> bool:

@@ -263,6 +263,7 @@ class Instance(Value):
 
     `attributes` are those set so far; `open` is true where more may exist that were not seen (an unknown base).
     Two objects with one `fingerprint` were made by the same constructor from the same values; `stamp` counts the writes since.
+    `registered` is true once it was an attribute of a Module.
     """
 
     cls: Value
@@ -272,6 +273,7 @@ class Instance(Value):
     arguments: Mapping[str, Value] = field(default_factory=dict)
     fingerprint: Any = None
     stamp: int = 0
+    registered: bool = False
 
     def describe(self) -> str:
         cls = self.cls.name if isinstance(self.cls, (ClassValue, Named)) else "?"

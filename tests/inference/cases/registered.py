@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.inference.cases.case import X2, Cases
+from tests.inference.cases.case import X2, X4, Cases
 
 CASES = Cases()
 
@@ -153,6 +153,42 @@ model(
 """,
     """        for weight in self.weights:
             x = x @ weight
+        return x
+""",
+)
+CASES(
+    "lent-by-the-parent-to-its-children",
+    X4,
+    """
+class Block(nn.Module):
+    def __init__(self, dim, shared=None):
+        super().__init__()
+        self.shared = shared
+        self.mix = nn.Conv2d(dim, dim, 1)
+
+    def forward(self, x):
+        return self.mix(self.shared[1](self.shared[0](x)))
+
+
+class Position(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(dim, 1, 1))
+
+    def forward(self, x):
+        return x + self.weight
+
+
+class M(nn.Module):
+    def __init__(self, dim=3, depth=2):
+        super().__init__()
+        self.first = Position(dim)
+        self.second = Position(dim)
+        self.blocks = nn.ModuleList([Block(dim, shared=[self.first, self.second]) for _ in range(depth)])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
         return x
 """,
 )

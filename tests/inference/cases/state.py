@@ -554,3 +554,76 @@ class M(nn.Module):
         return (x + self.bias) * self.scale
 """,
 )
+CASES(
+    "spectral-norm-of-a-given-layer",
+    X2,
+    """
+def l2normalize(v, eps=1e-12):
+    return v / (v.norm() + eps)
+
+
+class M(nn.Module):
+    def __init__(self, module, name="weight", power_iterations=1):
+        super().__init__()
+        self.module = module
+        self.name = name
+        self.power_iterations = power_iterations
+        if not self._made_params():
+            self._make_params()
+
+    def _update_u_v(self):
+        u = getattr(self.module, self.name + "_u")
+        v = getattr(self.module, self.name + "_v")
+        w = getattr(self.module, self.name + "_bar")
+        height = w.shape[0]
+        for _ in range(self.power_iterations):
+            v.data = l2normalize(torch.mv(torch.t(w.view(height, -1).data), u.data))
+            u.data = l2normalize(torch.mv(w.view(height, -1).data, v.data))
+        sigma = u.dot(w.view(height, -1).mv(v))
+        setattr(self.module, self.name, w / sigma.expand_as(w))
+
+    def _made_params(self):
+        try:
+            getattr(self.module, self.name + "_u")
+            getattr(self.module, self.name + "_bar")
+            return True
+        except AttributeError:
+            return False
+
+    def _make_params(self):
+        w = getattr(self.module, self.name)
+        u = nn.Parameter(w.data.new(w.shape[0]).normal_(0, 1), requires_grad=False)
+        v = nn.Parameter(w.data.new(w.view(w.shape[0], -1).shape[1]).normal_(0, 1), requires_grad=False)
+        u.data = l2normalize(u.data)
+        v.data = l2normalize(v.data)
+        w_bar = nn.Parameter(w.data)
+        del self.module._parameters[self.name]
+        self.module.register_parameter(self.name + "_u", u)
+        self.module.register_parameter(self.name + "_v", v)
+        self.module.register_parameter(self.name + "_bar", w_bar)
+
+    def forward(self, *args):
+        self._update_u_v()
+        return self.module.forward(*args)
+""",
+    "(nn.Linear(6, 6),)",
+)
+CASES(
+    "places-kept-without-elements",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("spikes", torch.ByteTensor())
+        self.register_buffer("level", torch.FloatTensor())
+        self.reset(4)
+
+    def reset(self, batch):
+        self.spikes = torch.zeros(batch, 6, dtype=torch.bool)
+        self.level = torch.zeros(batch, 6)
+
+    def forward(self, x):
+        return torch.where(self.spikes, self.level, x) + x[:, self.spikes[0]].sum()
+""",
+)
