@@ -257,6 +257,25 @@ def test_what_a_caller_in_another_file_writes_in_place_is_not_given_memory_of_it
         assert findings[-1].fix is not None
 
 
+NUMPY = [
+    (
+        "values = x.numpy()\nreturn torch.from_numpy(np.minimum(values, self.count))",
+        "array that was a tensor",
+    ),
+    ("values = x.numpy()\nreturn torch.from_numpy(np.maximum(1e-5, values))", "no whole number"),
+    ("return np.maximum(x, self.count)", "torch's function takes no numbers"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), NUMPY, ids=[body for body, _ in NUMPY])
+def test_numpy_of_a_tensor_and_a_number_is_not_torchs_of_two_tensors(body: str, reason: str) -> None:
+    forward = "\n    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
+    text = "import numpy as np\n" + HEAD + INIT.lstrip("\n") + forward
+    mended = mend(text)
+    assert mended.text == text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
 HELD = [
     ("self.layers = [nn.Linear(4, 4), nn.Dropout(0.5)]", "do the same in training and in eval mode"),
     ("self.layers = [nn.Linear(4, 4), torch.relu]", "do the same in training and in eval mode"),

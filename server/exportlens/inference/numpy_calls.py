@@ -50,7 +50,9 @@ def _result_of(
     ]
     tensors = [value for value in flat if isinstance(value, Tensor) and from_data(value)]
     if tensors and machine.emits(Conversion):
-        machine.notice(Conversion(machine.site(frame), node, tensors[0], "numpy"))
+        of_tensors = [isinstance(value, Tensor) for value in args]
+        use = "tensors" if all(of_tensors) else "tensor first" if of_tensors[:1] == [True] else ""
+        machine.notice(Conversion(machine.site(frame), node, tensors[0], "numpy", use))
     if traced:
         return _made_of_tensors(name.removeprefix("numpy."), args, kwargs)
     if any(isinstance(value, TensorScalar) for value in flat):

@@ -84,7 +84,8 @@ class Conversion(Place):
     `to` says which: "int", "float", "complex", "str", "index", "list", "numpy", "item", "key", "hash", "format", "set", "len" (`len()` of
     what has a size from data), "range", "repeat" (`[0] * n`), "size" (given to torch as a size) or "compare" (by `max()` or `min()`).
 
-    `use` tells what the Python value is for where that decides the outcome: "size", "range", "key", "" (not known).
+    `use` tells what the Python value is for where that decides the outcome: "size", "range", "key", "" (not known); of a function of
+    NumPy, whether all its arguments are "tensors", or the "tensor first" is one.
     """
 
     value: Value

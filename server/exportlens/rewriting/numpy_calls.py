@@ -42,12 +42,14 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
         if isinstance(place, Conversion) and isinstance(node, ast.Call) and _is_numpy(draft, node):
             if not isinstance(place.value, Tensor):
                 raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
+            _refuse_numbers(draft, node, place)
             return draft.replace("Use torch's function", _renamed(draft, node))
         if isinstance(place, Call):
             if not isinstance(node, ast.Call) or not all(
                 all(isinstance(option, Tensor) for option in options(value)) for value in place.args[:1]
             ):
                 raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
+            _refuse_numbers(draft, node, place)
             return draft.replace("Use torch's function", _renamed(draft, node))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
             return draft.replace("Stay in torch", _whole_way(draft, node))
@@ -71,22 +73,35 @@ def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
         end = max(draft.source.end(each) for each in [*node.args, *(key.value for key in node.keywords)])
         more = Replacement(end, end, ", correction=0")
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
-    if (
-        name in _BOUNDS
-        and form == "f(a, 2)"
-        and isinstance(node.args[1], ast.Constant)
-        and type(node.args[1].value) is int
-    ):
-        start = draft.source.start(node.args[1])
-        return [
-            draft.source.swap(node.func, f"{draft.torch}.clamp"),
-            Replacement(start, start, f"{_BOUNDS[name]}="),
-        ]
+    if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
+        return _clamped(draft, node, _BOUNDS[name])
     if known is None or form not in known["forms"]:
         raise Refused(
             f"torch has no function that is measured to be the same as `{draft.source.of(node.func)}` here"
         )
     return [draft.source.swap(node.func, f"{draft.torch}.{known['torch']}")]
+
+
+def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
+    """`torch.clamp(a, min=2)` for `np.maximum(a, 2)` and `np.maximum(2, a)`."""
+    source = draft.source
+    array, number = node.args if _is_literal(node.args[1]) else reversed(node.args)
+    inner = number.operand if isinstance(number, ast.UnaryOp) else number
+    if not isinstance(inner, ast.Constant) or type(inner.value) is not int:
+        # Of an array of ints NumPy makes one of double precision.
+        raise Refused(
+            f"`{source.of(number)}` is no whole number: use `{draft.torch}.clamp` where the array holds floats"
+        )
+    name = source.swap(node.func, f"{draft.torch}.clamp")
+    if array is node.args[0]:
+        return [name, Replacement(source.start(number), source.start(number), f"{bound}=")]
+    # The array may be translated as well: what stands before it goes behind it.
+    text = f", {bound}={source.of(number)}"
+    return [
+        name,
+        Replacement(source.start(number), source.start(array), ""),
+        Replacement(source.end(array), source.end(array), text),
+    ]
 
 
 # Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
@@ -111,7 +126,38 @@ def _form(node: ast.Call) -> str:
         return "?"
     if len(node.args) == 1:
         return "f([a, b])" if isinstance(node.args[0], (ast.List, ast.Tuple)) else "f(a)"
-    return "f(a, 2)" if isinstance(node.args[1], (ast.Constant, ast.UnaryOp)) else "f(a, b)"
+    if _is_literal(node.args[0]):
+        return "f(2, b)"
+    return "f(a, 2)" if _is_literal(node.args[1]) else "f(a, b)"
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or (
+        isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
+    )
+
+
+def _tensors_asked(draft: Draft, node: ast.Call) -> list[ast.expr]:
+    """The arguments that must be tensors where torch's function stands: NumPy's takes numbers in their place."""
+    known = _functions().get(_qualified(draft, node.func).removeprefix("numpy."))
+    if known is None or _form(node) != "f(a, b)":
+        return []
+    return node.args[:1] if "f(a, 2)" in known["forms"] else list(node.args)
+
+
+def _refuse_numbers(draft: Draft, node: ast.Call, place: Call | Conversion) -> None:
+    asked = _tensors_asked(draft, node)
+    if isinstance(place, Call):
+        certain = [
+            isinstance(option, Tensor) for value in place.args[: len(asked)] for option in options(value)
+        ]
+    else:
+        certain = [place.use == "tensors" or (place.use == "tensor first" and len(asked) == 1)]
+    if asked and not all(certain):
+        text = draft.source.of(node)
+        raise Refused(
+            f"not all that `{text}` is given is known to be a tensor, and torch's function takes no numbers"
+        )
 
 
 def _whole_way(draft: Draft, first: ast.Call) -> list[Replacement]:
@@ -157,7 +203,7 @@ class _Way:
                 self.passed.add(node)
                 node = self._outwards(node)
         if not self.passed.issuperset(self.put_together):
-            raise Refused("not all that is put together is an array that was a tensor")
+            raise Refused("not all that NumPy is given together is an array that was a tensor")
         function = self.source.enclosing_function(next(iter(self.made)))
         for each in ast.walk(function or self.source.tree):
             if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
@@ -298,8 +344,9 @@ class _Way:
             return None
         if _is_numpy(draft, call):
             self.made[call.func], *more = _renamed(draft, call)
-            for each in more:
-                self.made[call] = each
+            for at, each in zip([call, *call.args], more, strict=False):
+                self.made[at] = each
+            self.put_together += _tensors_asked(draft, call)
             sides = [each for each in call.args[1:] if isinstance(each, ast.Constant)]
             if (
                 _qualified(draft, call.func) == "numpy.where"
