@@ -19,13 +19,13 @@ class NumpyNumber(Rule):
     Finds `if`, `while`, ternaries, `and`, `or`, `not`, `bool()`, `any()` and `all()` on a number of NumPy's, and where
     it is looked up in a list or dict, given to `range`, `np.arange`, `round` or `math.floor`, or given to `str`:
     `if np.log2(n) > 3`, `self.layers[np.argmax(sizes)]`, `round(np.sqrt(n))`. `sorted()` of an array too, and a loop over `np.unique`.
-    So does `.item()` of whole numbers, and `.tolist()` of floats. `assert` is fine, and so are sizes that torch is given.
+    So does `.item()` of whole numbers, and `.tolist()` of floats. `assert` is fine, and so are most sizes that torch is given.
 
     ## Why it matters
     Strict tracing turns every number of NumPy's into a tensor, whose value it does not know: "Data-dependent branching".
     Non-strict tracing leaves NumPy alone. `math.log2(n)`, `int(...)` and `float(...)` are numbers of Python.
     Where the model or its file holds the number, torch's functions do not take it either (`F.leaky_relu(x, self.slope)`),
-    nor do layers that were made with it (`nn.Dropout(np.float64(0.1))`).
+    nor do layers that were made with it (`nn.Dropout(np.float64(0.1))`), nor `x.view(n, self.size)` with all of its sizes.
 
     ## References
     - https://docs.pytorch.org/docs/stable/torch.compiler_faq.html#does-numpy-work-with-torch-compile
@@ -128,6 +128,34 @@ class M(nn.Module):
 
     def forward(self, x):
         return F.leaky_relu(x, self.slope)
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.size = np.prod((2, 6))
+
+    def forward(self, x):
+        return x.view(1, self.size) + 1
+""",
+            good="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.size = int(np.prod((2, 6)))
+
+    def forward(self, x):
+        return x.view(1, self.size) + 1
 """,
         ),
     )

@@ -451,7 +451,7 @@ def is_packed(value: Value) -> bool:
 def _numbers_held(name: str, arguments: Mapping[str, Value]) -> list[Value]:
     """The numbers of NumPy's that a layer was made with and that its forward asks about; sizes of weights it does not."""
     kind = name.rpartition(".")[2]
-    asked = {key for key in arguments if key in _ASKED_ABOUT and not (key == "padding" and "Pad" in kind)}
+    asked = {key for key in arguments if key in _ASKED_ABOUT}
     if "kernel_size" in arguments and "Pool" in kind:
         asked.add("kernel_size")
     given = [

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from exportlens.inference.attributes import set_attribute
+from exportlens.inference.calls import call_value
 from exportlens.inference.classes import define_class, define_function, dotted
 from exportlens.inference.expressions import evaluate, narrow, test_value, unpacked
 from exportlens.inference.items import set_item
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Loop, Machine, Raised
+from exportlens.inference.modules import container_kind, module_attribute
 from exportlens.inference.names import import_names
 from exportlens.inference.operators import binary
 from exportlens.inference.places import LocalClass, Mutation, NameWrite, Raise, Truth, With
@@ -137,7 +139,8 @@ def _run_ann_assign(machine: Machine, node: ast.AnnAssign, frame: Frame) -> bool
 def _run_aug_assign(machine: Machine, node: ast.AugAssign, frame: Frame) -> bool:
     old = evaluate(machine, node.target, frame)
     value = evaluate(machine, node.value, frame)
-    new = binary(machine, node.op, old, value, frame, node)
+    extended = _extended(machine, node, old, value, frame)
+    new = binary(machine, node.op, old, value, frame, node) if extended is None else extended
     if isinstance(old, Tensor):
         if machine.emits(Mutation):
             machine.notice(Mutation(machine.site(frame), node, old, type(node.op).__name__))
@@ -172,6 +175,19 @@ def _run_aug_assign(machine: Machine, node: ast.AugAssign, frame: Frame) -> bool
     else:
         assign(machine, node.target, new, frame)
     return True
+
+
+def _extended(
+    machine: Machine, node: ast.AugAssign, old: Value, value: Value, frame: Frame
+) -> Instance | None:
+    """The ModuleList or Sequential that `modules += others` makes longer; None where it is none."""
+    if not isinstance(old, Instance) or not isinstance(node.op, ast.Add) or container_kind(old.cls) is None:
+        return None
+    extend = module_attribute(machine, old, "extend")
+    if extend is None:
+        return None
+    call_value(machine, extend, [value], {}, frame, node)
+    return old
 
 
 def _run_return(machine: Machine, node: ast.Return, frame: Frame) -> bool:

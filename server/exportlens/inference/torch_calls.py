@@ -315,12 +315,22 @@ def apply_op(
 
 
 def _numbers_held(op: knowledge.Op, bound: Mapping[str, Value | tuple[Value, ...]]) -> list[Value]:
-    """The numbers of NumPy's that the model holds, among the arguments that are no sizes: of a size, a later operator may tell the tracer which it is."""
-    if op.name.rpartition(".")[2] in _MADE_IN_A_SIZE:
+    """The numbers of NumPy's that the model holds, among the arguments that are no sizes: of a size, a later operator may tell the tracer which it is.
+
+    A tensor that is cut or padded by such a number, or that gets all of its sizes so, fails at once.
+    """
+    short = op.name.rpartition(".")[2]
+    if short in _MADE_IN_A_SIZE:
         return []
-    given = [value for name, value in bound.items() if name not in _SIZES]
+    given = [value for name, value in bound.items() if name not in _SIZES or short in _SETTLED_BY_SIZES]
     flat = _flatten([item for value in given for item in (value if isinstance(value, tuple) else (value,))])
-    return [value for value in flat if isinstance(value, Array) and value.held]
+    held = (value for value in flat if isinstance(value, Array) and value.held)
+    if short not in ("view", "reshape"):
+        return list(held)
+    if any(isinstance(each, Const) and each.value == -1 for each in flat):
+        return []
+    # A Python number that was made of it (of no dimension) is one that the tracer can find out.
+    return [value for value in held if value.rank is None]
 
 
 def _numpy_dims(bound: Mapping[str, Value | tuple[Value, ...]]) -> list[Value]:
@@ -331,6 +341,9 @@ def _numpy_dims(bound: Mapping[str, Value | tuple[Value, ...]]) -> list[Value]:
     flat = _flatten([item for value in given for item in (value if isinstance(value, tuple) else (value,))])
     return [value for value in flat if isinstance(value, Array) and not value.held]
 
+
+# Strict tracing fails in these where a size is a number of NumPy's that it does not know, whatever follows.
+_SETTLED_BY_SIZES = frozenset({"view", "reshape", "split", "chunk", "pad"})
 
 _DIMS = frozenset({"dim", "dims", "dim0", "dim1", "axis", "axis0", "axis1", "start_dim", "end_dim"})
 

@@ -765,3 +765,52 @@ class M(nn.Module):
         return x[:, self.offsets[0] : self.offsets[1]]
 """,
 )
+CASES(
+    "numpy-size-of-a-view",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, shape=(2, 2)):
+        super().__init__()
+        self.size = np.prod(shape)
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.fc(x.view(x.shape[0], self.size))
+""",
+)
+CASES(
+    "numpy-size-of-a-view-as-a-number",
+    "(torch.randn(3, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, shape=(2, 2)):
+        super().__init__()
+        self.size = int(np.prod(shape))
+        self.fc = nn.Linear(self.size, 4)
+
+    def forward(self, x):
+        return self.fc(x.view(x.shape[0], self.size))
+""",
+)
+CASES(
+    "numpy-padding-of-a-layer",
+    "(torch.randn(1, 3, 9),)",
+    """
+class M(nn.Module):
+    def __init__(self, pad="ReflectionPad1d", kernel_sizes=(3, 1)):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        self.layers += [
+            nn.Sequential(
+                getattr(nn, pad)((np.prod(kernel_sizes) - 1) // 2),
+                nn.Conv1d(3, 3, np.prod(kernel_sizes)),
+            )
+        ]
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+""",
+)
