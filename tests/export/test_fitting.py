@@ -52,19 +52,6 @@ class Net(nn.Module):
 """,
         "(torch.randint(0, 2, (2, 8)),)",
     ),
-    "as many rows of features as there are edges": (
-        """
-class Net(nn.Module):
-    def __init__(self, nodes=5, edges=3):
-        super().__init__()
-        self.node, self.edge = nn.Linear(nodes, 4), nn.Linear(edges, 4)
-    def forward(self, x, edge_index, edge_attr):
-        row, col = edge_index
-        h = self.node(x)
-        return torch.zeros_like(h).index_add(0, row, h[col] + self.edge(edge_attr))
-""",
-        None,
-    ),
     "ids of the same shape as other ids": (
         """
 class Net(nn.Module):
@@ -216,3 +203,55 @@ def test_what_torch_says_tells_what_to_change(
 
 def test_what_is_no_matter_of_sizes_changes_nothing() -> None:
     assert not list(changes("AttributeError: 'Tensor' object has no attribute 'x'", (Draw("float", (2, 8)),)))
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "line"),
+    [
+        ("raise NotImplementedError", "eager", "raise NotImplementedError"),
+        ("return x + len(open('missing.txt').read())", "eager", "return x + len(open('missing.txt').read())"),
+        ("return x.no_such_method()", "inputs", "return x.no_such_method()"),
+    ],
+)
+def test_what_no_inputs_can_mend_is_no_matter_of_inputs(
+    worker: Runner, tmp_path: Path, body: str, kind: str, line: str
+) -> None:
+    report = exported(worker, tmp_path, f"class Net(nn.Module):\n    def forward(self, x):\n        {body}\n")
+    assert report.failure is not None and report.failure.kind == kind
+    [finding] = report.findings
+    assert finding.code == "EXP008"
+    text = finding.path.read_text().splitlines()[finding.range.start.line]
+    assert text.strip() == line
+
+
+def test_a_model_without_forward_is_told_at_its_class(worker: Runner, tmp_path: Path) -> None:
+    report = exported(worker, tmp_path, "class Net(nn.Module):\n    pass\n")
+    [finding] = report.findings
+    assert finding.range.start.line == 3 and "forward" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "kwargs"),
+    [
+        ("*args): return self.layer(args[0]) + args[1]", "(torch.randn(2, 5), torch.randn(2, 8),)", None),
+        ("**words): return self.layer(words['x'])", "()", "{'x': torch.randn(2, 5)}"),
+    ],
+)
+def test_what_is_taken_out_of_starred_parameters(
+    tmp_path: Path, forward: str, inputs: str, kwargs: str | None
+) -> None:
+    path = tmp_path / "net.py"
+    path.write_text(
+        HEAD
+        + dedent(
+            f"""
+            class Net(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer = nn.Linear(5, 8)
+                def forward(self, {forward}
+            """
+        )
+    )
+    first = proposals_for(ExportRequest(f"{path}:Net", ModelInputs()))[0]
+    assert (first.inputs, first.kwargs) == (inputs, kwargs)

@@ -260,6 +260,42 @@ if __name__ == "__main__":
     )
 
 
+def test_what_belongs_to_edges_has_as_many_rows(tmp_path: Path) -> None:
+    [info] = found(
+        tmp_path,
+        """
+class Net(nn.Module):
+    def __init__(self, nodes=5, edges=3):
+        super().__init__()
+        self.node, self.edge = nn.Linear(nodes, 4), nn.Linear(edges, 4)
+    def forward(self, x, edge_index, edge_attr):
+        row, col = edge_index
+        h = self.node(x)
+        return torch.zeros_like(h).index_add(0, row, h[col] + self.edge(edge_attr))
+""",
+    )
+    assert info.proposals[0].inputs == "(torch.randn(2, 5), torch.randint(0, 2, (2, 8)), torch.randn(8, 3),)"
+    assert info.dynamic_shapes == (
+        "{'x': {0: Dim('batch', min=1, max=64)}, 'edge_index': {1: Dim('edges', min=2, max=128)}, "
+        "'edge_attr': {0: Dim('edges', min=2, max=128)}}"
+    )
+
+
+def test_what_is_read_from_a_file_is_no_argument(tmp_path: Path) -> None:
+    [info] = found(
+        tmp_path,
+        "import json\n"
+        + NET
+        + """
+def load():
+    with open("net.json") as f:
+        config = json.load(f)
+    return Net(dim=config["dim"])
+""",
+    )
+    assert info.proposals[0].init in ("", None)
+
+
 def test_export_saves_the_inputs_that_worked(tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(HEAD + NET)
@@ -578,5 +614,5 @@ if __name__ == "__main__":
     given = "torch.ones(5, 4), torch.ones(5, 5), torch.randint(0, 5, (2, 7))"
     [graph] = found(tmp_path, text.format(names="x, adj, edge_index", used="edge_index", given=given))
     assert graph.dynamic_shapes == (
-        "{'x': None, 'adj': None, 'edge_index': {1: Dim('sequence', min=2, max=128)}}"
+        "{'x': None, 'adj': None, 'edge_index': {1: Dim('edges', min=2, max=128)}}"
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from exportlens.export.configurations import configuration, reads_of
 from exportlens.export.flows import in_order
+from exportlens.export.inlining import inlined
 from exportlens.export.uses import sequence_length, used_arguments
 from exportlens.source.parsing import parse_python
 
@@ -119,14 +120,16 @@ def defaults_of(function: ast.FunctionDef) -> dict[str, ast.expr]:
 
 
 def returned_call(function: ast.FunctionDef) -> ast.Call | None:
-    """The call whose result a function returns, at once or by a name: `return Net(8)`; None where it returns others."""
-    bound: dict[str, ast.expr] = {}
+    """The call whose result a function returns, at once or by a name: `return Net(8)`, with its defaults and what it
+    binds in it; None where it returns others.
+    """
+    bound: dict[str, ast.expr] = defaults_of(function)
     found: ast.expr | None = None
     for node in in_order(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            bound.setdefault(node.targets[0].id, node.value)
+            bound[node.targets[0].id] = inlined(node.value, bound)
         elif isinstance(node, ast.Return) and node.value is not None:
-            found = bound.get(node.value.id, node.value) if isinstance(node.value, ast.Name) else node.value
+            found = inlined(node.value, bound)
     return found if isinstance(found, ast.Call) else None
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from exportlens.export.uses import is_per_edge
 from exportlens.source.parsing import parse_python
 
 LARGEST_BATCH = 64
@@ -85,12 +86,24 @@ def proposed_shapes(examples: list[Example], longest: int | None) -> str | None:
     names: dict[tuple[str, int], str] = {}
     everything = [part for example in examples for part in (example, *example.parts)]
     fixed = {example.shape[0] for example in everything if example.shape is not None and example.is_square}
-    text = _entries(examples, longest, names, fixed)
+    text = _entries(examples, longest, names, fixed, _edges(everything))
     return text if names else None
 
 
+def _edges(examples: list[Example]) -> int | None:
+    """How many edges a graph among the inputs has."""
+    return next(
+        (e.shape[1] for e in examples if _PAIRS.search(e.name) and e.shape is not None and len(e.shape) == 2),
+        None,
+    )
+
+
 def _entries(
-    examples: Sequence[Example], longest: int | None, names: dict[tuple[str, int], str], fixed: set[int]
+    examples: Sequence[Example],
+    longest: int | None,
+    names: dict[tuple[str, int], str],
+    fixed: set[int],
+    edges: int | None,
 ) -> str:
     """The dict of dims by input; `names` collects the Dims, and batches of a size in `fixed` are left alone."""
     entries = []
@@ -105,15 +118,19 @@ def _entries(
             and (len(shape) >= 2 or example.integers)
         ):
             dims[0] = _dim("batch", shape[0], names, 1, LARGEST_BATCH)
+        of_edges = 1 if _PAIRS.search(example.name) else 0 if is_per_edge(example.name) else None
         at = example.sequence_dim
-        if at is not None and shape is not None and shape[at] >= 2:
+        if edges is not None and shape is not None and of_edges is not None and len(shape) > of_edges:
+            if shape[of_edges] == edges and edges >= 2:
+                dims = {of_edges: _dim("edges", edges, names, 2, LARGEST_SEQUENCE)}
+        elif at is not None and shape is not None and shape[at] >= 2:
             size = shape[at]
             high = longest if longest is not None and longest > size else max(LARGEST_SEQUENCE, 4 * size)
             low = 2 if at == 1 else min(size, SHORTEST_FOR_KERNELS)
             dims[at] = _dim("sequence", size, names, low, size if longest == size else high)
         inside = ", ".join(f"{dim}: {text}" for dim, text in dims.items())
         whole = (
-            _entries(example.parts, longest, names, fixed)
+            _entries(example.parts, longest, names, fixed, edges)
             if example.parts
             else f"{{{inside}}}"
             if dims

@@ -20,6 +20,7 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "run": ("EXP004", "program-raises", "the exported program raises where eager does not"),
     "lower": ("EXP005", "target-refuses", "{target} does not take this"),
     "target-run": ("EXP006", "artifact-differs", "what {target} runs is not what eager computes"),
+    "target-load": ("EXP006", "artifact-differs", "what was saved for {target} cannot be loaded"),
     "left": (LEFT_TO_CPU, "left-to-cpu", "{target} leaves this to the CPU"),
     "eager": ("EXP008", "eager-fails", "eager itself fails here"),
     "import": ("EXP009", "model-unusable", "the model cannot be made"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from exportlens.export.constructors import BATCH, LENGTH, SIDE, WIDTH, Constructor
 from exportlens.export.dimensions import longest_sequence, shape_of
 from exportlens.export.flows import DEEPEST, Parts, Place, Taker, in_order, takers
-from exportlens.export.uses import counts, kind_of, rank_of, usual
+from exportlens.export.uses import counts, is_per_edge, kind_of, rank_of, usual
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
@@ -55,8 +55,13 @@ class LayerReader:
         """(inputs, where they come from): annotations, first layers, then common shapes."""
         needed = self._needed()
         wanted = [p for p in parameters if p.arg in needed] or parameters[:1]
+        starred = self._starred()
+        if starred:
+            yield starred, "the first layers"
         if not wanted:
-            yield "()", "forward takes nothing"
+            if not starred:
+                keyed = self._forward.args.kwarg is not None or self._forward.args.kwonlyargs
+                yield "()", "the first layers" if keyed else "forward takes nothing"
             return
         annotated = [self._annotated(p) for p in wanted]
         layered = [self._keyed(p) or self._unpacked(p) or self._layered(p) for p in wanted]
@@ -64,16 +69,15 @@ class LayerReader:
         def of(
             known: list[str | None], shape: tuple[int, ...], like: str | None = None, *, named: bool = True
         ) -> str:
-            return _tuple(
-                [
-                    text
-                    or self._plain(p)
-                    or (self._usual(p) if named else None)
-                    or self._alike(p, like)
-                    or self._of_shape(p, shape, self.kind(p) if named else "float")
-                    for p, text in zip(wanted, known, strict=True)
-                ]
-            )
+            texts = [
+                text
+                or self._plain(p)
+                or (self._usual(p) if named else None)
+                or self._alike(p, like)
+                or self._of_shape(p, shape, self.kind(p) if named else "float")
+                for p, text in zip(wanted, known, strict=True)
+            ]
+            return _tuple([self._with_edges(p, t) for p, t in zip(wanted, texts, strict=True)])
 
         if any(annotated):
             both = [a or b for a, b in zip(annotated, layered, strict=True)]
@@ -108,6 +112,13 @@ class LayerReader:
         known = shape_of(parse_python(text, mode="eval").body) if text is not None else None
         rank = self.rank(parameter.arg) if known is not None else None
         return text if rank is None or known is None or rank == len(known[0]) else None
+
+    def _with_edges(self, parameter: ast.arg, text: str) -> str:
+        """As many rows as the edges that come with them, where each is an edge's."""
+        edges = any("edge_index" in argument.arg for argument in self._forward.args.args)
+        if not edges or not is_per_edge(parameter.arg):
+            return text
+        return re.sub(rf"^(torch\.\w+\((?:0, \d+, \()?){BATCH}\b", rf"\g<1>{LENGTH}", text)
 
     def _alike(self, parameter: ast.arg, like: str | None) -> str | None:
         return like if self.rank(parameter.arg) is None and self.kind(parameter) == "float" else None
@@ -169,6 +180,29 @@ class LayerReader:
             items.append(item)
         return _tuple(items)
 
+    def _starred(self) -> str | None:
+        """Inputs for `*args`, as many as forward takes out by number; None where it takes out none."""
+        given = self._forward.args.vararg
+        if given is None or len(self._forward.args.args) > 1:
+            return None
+        places = [
+            node.slice.value
+            for node in in_order(self._forward)
+            if isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == given.arg
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, int)
+        ]
+        if not places or min(places) < 0:
+            return None
+        return _tuple(
+            [
+                self.accepted(f"{given.arg}[{place}]", 0) or _randn(BATCH, WIDTH)
+                for place in range(max(places) + 1)
+            ]
+        )
+
     def keyword_only(self) -> str | None:
         """The inputs that the model asks for by keyword alone, as a dict's text; None where it asks for none."""
         arguments = self._forward.args
@@ -177,6 +211,9 @@ class LayerReader:
             for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
             if default is None
         ]
+        keyed = self._keyed(arguments.kwarg) if arguments.kwarg is not None else None
+        if keyed is not None:
+            words.append(keyed[1:-1])
         return "{" + ", ".join(words) + "}" if words else None
 
     def _of_shape(self, parameter: ast.arg, shape: tuple[int, ...], kind: str) -> str:

@@ -13,7 +13,6 @@ from exportlens.export.configured import configured_inputs
 from exportlens.export.constructors import (
     Constructor,
     constructor_proposal,
-    defaults_of,
     returned_call,
     written_constructor,
 )
@@ -112,7 +111,7 @@ def _usable(text: str | None, names: FileNames, *, foreign: bool) -> bool:
     if text is None:
         return True
     try:
-        tree = parse_python(f"f({text}\n)", mode="eval")
+        tree = parse_python(f"__call__({text}\n)", mode="eval")
     except SyntaxError:
         return False
     inner = {
@@ -124,7 +123,7 @@ def _usable(text: str | None, names: FileNames, *, foreign: bool) -> bool:
     known = {*names.imports, *names.classes, *names.functions} | (
         {*names.constants} if not foreign else set()
     )
-    used = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - {"f"} - inner
+    used = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - {"__call__"} - inner
     return used <= known | SAFE_NAMES
 
 
@@ -226,20 +225,28 @@ class Proposer:
             for call, bound in scope.calls
             if self._names.full(call.func) == cls.name
         ]
-        usable = [
-            made for made in called if made is not None and _usable(made.text, self._names, foreign=False)
-        ]
+        usable = [made for made in called if made is not None and self._is_plain(made.text)]
         factories = [
             Constructor(f"{function.name}()", made.values)
             for function in self._names.functions.values()
             if not _required(function)
             and (call := returned_call(function)) is not None
             and self._names.full(call.func) == cls.name
-            and (made := written_constructor(cls, inlined(call, defaults_of(function)), self._names))
+            and (made := written_constructor(cls, call, self._names))
+            and self._is_plain(made.text)
         ]
         guessed = constructor_proposal(cls, self._names)
         ways = [*usable[:1], *factories[:1], *([guessed] if guessed is not None else [])]
         return list({made.text: made for made in reversed(ways)}.values())[::-1]
+
+    def _is_plain(self, text: str) -> bool:
+        """Whether constructor arguments are values and objects of classes: nothing that is read or computed first."""
+        if not _usable(text, self._names, foreign=False):
+            return False
+        calls = [n for n in ast.walk(parse_python(f"__call__({text}\n)")) if isinstance(n, ast.Call)]
+        made = [self._names.full(call.func) for call in calls[1:]]
+        known = self._names.functions
+        return all(name.rpartition(".")[2][:1].isupper() or name in known for name in made)
 
     def for_callable(self, name: str, kind: str) -> tuple[ModelInputs, ...]:
         """Proposals for a function or a method: configuration and the export calls."""

@@ -342,19 +342,21 @@ class _Confirmation:
         key = {
             "export": "export",
             "mismatch": "target-run" if target else "mismatch",
-            "run": "target-run" if target else "run",
+            "run": f"target-{'load' if failure.stage == 'load' else 'run'}" if target else "run",
             "lower": "lower",
             "eager": "eager",
             "import": "import",
             "construct": "import",
-            "inputs": "import",
+            "inputs": "eager",
         }.get(failure.kind, "limit")
         blames = (parts.get("failure") or {}).get("blame") or []
         self._definition = parts.get("definition") or self._definition
         if key == "limit" and not blames:
             frame = interrupted_at(self._stack(subject), self._words["homes"])
             blames = [{"frame": frame, "type": failure.kind, "message": failure.message}]
-        if key in ("import", "limit") and not any(blame.get("frame") for blame in blames):
+        if (key in ("import", "limit") or failure.kind == "inputs") and not any(
+            blame.get("frame") for blame in blames
+        ):
             return
         for blame in blames:
             frame = blame.get("frame") or self._definition

@@ -101,13 +101,18 @@ def _mode_line(mode: ModeReport) -> str:
         f"dynamic {', '.join(dims)}" if dims else "fixed sizes",
         f"a call takes {calls} ms (eager -> exported)",
         f"peak memory {_size(mode.peak_memory)}",
-        f"{sum(mode.histogram.values())} operators of {len(mode.histogram)} kinds",
+        _operators(mode.histogram),
     ]
     lines.append(f"  {'':<12} {'; '.join(facts)}")
     notes = [f"{case['case']}: {case['note']}" for case in cases if case.get("note")]
     notes += [*comparison.get("warnings", ()), *comparison.get("notes", ())]
     lines += [f"    note: {note}" for note in notes]
     return "\n".join(lines)
+
+
+def _operators(histogram: dict[str, int]) -> str:
+    count, kinds = sum(histogram.values()), len(histogram)
+    return f"{count} operator{'s' * (count != 1)} of {kinds} kind{'s' * (kinds != 1)}"
 
 
 def _histogram_lines(mode: ModeReport) -> list[str]:

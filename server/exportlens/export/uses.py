@@ -22,6 +22,7 @@ _USUAL = tuple(
          "torch.randint(0, 2, (2, 8))"),
     )
 )  # fmt: skip
+_PER_EDGE = re.compile(r"^edge_(?!\w*index)\w+$|^edges?_(?:attr|weight)s?$")
 _MASK_NAMES = re.compile(r"(?:^|_)mask$")
 _INTEGERS = frozenset({"LongTensor", "IntTensor"})
 _TAKES_INDICES = {"one_hot": 0, "embedding": 0, "cross_entropy": 1, "nll_loss": 1}
@@ -77,6 +78,11 @@ def _before_rebound(function: ast.FunctionDef, name: str) -> list[ast.AST]:
 def usual(name: str) -> str | None:
     """What an input of this name is as a rule, as text; None where the name says nothing."""
     return next((text for pattern, text in _USUAL if pattern.match(name.lower())), None)
+
+
+def is_per_edge(name: str) -> bool:
+    """Whether an input of this name has a row for each edge of a graph."""
+    return _PER_EDGE.match(name.lower()) is not None
 
 
 def kind_of(function: ast.FunctionDef, parameter: ast.arg) -> str:

@@ -125,7 +125,8 @@ def _tell_failure(error: BaseException, stages: Stages, owner: Owner) -> None:
         message = f"the model ended the process ({type(error).__name__}: {error})"
     if not message:
         message = f"{blames[0]['type']}: {blames[0]['message']}"
-    stages.put("failure", {"stage": stages.current, "kind": kind, "message": message, "blame": blames})
+    stage = "import" if kind == "import" else stages.current  # a name is looked up when the file is there
+    stages.put("failure", {"stage": stage, "kind": kind, "message": message, "blame": blames})
 
 
 def trace(prepared: Prepared, mode: str, owner: Owner, stages: Stages) -> Any:

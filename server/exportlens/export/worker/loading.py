@@ -289,10 +289,10 @@ def _construct(target: Any, init: str | None, space: Space, name: str) -> Any:
         return target(*args, **kwargs)
     except BaseException as error:
         written = init or ""
-        hint = "" if init else f" Give its arguments: --init {_signature_hint(target)!r}"
-        raise StageError(
-            "construct", f"{name}({written}) failed: {type(error).__name__}: {error}.{hint}", error
-        ) from error
+        needed = "" if init else _signature_hint(target)
+        hint = f". Give its arguments: --init {needed!r}" if needed else ""
+        said = f"{type(error).__name__}: {error}".rstrip(".: ")
+        raise StageError("construct", f"{name}({written}) failed: {said}{hint}", error) from error
 
 
 def _signature_hint(target: Any) -> str:

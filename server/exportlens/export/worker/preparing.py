@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import time
@@ -125,6 +126,8 @@ class _Trials:
             if not isinstance(found, Refusal):
                 return found
             self._refused.append(found)
+            if found.error.kind == "eager" and no_matter_of_inputs(found.error.error):
+                break
         return None
 
     def fitted(self, *, may_construct: bool) -> Prepared | None:
@@ -135,22 +138,31 @@ class _Trials:
             if found is not None:
                 return found
             guesses = [each for each in self._refused if each.words.get("source") in GUESSES]
-        return Fitter(self._tried).fit([each for each in guesses if each.error.kind == "eager"])
+        return Fitter(self._tried).fit(
+            [
+                each
+                for each in guesses
+                if each.error.kind == "eager" and not no_matter_of_inputs(each.error.error)
+            ]
+        )
 
     def failure(self, count: int) -> StageError:
         """What to say where nothing fits: of one attempt its own failure, of several what the furthest ran into."""
-        if count == 1:
-            return self._explained(self._refused[0].error)
         last = max(self._refused[:count], key=lambda each: each.progress)
-        error = self._explained(last.error)
-        if error.kind == "construct":
-            said = f"none of the proposed arguments makes a {self._name}: {error.message}. {HOW_TO_GIVE_ARGUMENTS}"
-            return StageError("construct", said, error.error, error.blames)
-        tried = " and ".join(str(last.words[key]) for key in ("inputs", "kwargs") if last.words.get(key))
-        said = (
-            f"none of {count} proposed inputs fits {self._name}. With {tried or 'no inputs'}: {error.message}"
-        )
-        return StageError("inputs", f"{said}. {HOW_TO_GIVE_INPUTS}", error.error, error.blames)
+        error, words = self._explained(last.error), last.words
+        if "source" not in words or no_matter_of_inputs(error.error):
+            return error
+        if error.kind == "construct" and words.get("init"):
+            step = f"It was made as {self._name}({words['init']}), which is guessed. {HOW_TO_GIVE_ARGUMENTS}"
+            return StageError("construct", f"{error.message}. {step}", error.error, _advised(error, step))
+        if error.kind != "eager":
+            return error
+        tried = " and ".join(str(words[key]) for key in ("inputs", "kwargs") if words.get(key))
+        step = f"The inputs are guessed: {tried}"
+        step += f", of {count} the furthest. {HOW_TO_GIVE_INPUTS}" if count > 1 else f". {HOW_TO_GIVE_INPUTS}"
+        said = error.message.removeprefix("eager fails on the example inputs: ")
+        message = f"no proposed inputs fit {self._name}: {said}. {step}"
+        return StageError("inputs", message, error.error, _advised(error, step))
 
     def _tried(self, words: dict[str, Any]) -> Prepared | Refusal:
         with counted_calls() as calls:
@@ -199,11 +211,38 @@ class _Trials:
         """The failure with the place at fault and the values there, which take another call to be found."""
         if isinstance(error, _EagerError) and error.error is not None:
             found = describe(error.error, Owner(self._request.get("homes") or [os.getcwd()]))
-            found["message"] = f"{found['type']}: {found['message']}"
+            if found["message"] != found["type"]:
+                found["message"] = f"{found['type']}: {found['message']}"
             found["advice"] = "Call the model by itself with these inputs first: no export has begun"
             found["values"] = values_at(error.subject, error.inputs, found["frame"], 0)
             error.blames = [found]
+        elif error.blames is None and error.error is not None:
+            error.blames = [describe(error.error, Owner(self._request.get("homes") or [os.getcwd()]))]
+        for blame in error.blames or ():
+            if blame["frame"] is None and isinstance(error, _EagerError):
+                blame.update({"frame": class_frame(error.subject), "whole": "definition"})
         return error
+
+
+def _advised(error: StageError, step: str) -> list[dict[str, Any]]:
+    """The places at fault with what to do about a guess."""
+    return [{**blame, "advice": step} for blame in error.blames or ()]
+
+
+def no_matter_of_inputs(error: BaseException | None) -> bool:
+    """Whether a model fails whatever it is given: what it needs is missing, or not written yet."""
+    return isinstance(error, (NotImplementedError, ImportError, OSError)) or (
+        "CUDA" in str(error) and not isinstance(error, torch.OutOfMemoryError)
+    )
+
+
+def class_frame(subject: Subject) -> dict[str, Any] | None:
+    """The line of the model's class: where a failure stands that has no line of the user's."""
+    try:
+        line = inspect.getsourcelines(type(subject.original))[1] if subject.is_module else None
+    except (OSError, TypeError):
+        line = None
+    return {"file": subject.file, "line": line, "function": subject.name} if line and subject.file else None
 
 
 class _EagerError(StageError):
