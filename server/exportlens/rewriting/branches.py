@@ -311,8 +311,11 @@ class BranchRewrite:
             if known is not None and known.what == "unknown" and name in values and not arm.rest:
                 told = of_value(values[name], name)
                 if told.what != "unknown":
+                    # What the arm binds on some of its ways only is on the others what it was before.
                     unshared = (
-                        isinstance(values[name], Tensor) and getattr(values[name], "origin", "") == "fresh"
+                        isinstance(values[name], Tensor)
+                        and getattr(values[name], "origin", "") == "fresh"
+                        and name in always_bound(arm.statements)
                     )
                     end.names[name] = Kind(
                         told.what,
