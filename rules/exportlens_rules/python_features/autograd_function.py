@@ -55,7 +55,7 @@ class AutogradFunction(Rule):
     ## What it does
     Finds, in `torch.autograd.Function` classes that traced code applies: `ctx.saved_variables`,
     `ctx.mark_dirty`, gradients computed inside of `backward`, attributes of its own class that it reads by the
-    class's name, and a missing `backward`.
+    class's name, a missing `backward`, class methods for `forward` and `backward`, and `super().forward(...)`.
 
     ## Why it matters
     Strict tracing also traces `backward` where an argument needs gradients, as the output of any layer with
@@ -105,6 +105,54 @@ class AutogradFunction(Rule):
 """
             + _TAIL,
             good=_GOOD,
+        ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class Scale(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x):
+        return x * 2
+
+    @classmethod
+    def backward(cls, ctx, grad):
+        return grad * 2
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return Scale.apply(self.layer(x))
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return Scale.apply(self.layer(x))
+""",
         ),
     )
 
@@ -180,6 +228,21 @@ def _is_variable(function: ast.expr) -> bool:
     return ast.unparse(function) in ("Variable", "autograd.Variable", "torch.autograd.Variable")
 
 
+def _is_classmethod(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Name) and decorator.id == "classmethod"
+
+
+def _is_of_super(node: ast.AST) -> bool:
+    """Whether this is a call of `super().method`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Call)
+        and isinstance(node.func.value.func, ast.Name)
+        and node.func.value.func.id == "super"
+    )
+
+
 def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None, bool]]:
     """What is wrong with an autograd.Function, where, if not at its call, and whether only tracing `backward` shows it."""
     methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
@@ -194,8 +257,13 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None, bool]]:
         for target in item.targets
         if isinstance(target, ast.Name)
     }
+    for name in ("forward", "backward"):
+        if name in methods and any(map(_is_classmethod, methods[name].decorator_list)):
+            yield f"has a class method for its `{name}`", None, True
     for method in methods.values():
         for inner in ast.walk(method):
+            if method.name == "forward" and _is_of_super(inner):
+                yield "calls a method of `super()` in `forward`", inner, False
             if isinstance(inner, ast.Attribute) and inner.attr == "saved_variables":
                 yield "reads `ctx.saved_variables`, which is now `ctx.saved_tensors`", inner, True
             if method.name == "backward" and isinstance(inner, ast.Call) and _is_variable(inner.func):

@@ -534,3 +534,73 @@ class M(nn.Module):
         return Sign.apply(x)
 """,
 )
+CASES(
+    "function-of-class-methods",
+    X2,
+    """
+class Halve(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x, dim=0, k=None):
+        ctx.save_for_backward(x)
+        return x / 2
+
+    @classmethod
+    def backward(cls, ctx, grad):
+        return grad / 2, None, None
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return Halve.apply(self.fc(x), 1, None)
+""",
+)
+CASES(
+    "function-of-class-methods-without-gradients",
+    X2,
+    """
+class Halve(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x, dim=0, k=None):
+        ctx.save_for_backward(x)
+        return x / 2
+
+    @classmethod
+    def backward(cls, ctx, grad):
+        return grad / 2, None, None
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Halve.apply(x, 1, None)
+""",
+)
+CASES(
+    "function-that-goes-on-with-its-base",
+    X2,
+    """
+class Scale(torch.autograd.Function):
+    @classmethod
+    def forward(cls, ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @classmethod
+    def backward(cls, ctx, grad):
+        return grad * ctx.factor, None
+
+
+class Double(Scale):
+    @classmethod
+    def forward(cls, ctx, x):
+        return super().forward(ctx, x, 2)
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Double.apply(x)
+""",
+)
