@@ -66,6 +66,8 @@ def fill_where_below(place: ItemWrite, context: RewriteContext) -> Fix | Refusal
         ):
             raise Refused(f"`{source.of(node)}` is written together with other targets, or computed with")
         kinds = kinds_before(function, statement, draft.kinds({}))
+        if not _is_number(statement.value, kinds):
+            return _bounds_read(draft, statement, node, place.key)
         text = _fill(draft, node, statement.value, place.key, kinds)
         return draft.replace("Fill where `torch.arange` is within the bounds", [source.swap(statement, text)])
     except (Refused, LookupError, SyntaxError) as refused:
@@ -80,18 +82,46 @@ def _by_data(part: Value) -> bool:
     )
 
 
+def _is_number(value: ast.expr, kinds: Kinds) -> bool:
+    literal = isinstance(value, ast.Constant) and isinstance(value.value, (int, float))
+    return literal or kinds.of(value).what == "number"
+
+
+def _bounds_read(draft: Draft, statement: ast.Assign, node: ast.Subscript, key: Value) -> Fix:
+    """`n.item()` for the bounds that are tensors, wherever the statement slices by them: tracing takes numbers that it knows
+    nothing of as bounds, and sizes made of one number are the same."""
+    source = draft.source
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    items = key.items if isinstance(key, Sequence) and key.items is not None else (key,)
+    if len(parts) != len(items):
+        raise Refused("the index is not written part by part")
+    bounds = {
+        ast.dump(bound)
+        for part, item in zip(parts, items, strict=True)
+        if isinstance(part, ast.Slice) and isinstance(item, Slice)
+        for bound, known in ((part.lower, item.lower), (part.upper, item.upper))
+        if bound is not None
+        and known is not None
+        and all(isinstance(each, Tensor) for each in options(known))
+    }
+    found = [
+        bound
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Slice)
+        for bound in (each.lower, each.upper)
+        if bound is not None and ast.dump(bound) in bounds
+    ]
+    if not found or not all(map(_is_path, found)):
+        raise Refused("what bounds the slice is not known to be a tensor each time that it is read")
+    swaps = [source.swap(each, f"{primary(source.of(each))}.item()") for each in found]
+    return draft.replace("Bound the slices by numbers", swaps, uses_torch=False)
+
+
 def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds: Kinds) -> str:
     source = draft.source
     base = source.of(node.value)
     if kinds.of(node.value).what != "tensor" or not _is_path(node.value):
         raise Refused(f"`{base}` is not certain to be a tensor")
-    filled = kinds.of(value)
-    if not (
-        filled.what == "number" or (isinstance(value, ast.Constant) and not isinstance(value.value, str))
-    ):
-        raise Refused(
-            f"`{source.of(value)}` is no number: compare with `torch.arange` and choose with torch.where"
-        )
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     items = key.items if isinstance(key, Sequence) and key.items is not None else (key,)
     bounded = _bounded(source, parts, [_by_data(each) for each in items], kinds)
