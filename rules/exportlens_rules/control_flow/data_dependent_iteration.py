@@ -17,7 +17,7 @@ class DataDependentIteration(Rule):
     """A loop runs over the rows of a tensor that has as many rows as the data says.
 
     ## What it does
-    Finds loops over `torch.nonzero(x)`, `torch.unique(x)`, `x[mask]` and the like. Loops over tensors with a
+    Finds loops over `torch.nonzero(x)`, `torch.unique(x)`, `x[mask]` and the like, and `.tolist()` of them. Loops over tensors with a
     size that is known while tracing are unrolled and fine.
 
     ## Why it matters
@@ -50,9 +50,29 @@ def forward(self, x):
     return x.sum() + x[x > 0].sum()
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    counts = torch.bincount((x > 0).long().flatten(), minlength=2).tolist()
+    return x * counts[0]
+""",
+            good="""
+def forward(self, x):
+    counts = torch.bincount((x > 0).long().flatten(), minlength=2)[:2].tolist()
+    return x * counts[0]
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, Conversion) and place.to == "list":
+            if all(map(_rows_unknown, options(place.value))):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` makes a list whose length depends on tensor data: torch.export demands a number "
+                    "of Python. Keep the tensor, or take as many of its elements as are known.",
+                )
+            return
         if isinstance(place, Conversion):
             found = place.to == "range" and not isinstance(place.node, ast.Call) and is_data(place.value)
         else:

@@ -115,6 +115,8 @@ def binary(
         if isinstance(other, TensorScalar) or (isinstance(other, Shape) and other.unbacked):
             # Whatever is added to a number from data, the result is from data.
             return replace(other, type="")
+        if isinstance(other, Array) and other.traced:
+            return fresh_array(other, other)
         if all(_may_be_tensor(value) for value in (left, right)):
             return Tensor()
         return Unknown("an operand is unknown")

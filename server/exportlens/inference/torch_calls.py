@@ -496,6 +496,9 @@ class _Made:
             rank = knowledge.rank_after(returns.rank, self.facts)
             if rank is None and self.tensors:
                 rank = _squeezed_rank(self.op, self.tensors[0], self.facts)
+        if rank is None and self.op.name.rpartition(".")[2] == "bincount":
+            # It takes nothing but one dimension, and counts in one.
+            rank = 1
         if dtype is None and self.bound is not None:
             given = self.bound.get("dtype")
             dtype = dtype_of_named(given) if isinstance(given, Value) else None

@@ -725,3 +725,49 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "counts-of-experts-in-a-list",
+    "(torch.randn(6, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, dim=4, n=3):
+        super().__init__()
+        self.gate = nn.Linear(dim, n)
+        self.experts = nn.ModuleList([nn.Linear(dim, dim) for _ in range(n)])
+
+    def forward(self, x):
+        weights, indices = torch.topk(F.softmax(self.gate(x), -1), 2)
+        y = torch.zeros_like(x)
+        counts = torch.bincount(indices.flatten(), minlength=len(self.experts)).tolist()
+        for i in range(len(self.experts)):
+            if counts[i] == 0:
+                continue
+            rows, top = torch.where(indices == i)
+            y[rows] += self.experts[i](x[rows]) * weights[rows, top, None]
+        return y
+""",
+)
+CASES(
+    "length-by-a-period-read-by-numpy",
+    "(torch.randn(2, 8, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, seq_len, k=2):
+        super().__init__()
+        self.seq_len = seq_len
+        self.k = k
+
+    def forward(self, x):
+        found = torch.topk(abs(torch.fft.rfft(x, dim=1)).mean(0).mean(-1), self.k)[1]
+        periods = x.shape[1] // (found.detach().cpu().numpy() + 1)
+        res = []
+        for i in range(self.k):
+            period = periods[i]
+            if self.seq_len % period != 0:
+                res.append(x)
+            else:
+                res.append(x * 2)
+        return torch.stack(res, -1).sum(-1)
+""",
+    "(8,)",
+)
