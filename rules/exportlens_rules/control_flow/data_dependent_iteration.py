@@ -66,7 +66,7 @@ def forward(self, x):
 
     def check(self, place: Place) -> Iterator[Report]:
         if isinstance(place, Conversion) and place.to == "list":
-            if all(map(_rows_unknown, options(place.value))):
+            if all(map(_rows_unknown, options(place.value))) and not _is_cut(place.node):
                 yield self.report(
                     place,
                     f"`{words(place.node)}` makes a list whose length depends on tensor data: torch.export demands a number "
@@ -87,6 +87,16 @@ def forward(self, x):
                 "cannot unroll it. "
                 "Compute on the whole tensor at once.",
             )
+
+
+def _is_cut(node: ast.AST) -> bool:
+    """Whether a method is called on a slice: of a tensor that has more elements for certain, its length is known."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Subscript)
+        and any(isinstance(part, ast.Slice) for part in ast.walk(node.func.value.slice))
+    )
 
 
 def _rows_unknown(value: Value) -> bool:
