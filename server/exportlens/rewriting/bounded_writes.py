@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from exportlens.finding import Fix, Refusal
@@ -39,6 +40,7 @@ class _Bounded:
     """A slice that data bounds: the dimension of the written tensor that it is of, and that of the view of all its rows."""
 
     node: ast.Slice
+    known: Slice
     of_base: int
     of_view: int
 
@@ -124,7 +126,7 @@ def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds:
         raise Refused(f"`{base}` is not certain to be a tensor")
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     items = key.items if isinstance(key, Sequence) and key.items is not None else (key,)
-    bounded = _bounded(source, parts, [_by_data(each) for each in items], kinds)
+    bounded = _bounded(source, parts, items, kinds)
     rank = kinds.of(node.value).rank
     others = [":" if any(each.node is part for each in bounded) else source.of(part) for part in parts]
     while others and others[-1] == ":":
@@ -146,18 +148,19 @@ def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds:
     return f"{view}.masked_fill_({' & '.join(conditions)}, {source.of(value)})"
 
 
-def _bounded(source: Source, parts: list[ast.expr], by_data: list[bool], kinds: Kinds) -> list[_Bounded]:
+def _bounded(source: Source, parts: list[ast.expr], items: Iterable[Value], kinds: Kinds) -> list[_Bounded]:
     """The slices that data bounds. Raises Refused where another part is no int and no slice."""
     found: list[_Bounded] = []
     of_view = 0
-    if len(by_data) != len(parts):
+    known = list(items)
+    if len(known) != len(parts):
         raise Refused("the index is not written part by part")
-    for of_base, (part, data) in enumerate(zip(parts, by_data, strict=True)):
+    for of_base, (part, item) in enumerate(zip(parts, known, strict=True)):
         if isinstance(part, ast.Slice):
-            if data:
+            if isinstance(item, Slice) and _by_data(item):
                 if part.step is not None:
                     raise Refused("the slice has a step")
-                found.append(_Bounded(part, of_base, of_view))
+                found.append(_Bounded(part, item, of_base, of_view))
             of_view += 1
         elif kinds.of(part).what not in ("number", "size") or kinds.of(part).type != "int":
             raise Refused(f"it is not certain that `{source.of(part)}` is one int")
@@ -171,20 +174,24 @@ def _condition(draft: Draft, base: str, bounded: _Bounded, kinds: Kinds) -> str:
     size = f"{base}.shape[{bounded.of_base}]"
     places = f"{draft.torch}.arange({size}, device={base}.device)"
     sides = [
-        f"{places} {sign} {_from_the_front(draft.source, bound, size, kinds)}"
-        for sign, bound in ((">=", bounded.node.lower), ("<", bounded.node.upper))
+        f"{places} {sign} {_from_the_front(draft.source, bound, known, size, kinds)}"
+        for sign, bound, known in (
+            (">=", bounded.node.lower, bounded.known.lower),
+            ("<", bounded.node.upper, bounded.known.upper),
+        )
         if bound is not None
     ]
     return sides[0] if len(sides) == 1 else " & ".join(f"({side})" for side in sides)
 
 
-def _from_the_front(source: Source, bound: ast.expr, size: str, kinds: Kinds) -> str:
+def _from_the_front(source: Source, bound: ast.expr, known: Value | None, size: str, kinds: Kinds) -> str:
     """The text of a bound, counted from the front: one below zero counts from the end."""
     text = primary(source.of(bound))
     kind = kinds.of(bound)
     if _never_negative(bound, kinds) or kind.what == "size":
         return text
-    if kind.what != "tensor" or not _is_path(bound):
+    is_tensor = known is not None and all(isinstance(each, Tensor) for each in options(known))
+    if not is_tensor or not _is_path(bound):
         raise Refused(f"it is not certain that `{text}` is not below zero, which would count from the end")
     return f"{text} + {size} * ({text} < 0)"
 
