@@ -10,7 +10,8 @@ import pytest
 from exportlens.export.models import proposals_for
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
-from exportlens.export.worker.fitting import FITTED, Draw, changes
+from exportlens.export.worker.changing import Draw, changes
+from exportlens.export.worker.fitting import FITTED
 
 from .conftest import Runner
 
@@ -76,6 +77,20 @@ def test_a_guess_is_changed_until_it_fits(worker: Runner, tmp_path: Path, title:
     assert report.ok, report.failure
     assert report.chosen is not None and report.chosen["source"].endswith(FITTED)
     assert inputs is None or report.chosen["inputs"] == inputs
+
+
+def test_inputs_by_keyword_are_changed_too(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+    def forward(self, *, query, key):
+        return self.layer(query) * key.view(-1, 6)
+"""
+    report = exported(worker, tmp_path, text)
+    assert report.ok, report.failure
+    assert report.chosen is not None and report.chosen["inputs"] == "()"
 
 
 MADE_BY_A_FUNCTION = """

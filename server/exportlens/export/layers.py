@@ -54,7 +54,9 @@ class LayerReader:
     def proposals(self, parameters: list[ast.arg]) -> Iterator[tuple[str, str]]:
         """(inputs, where they come from): annotations, first layers, then common shapes."""
         needed = self._needed()
-        wanted = [p for p in parameters if p.arg in needed] or parameters[:1]
+        by_keyword = {argument.arg for argument in self._forward.args.kwonlyargs}
+        wanted = [p for p in parameters if p.arg in needed]
+        wanted = wanted or [p for p in parameters if p.arg not in by_keyword][:1]
         starred = self._starred()
         if starred:
             yield starred, "the first layers"
