@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from exportlens.config import Config
@@ -22,7 +22,7 @@ from exportlens.inference.entries import (
 )
 from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
 from exportlens.inference.names import lookup_global
-from exportlens.inference.places import Call, Definition, ExportCall, Place, Site
+from exportlens.inference.places import Call, Definition, ExportCall, Place, Site, Trail, Truth
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
@@ -30,6 +30,7 @@ from exportlens.outcome import OK
 from exportlens.rewriting.callers import identifiers
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports
+from exportlens.rewriting.lost_writes import lost_attribute
 from exportlens.rule import Report, Rule, concerns, registry
 from exportlens.source.collector import collector_paused
 from exportlens.source.document import Chunk, Document
@@ -43,6 +44,16 @@ class _Known:
     certain: bool
     entries: set[str] = field(default_factory=set)
     surely: set[str] = field(default_factory=set)
+    ways: dict[tuple[int, ...], Trail] = field(default_factory=dict)
+
+    def take_ways(self, ways: Mapping[tuple[int, ...], Trail]) -> None:
+        for key, trail in ways.items():
+            if len(self.ways) < _MOST_WAYS:
+                self.ways.setdefault(key, trail)
+
+
+# As many ways to a place as are looked at before something is put there.
+_MOST_WAYS = 8
 
 
 class RuleIndex:
@@ -113,9 +124,10 @@ class Dispatcher:
             known = self.found.get(key)
             if known is None:
                 self.found[key] = _Known(
-                    theirs.report, theirs.certain, set(theirs.entries), set(theirs.surely)
+                    theirs.report, theirs.certain, set(theirs.entries), set(theirs.surely), dict(theirs.ways)
                 )
                 continue
+            known.take_ways(theirs.ways)
             known.entries |= theirs.entries
             known.surely |= theirs.surely
             if _weight(theirs.report, theirs.certain) > _weight(known.report, known.certain):
@@ -130,6 +142,7 @@ class Dispatcher:
             known = self.found[key] = _Known(report, certain)
         elif _weight(report, certain) > _weight(known.report, known.certain):
             known.report, known.certain = report, certain
+        known.take_ways({tuple(id(node) for _, _, node in site.trail): site.trail})
         if site.entry is not None and self.scope is not None:
             entry = f"{self.scope.path}:{site.entry}"
             known.entries.add(entry)
@@ -348,7 +361,8 @@ class Engine:
         for known in dispatcher.found.values():
             finding = self._finding(known)
             if finding is not None:
-                reports[finding.code, finding.path, finding.range] = known.report
+                report = replace(known.report, ways=tuple(known.ways.values()))
+                reports[finding.code, finding.path, finding.range] = report
                 findings.append(finding)
         return sorted(findings, key=Finding.sort_key)
 
@@ -384,10 +398,17 @@ class Engine:
             entry=tuple(sorted(known.surely if known.certain else known.entries)),
         )
 
-    def with_fixes(self, findings: list[Finding]) -> list[Finding]:
-        """The same findings with the fixes that their rules offer, or with the reasons why there are none."""
+    def with_fixes(
+        self, findings: list[Finding], cancelled: Callable[[], bool] = lambda: False
+    ) -> list[Finding]:
+        """The same findings with the fixes that their rules offer, or with the reasons why there are none.
+
+        Raises Cancelled when `cancelled` says so.
+        """
         done: list[Finding] = []
         for finding in findings:
+            if cancelled():
+                raise Cancelled
             document = self.document(finding.path)
             report = self._report(finding, document)
             if report is not None and not report.rule.has_fix() and report.rule.no_fix:
@@ -396,30 +417,41 @@ class Engine:
             if report is None or document is None or not report.rule.has_fix():
                 done.append(finding)
                 continue
-            fix = self._fix(report, document)
+            fix = self._fix(report, document, cancelled)
             if isinstance(fix, Fix) and traces(fix):
-                fix = self._hindrance(report) or fix
+                fix = self._hindrance(report, cancelled) or fix
             done.append(finding.with_fix(fix))
         return done
 
-    def _fix(self, report: Report, document: Document) -> Fix | Refusal | None:
+    def _fix(self, report: Report, document: Document, cancelled: Callable[[], bool]) -> Fix | Refusal | None:
         context = RewriteContext(
             document,
             self.config.torch_version,
             self.config.modes,
             functools.partial(self._elsewhere, document.path),
+            cancelled,
         )
         return report.rule.fix(report, context)
 
-    def _hindrance(self, report: Report) -> Refusal | None:
-        """Why what a fix moves into a branch or loop of torch's cannot be traced there."""
+    def _hindrance(self, report: Report, cancelled: Callable[[], bool]) -> Refusal | None:
+        """Why what a fix moves into a branch or loop of torch's cannot be traced there, or spoils what is traced after it."""
+        place = report.place
+        at = place.statement if isinstance(place, Truth) else place.node
+        here = place.site.chunk.body, at
+        ways = ([here, *((chunk.body, node) for _, chunk, node in reversed(way))] for way in report.ways)
+        lost = next(filter(None, map(lost_attribute, ways)), None)
+        if lost is not None:
+            return Refusal(
+                f"strict tracing loses what is written to `{lost}` behind torch.cond and while_loop, where an attribute of the "
+                "same object was written before: keep it in a local variable"
+            )
         others = {id(other): other for reports in self._reports.values() for other in reports.values()}
         for other in inside(report, others.values(), self.config.torch_version):
             path = other.place.site.scope.path
             document = self.document(path)
             if document is None or not document.holds(other.place.site.chunk):
                 continue
-            if not other.rule.has_fix() or not isinstance(self._fix(other, document), Fix):
+            if not other.rule.has_fix() or not isinstance(self._fix(other, document, cancelled), Fix):
                 line = document.range_of(other.place.site.chunk, other.node).start.line + 1
                 return Refusal(
                     f"line {line} of {path.name}, which it leads to, cannot be traced either and has no fix ({other.rule.code})"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from exportlens import measurements
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import Place
+from exportlens.inference.places import Place, Trail
 from exportlens.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class Report:
     notes: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     """The hardware targets that it is said of, where a rule on targets does not speak of all of its own."""
+    ways: tuple[Trail, ...] = ()
+    """The calls that lead to the place from the entry points, where the engine has seen more than one way."""
 
 
 def concerns(patterns: tuple[str, ...], targets: Iterable[str]) -> bool:

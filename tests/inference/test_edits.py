@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
 import pytest
 from exportlens.checking import Sources, make_engine
 from exportlens.config import load_config
+from exportlens.engine import Cancelled
 from exportlens.finding import Finding
 
 # Each file in several versions; what the model's `if` comes to hangs on all of them.
@@ -67,3 +69,23 @@ def test_edits_leave_nothing_behind(tmp_path: Path, seed: int) -> None:
             )
             seen |= {row[0] for row in expected}
     assert "EXL101" in seen
+
+
+def test_a_fix_is_given_up_once_nobody_wants_it(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    loops = "        for i in range(3):\n            for j in range(3):\n                y = y + i * j\n"
+    path.write_text(
+        "import torch\n\n\nclass Net(torch.nn.Module):\n    def forward(self, x: torch.Tensor):\n        y = x * 2\n"
+        f"{loops}        if x.sum() > 0:\n            y = y + 1\n        return y\n"
+    )
+    engine = make_engine(load_config(path, {"mode": "both", "torch-version": "2.13"}), Sources())
+    findings = engine.check(path)
+    asked = itertools.count()
+    assert [finding.fix for finding in engine.with_fixes(findings, lambda: next(asked) < 0)] != [None]
+    often = next(asked)
+    assert often > 10
+    # Asked the first time before it begins, then for each statement that is followed.
+    for limit in (0, often // 2, often - 1):
+        asked = itertools.count()
+        with pytest.raises(Cancelled):
+            engine.with_fixes(findings, lambda asked=asked, limit=limit: next(asked) >= limit)

@@ -14,6 +14,9 @@ from exportlens.inference.scopes import ModuleScope
 from exportlens.inference.values import ClassValue, Function, Shape, Value
 from exportlens.source.document import Chunk
 
+# The calls from an entry point to a place, outermost first.
+Trail = tuple[tuple[ModuleScope, Chunk, ast.AST], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Site:
@@ -29,7 +32,7 @@ class Site:
     scope: ModuleScope
     chunk: Chunk
     function: Function | None
-    trail: tuple[tuple[ModuleScope, Chunk, ast.AST], ...]
+    trail: Trail
     certain: bool
     entry: str | None
     condition: ast.expr | None = None

@@ -173,10 +173,10 @@ class Analysis:
         engine = self._engine(document.path)
         fixed: list[Finding] = []
         for finding in findings:
-            if not self.is_current(document):
-                return None
             try:
-                fixed += engine.with_fixes([finding])
+                fixed += engine.with_fixes([finding], lambda: not self.is_current(document))
+            except Cancelled:
+                return None
             except Exception as error:
                 self.log(internal_error(document.path, error))
                 fixed.append(finding)

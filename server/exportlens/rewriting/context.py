@@ -17,11 +17,18 @@ def nowhere(names: frozenset[str]) -> Iterable[tuple[Chunk, Mapping[str, str]]]:
     return ()
 
 
+def never() -> bool:
+    """Nobody loses interest."""
+    return False
+
+
 @dataclass(frozen=True)
 class RewriteContext:
-    """The document of the place (as it is now), the user's torch, the modes asked for, and what is known of other files."""
+    """The document of the place (as it is now), the user's torch, the modes asked for, what is known of other files, and
+    whether nobody wants the rewrite any longer (it raises Cancelled then, sooner or later)."""
 
     document: Document
     version: TorchVersion
     modes: tuple[Mode, ...]
     elsewhere: Elsewhere = nowhere
+    cancelled: Callable[[], bool] = never

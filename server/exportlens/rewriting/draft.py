@@ -56,6 +56,7 @@ class Draft:
             placed.chunk for placed in self.context.document.placed if placed.chunk is not self.chunk
         ]
         kinds.elsewhere = self.context.elsewhere
+        kinds.cancelled = self.context.cancelled
         return kinds
 
     def qualified(self, node: ast.expr) -> str:

@@ -84,11 +84,32 @@ def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt,
             kinds.run([node])
 
 
+class _Arrived(Exception):
+    """The statement that was looked for is reached, where names are of `kinds`."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self.kinds = kinds
+
+
+def names_before(statements: Sequence[ast.stmt], goal: ast.stmt, kinds: Kinds) -> dict[str, Kind] | None:
+    """What names are just before `goal`, with `kinds` before `statements`, as far as it is followed; None where `goal` is not in their scope."""
+
+    def see(node: ast.stmt, now: Kinds) -> None:
+        if node is goal:
+            raise _Arrived(now)
+
+    try:
+        visit(statements, kinds, see)
+    except _Arrived as there:
+        return there.kinds.names
+    return None
+
+
 def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stmt, known: Kinds) -> Kinds:
     """The kinds just before `goal`: what names are is `known` from the interpreter, whose memory they share
     is followed here."""
     own = Kinds({}, known.modules)
-    own.told = known.names
+    own.told, own.cancelled = known.names, known.cancelled
     for each in arguments(function.args):
         kind = known.names.get(each.arg)
         own.names[each.arg] = (
@@ -105,16 +126,10 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     for name in floating(function, goal, own):
         if own.names[name].what == "tensor" and own.names[name].dtype is None:
             own.names[name] = replace(own.names[name], dtype="float")
-    arrived: list[dict[str, Kind]] = []
-
-    def see(node: ast.stmt, now: Kinds) -> None:
-        if node is goal:
-            arrived.append(dict(now.names))
-
-    visit(function.body, own, see)
+    arrived = names_before(function.body, goal, own) or {}
     names = dict(known.names)
     same: dict[int, Kind] = {}
-    for name, kind in arrived[0].items() if arrived else ():
+    for name, kind in arrived.items():
         told = names.get(name)
         if isinstance(goal, (ast.For, ast.While)) and kind.what != "unknown":
             # The interpreter speaks of every round of the loop, this room of what it starts with.
@@ -146,7 +161,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots, dtype=dtype))
     found = known.copy()
     found.told = known.told or known.names
-    found.names = names | _shared_by_calls(names, arrived[0] if arrived else {})
+    found.names = names | _shared_by_calls(names, arrived)
     return found
 
 

@@ -19,13 +19,14 @@ from collections.abc import Sequence
 from typing import TypeGuard, TypeVar
 
 from exportlens.rewriting.counters import outermost_loop
-from exportlens.rewriting.effects import visit
+from exportlens.rewriting.effects import names_before, visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits
 from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.source.walking import walk
 
 _DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.Assert)
@@ -100,7 +101,8 @@ def _held(
     }
     numbers |= dict.fromkeys(any_type, "float")
     rewrites = _Holding(source, loop, kinds, torch, numbers, any_type)
-    numbers = {name: type_ for name, type_ in numbers.items() if rewrites.may_hold(name)}
+    may = rewrites.may_hold()
+    numbers = {name: type_ for name, type_ in numbers.items() if name in may}
     if not numbers:
         return None
     rewrites.numbers = numbers
@@ -151,41 +153,45 @@ class _Holding:
         for name, type_ in numbers.items():
             self.inside.names[name] = Kind("scalar", type=type_)
 
-    def may_hold(self, name: str) -> bool:
-        """Whether the loop binds `name` by plain assignments of numbers of its type, and reads it in its own scope."""
-        stores = 0
-        found: list[bool] = []
+    def may_hold(self) -> set[str]:
+        """The names that the loop binds by plain assignments of numbers of their type, and reads in its own scope."""
+        found: dict[str, list[bool]] = {}
 
         def see(node: ast.stmt, now: Kinds) -> None:
-            for target, value in _values(node):
-                if target == name:
+            for name, value in _values(node):
+                if name in self.numbers:
                     kind = now.of(value)
                     is_number = kind.what in ("number", "size", "scalar")
-                    found.append(is_number and (name in self.any_type or kind.type == self.numbers[name]))
+                    fits = name in self.any_type or kind.type == self.numbers[name]
+                    found.setdefault(name, []).append(is_number and fits)
 
-        visit(self.loop.body, self.inside.copy(), see)
-        for each in ast.walk(self.loop):
-            if isinstance(each, _OWN_SCOPE) and any(_is(one, name) for one in ast.walk(each)):
-                return False
-            if _is(each, name) and not isinstance(each.ctx, ast.Load):
-                stores += 1
-            if isinstance(each, ast.For) and any(_is(one, name) for one in ast.walk(each.iter)):
-                # How often the loop runs would hang on the number.
-                return False
-        return bool(found) and all(found) and len(found) == stores
+        if self.numbers:
+            visit(self.loop.body, self.inside.copy(), see)
+        return {
+            name
+            for name, fit in found.items()
+            if all(fit) and not self._is_used_elsewhere(name) and len(fit) == self._stores(name)
+        }
+
+    def _is_used_elsewhere(self, name: str) -> bool:
+        """Whether another scope reads `name`, or how often a loop runs hangs on it."""
+        other = (
+            each.iter if isinstance(each, ast.For) else each
+            for each in walk(self.loop)
+            if isinstance(each, (*_OWN_SCOPE, ast.For))
+        )
+        return any(_is(one, name) for each in other for one in walk(each))
+
+    def _stores(self, name: str) -> int:
+        return sum(_is(each, name) and not isinstance(each.ctx, ast.Load) for each in walk(self.loop))
 
     def made_of_them(self, goal: ast.stmt, kinds: Kinds) -> dict[str, Kind]:
         """What is a number at `goal`, and from data as it is computed of `numbers`."""
         found: dict[str, Kind] = {}
-
-        def see(node: ast.stmt, now: Kinds) -> None:
-            if node is goal:
-                for name, kind in now.names.items():
-                    known = kinds.names.get(name)
-                    if kind.what == "scalar" and known is not None and known.what in ("number", "size"):
-                        found[name] = kind
-
-        visit(self.loop.body, self.inside.copy(), see)
+        for name, kind in (names_before(self.loop.body, goal, self.inside.copy()) or {}).items():
+            known = kinds.names.get(name)
+            if kind.what == "scalar" and known is not None and known.what in ("number", "size"):
+                found[name] = kind
         return found
 
     def made(self, name: str, value: str) -> str:

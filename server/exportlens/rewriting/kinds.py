@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
+from exportlens.inference.machine import Cancelled
 from exportlens.inference.values import (
     Const,
     Instance,
@@ -21,7 +22,7 @@ from exportlens.inference.values import (
     Value,
 )
 from exportlens.rewriting.call_kinds import of_call
-from exportlens.rewriting.context import Elsewhere, nowhere
+from exportlens.rewriting.context import Elsewhere, never, nowhere
 from exportlens.rewriting.kind import (
     LOCAL,
     UNKNOWN_KIND,
@@ -71,6 +72,7 @@ class Kinds:
         self.around: Iterable[Chunk] = ()
         # And those of other files.
         self.elsewhere: Elsewhere = nowhere
+        self.cancelled = never
 
     @classmethod
     def from_values(cls, variables: Mapping[str, Value], modules: Mapping[str, str]) -> Kinds:
@@ -79,7 +81,7 @@ class Kinds:
     def copy(self) -> Kinds:
         copied = Kinds(self.names, self.modules)
         copied.told, copied.results, copied.around = self.told, self.results, self.around
-        copied.elsewhere = self.elsewhere
+        copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         return copied
 
     def qualified(self, node: ast.expr) -> str | None:
@@ -123,11 +125,13 @@ class Kinds:
     # --- statements -----------------------------------------------------------------------------------------
 
     def run(self, statements: list[ast.stmt]) -> None:
-        """Follow the assignments of `statements`; what differs between ways is merged."""
+        """Follow the assignments of `statements`; what differs between ways is merged. Raises Cancelled."""
         for node in statements:
             self._run(node)
 
     def _run(self, node: ast.stmt) -> None:
+        if self.cancelled():
+            raise Cancelled
         self.bind_walruses(node)
         if isinstance(node, ast.Assign):
             kind = self.of(node.value)

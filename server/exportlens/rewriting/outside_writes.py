@@ -11,7 +11,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import loaded, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.liveness import exits, leaves
 from exportlens.rewriting.names import bound, dotted, fresh, reads, walk_own
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.parsing import parse_python
@@ -215,12 +215,7 @@ class OutsideWrites:
             arm.first_lines.append(f"{written.local} = {written.path}")
 
     def _maybe_unset(self, arm: Arm, written: Written) -> bool:
-        always = any(
-            isinstance(statement, ast.Assign)
-            and any(dotted(target) == written.path for target in statement.targets)
-            for statement in arm.statements
-        )
-        return not always
+        return not _always_set(arm.statements, written.path)
 
     def output(self, arm: Arm, written: Written, now: Kinds) -> str:
         """What the arm gives back for an outside tensor."""
@@ -351,3 +346,15 @@ def bound_anew(statements: Sequence[ast.stmt]) -> set[str]:
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in augmented
         }
     return names
+
+
+def _always_set(statements: Sequence[ast.stmt], path: str) -> bool:
+    """Whether `path` is assigned to whenever control falls out of the end of `statements`."""
+    for node in statements:
+        if isinstance(node, ast.Assign) and any(dotted(target) == path for target in node.targets):
+            return True
+        if isinstance(node, ast.If):
+            arms = [arm for arm in (node.body, node.orelse) if not leaves(arm)]
+            if arms and all(_always_set(arm, path) for arm in arms):
+                return True
+    return False

@@ -1,0 +1,132 @@
+"""What strict tracing loses behind an operator: no fix puts one between two writes to an object, where the second is read."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+from tests.rewriting.driving import assert_equivalent, quietly
+from tests.rewriting.fixing_all import mend
+
+HEAD = "import torch\nfrom torch import nn\n\n\nclass Inner(nn.Module):\n    def forward(self, x):\n        {inner}\n\n\nclass M(nn.Module):\n"
+LOSES = "strict tracing loses what is written to `{}`"
+INPUTS = [(torch.tensor([2.0, 0.5, -3.0]),), (torch.tensor([0.2, 0.5, -0.1]),)]
+
+
+def program(methods: str, inner: str = "return x") -> str:
+    text = (
+        HEAD.format(inner=inner)
+        + """
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.register_buffer("best", torch.zeros(3))
+"""
+    )
+    return text + "\n" + textwrap.indent(textwrap.dedent(methods), "    ")
+
+
+def forward(body: str) -> str:
+    return program("def forward(self, x):\n" + textwrap.indent(body, "    "))
+
+
+CLAMP = "if (x > 1).any():\n    x = x.clamp(-1, 1)\n"
+
+REFUSED = {
+    "another attribute": (
+        forward(f"self.first = x\n{CLAMP}self.second = x\nreturn self.second + 1\n"),
+        "second",
+    ),
+    "the same attribute": (
+        forward(f"self.scale = x.mean()\n{CLAMP}self.scale = x.mean()\nreturn x * self.scale\n"),
+        "scale",
+    ),
+    "a number": (forward(f"self.n = 1\n{CLAMP}self.n = 5\nreturn x * self.n\n"), "n"),
+    "what the branch sets": (
+        forward(
+            "self.step = x * 2\nif (x > 1).any():\n    self.step = self.step.clamp(-1, 1)\nreturn x + self.step\n"
+        ),
+        "step",
+    ),
+    "setattr": (forward(f"self.n = x\n{CLAMP}setattr(self, 'n', x)\nreturn self.n\n"), "n"),
+    "the rounds of a loop": (
+        forward(
+            "for i in range(3):\n    if (x > 1).any():\n        x = x * 0.5\n    self.step = x * i\n    x = x + self.step\nreturn x\n"
+        ),
+        "step",
+    ),
+    "in a method that is called": (
+        program("""
+            def decide(self, x):
+                if (x > 1).any():
+                    return x.clamp(-1, 1)
+                return x * 2
+
+            def forward(self, x):
+                self.first = x
+                self.second = self.decide(x)
+                return self.second + 1
+        """),
+        "second",
+    ),
+    "in a submodule that is called": (
+        program(
+            "def forward(self, x):\n    self.state = x\n    y = self.inner(x)\n    self.state = y * 2\n    return self.state\n",
+            "return x.clamp(-1, 1) if (x > 1).any() else x",
+        ),
+        "state",
+    ),
+}
+
+MENDED = {
+    "written once": forward(f"{CLAMP}self.seen = x\nreturn self.seen + 1\n"),
+    "the second write is not read": forward(
+        f"self.a = x.mean()\n{CLAMP}self.b = x.mean()\nreturn x * self.a\n"
+    ),
+    "one chain": forward(
+        "if (x > 1).any():\n    self.a = x * 2\nelif (x < -1).any():\n    self.a = x * 3\nelse:\n    self.a = x * 4\nreturn self.a\n"
+    ),
+    "in training only": forward(f"if self.training:\n    self.n = 1\n{CLAMP}self.a = x\nreturn self.a\n"),
+    "another way through": forward(
+        f"if x.dim() > 3:\n    self.a = x\n    return self.a\n{CLAMP}self.b = x\nreturn self.b\n"
+    ),
+    "another object": program(
+        "def forward(self, x):\n    self.state = x\n    x = self.inner(x)\n    return x + self.state\n",
+        "self.seen = x.clamp(-1, 1) if (x > 1).any() else x\n        return self.seen * 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_no_operator_between_two_writes(name: str) -> None:
+    text, attribute = REFUSED[name]
+    mended = mend(text)
+    assert mended.text == text
+    assert [reason.startswith(LOSES.format(attribute)) for reason in mended.refusals] == [True]
+
+
+@pytest.mark.parametrize("name", MENDED)
+def test_what_is_not_lost_is_mended(name: str) -> None:
+    mended = mend(MENDED[name])
+    assert not mended.refusals
+    assert "torch.cond" in mended.text
+    assert_equivalent(MENDED[name], mended.text, INPUTS)
+
+
+class _Twice(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.scale = x * 2
+        y = torch.cond((x > 1).any(), lambda x: x.clamp(-1, 1), lambda x: x.clone(), (x,))
+        self.scale = y * 3
+        return x + self.scale
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_torch_loses_the_second_write_in_strict_mode(strict: bool) -> None:
+    (x,) = INPUTS[0]
+    with quietly():
+        program = torch.export.export(_Twice(), (x,), strict=strict).module()
+    assert torch.equal(program(x), _Twice()(x)) is not strict
