@@ -25,12 +25,12 @@ from exportlens.inference.names import lookup_global
 from exportlens.inference.places import Call, Definition, ExportCall, Place, Site, Trail, Truth
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
+from exportlens.lost_writes import lost_attribute
 from exportlens.memory import Memory, Reach
 from exportlens.outcome import OK
 from exportlens.rewriting.callers import identifiers
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports
-from exportlens.rewriting.lost_writes import lost_attribute
 from exportlens.rule import Report, Rule, concerns, registry
 from exportlens.source.collector import collector_paused
 from exportlens.source.document import Chunk, Document

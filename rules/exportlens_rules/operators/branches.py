@@ -20,6 +20,12 @@ WHILE_LOOP = (
     "torch._higher_order_ops.while_loop.while_loop",
     "torch.while_loop",
 )
+MAP = (
+    "torch._higher_order_ops.map",
+    "torch._higher_order_ops.map.map",
+    "functorch.experimental.control_flow.map",
+)
+SCAN = ("torch._higher_order_ops.scan", "torch._higher_order_ops.scan.scan")
 # Methods that give a view of their tensor: returned as they are, they alias the operand.
 VIEWS = frozenset(
     {"view", "t", "transpose", "permute", "squeeze", "unsqueeze", "expand", "view_as", "T", "detach"}

@@ -9,7 +9,7 @@ from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.operators.branches import is_operand, leaves, own_function, parameters, returned
+from exportlens_rules.operators.branches import MAP, is_operand, leaves, own_function, parameters, returned
 from exportlens_rules.reading import words
 
 
@@ -34,11 +34,7 @@ class MapOverAlias(Rule):
         "what `map` shall give is for you to say: return `row.clone()`, and hand numbers in through a closure"
     )
     places = (Call,)
-    callees = (
-        "torch._higher_order_ops.map",
-        "torch._higher_order_ops.map.map",
-        "functorch.experimental.control_flow.map",
-    )
+    callees = MAP
     examples = (
         Example(
             bad="""

@@ -10,7 +10,7 @@ from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.operators.branches import leaves, own_function, returned
+from exportlens_rules.operators.branches import SCAN, leaves, own_function, returned
 
 
 class ScanResult(Rule):
@@ -32,7 +32,7 @@ class ScanResult(Rule):
     outcome = Outcome(FAILS, FAILS)
     no_fix = "which of the results is the carry is for you to say: return `(carry, result)`"
     places = (Call,)
-    callees = ("torch._higher_order_ops.scan", "torch._higher_order_ops.scan.scan")
+    callees = SCAN
     examples = (
         Example(
             bad="""

@@ -1,5 +1,5 @@
-"""Attributes that strict tracing loses: torch 2.13 forgets what is written to an object behind a torch.cond or while_loop where
-something was written to it before (measured; the program goes on with the first value, without a word).
+"""Attributes that strict tracing loses: torch 2.13 forgets what is written to an object behind a torch.cond, while_loop, map or
+scan where something was written to it before (measured; the program goes on with the first value, without a word).
 
     self.scale = x.mean()
     y = torch.cond(...)
