@@ -160,11 +160,14 @@
 
   function markLines(lines) {
     for (const row of byId("source").children) row.classList.toggle("marked", lines.includes(Number(row.dataset.line)));
-    const first = byId("source").querySelector(".marked");
-    if (!first) return;
+    bringIntoView(byId("source").querySelector(".marked"));
+  }
+
+  function bringIntoView(row) {
+    if (!row) return;
     // What is in view stays where it is: the second click of a double click must meet the same row.
-    const box = byId("source"), top = first.offsetTop - box.offsetTop;
-    if (top < box.scrollTop || top + first.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top - 160;
+    const box = byId("source"), top = row.offsetTop - box.offsetTop;
+    if (top < box.scrollTop || top + row.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top - 160;
   }
 
   function openInEditor(file, line) {
@@ -373,7 +376,10 @@
     for (const file of files) byId("file").append(make("option", { value: file }, short(file)));
     byId("file").addEventListener("change", (event) => showFile(event.target.value));
     const wanted = [...report.findings].sort((a, b) => (a.severity === "information") - (b.severity === "information")).find((f) => f.filename in sources);
-    if (wanted) { showFile(wanted.filename); markLines([wanted.location.row]); } else if (files.length) showFile(files[0]);
+    const traced = graph && graph.nodes.find((n) => n.file in sources);
+    if (wanted) { showFile(wanted.filename); markLines([wanted.location.row]); }
+    else if (traced) { showFile(traced.file); bringIntoView(byId("source").children[traced.line - 1]); }
+    else if (files.length) showFile(files[0]);
     if (!graph) {
       const panel = byId("graph").closest(".panel");
       panel.parentElement.classList.add("single");
