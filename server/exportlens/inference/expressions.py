@@ -595,7 +595,7 @@ def _generate(
     machine: Machine, generators: list[ast.comprehension], frame: Frame, run: Callable[[], None]
 ) -> bool:
     """Run the loops of a comprehension; whether every result was produced exactly once."""
-    from exportlens.inference.statements import assign
+    from exportlens.inference.assignments import assign
 
     first, rest = generators[0], generators[1:]
     items, element = elements_of(

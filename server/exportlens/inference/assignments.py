@@ -1,0 +1,150 @@
+"""Assignments: names, attributes, items and what is unpacked get their abstract values."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.attributes import set_attribute
+from exportlens.inference.calls import call_value
+from exportlens.inference.expressions import evaluate, unpacked
+from exportlens.inference.items import set_item
+from exportlens.inference.iteration import elements_of
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.modules import container_kind, module_attribute
+from exportlens.inference.operators import binary
+from exportlens.inference.places import Mutation, NameWrite
+from exportlens.inference.values import (
+    Instance,
+    Sequence,
+    Tensor,
+    Value,
+)
+
+
+def assign(machine: Machine, target: ast.expr, value: Value, frame: Frame) -> None:
+    """Bind `value` to an assignment target of any form."""
+    if isinstance(target, ast.Name):
+        names = _locals_for(machine, target.id, frame)
+        if names is not frame.locals and machine.emits(NameWrite):
+            machine.notice(NameWrite(machine.site(frame), target, target.id, value, names.get(target.id)))
+        machine.journal.write(names, target.id, value)
+        if machine.watch is not None:
+            machine.watch(target, value, frame)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(machine, target.elts, value, frame, target)
+    elif isinstance(target, ast.Attribute):
+        set_attribute(machine, evaluate(machine, target.value, frame), target.attr, value, frame, target)
+    elif isinstance(target, ast.Subscript):
+        owner = evaluate(machine, target.value, frame)
+        set_item(machine, owner, evaluate(machine, target.slice, frame), value, frame, target)
+    elif isinstance(target, ast.Starred):
+        assign(machine, target.value, value, frame)
+
+
+def _locals_for(machine: Machine, name: str, frame: Frame) -> dict[str, Value]:
+    if name in frame.global_names:
+        return frame.scope.values
+    if name in frame.outer_names:
+        outer = frame.closure
+        while outer is not None:
+            if name in outer.locals:
+                return outer.locals
+            outer = outer.closure
+    return frame.locals
+
+
+def _unpack(machine: Machine, targets: list[ast.expr], value: Value, frame: Frame, node: ast.AST) -> None:
+    star = next((index for index, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
+    items, element = elements_of(
+        machine, value, frame, node, expected=None if star is not None else len(targets)
+    )
+    if items is not None and star is None and len(items) == len(targets):
+        for target, item in zip(targets, items, strict=True):
+            assign(machine, target, item, frame)
+    elif items is not None and star is not None and len(items) >= len(targets) - 1:
+        after = len(targets) - star - 1
+        middle = items[star : len(items) - after]
+        values = [*items[:star], Sequence("list", list(middle)), *items[len(items) - after :]]
+        for target, item in zip(targets, values, strict=True):
+            assign(machine, target, item, frame)
+    else:
+        for target in targets:
+            assign(
+                machine,
+                target,
+                Sequence("list", None, element) if isinstance(target, ast.Starred) else element,
+                frame,
+            )
+
+
+def run_assign(machine: Machine, node: ast.Assign, frame: Frame) -> bool:
+    first = node.targets[0]
+    if isinstance(first, (ast.Tuple, ast.List)) and not any(isinstance(t, ast.Starred) for t in first.elts):
+        value = unpacked(machine, node.value, len(first.elts), frame)
+    else:
+        value = evaluate(machine, node.value, frame)
+    for target in node.targets:
+        assign(machine, target, value, frame)
+    return True
+
+
+def run_ann_assign(machine: Machine, node: ast.AnnAssign, frame: Frame) -> bool:
+    if node.value is not None:
+        assign(machine, node.target, evaluate(machine, node.value, frame), frame)
+    elif isinstance(node.target, ast.Name) and frame.owner is not None and frame.function is None:
+        frame.locals.setdefault("__annotations_only__", Sequence("list", []))
+    return True
+
+
+def run_aug_assign(machine: Machine, node: ast.AugAssign, frame: Frame) -> bool:
+    old = evaluate(machine, node.target, frame)
+    value = evaluate(machine, node.value, frame)
+    extended = _extended(machine, node, old, value, frame)
+    new = binary(machine, node.op, old, value, frame, node) if extended is None else extended
+    if isinstance(old, Tensor):
+        if machine.emits(Mutation):
+            machine.notice(Mutation(machine.site(frame), node, old, type(node.op).__name__))
+        if isinstance(new, Tensor) and old.root:
+            new = Tensor(old.origin, old.name, old.dtype, old.rank, old.unbacked, old.root, old.requires_grad)
+    if isinstance(old, Sequence) and old.kind == "list" and isinstance(new, Sequence):
+        # `list += other` changes the list that others hold too.
+        machine.journal.write(old, "items", new.items)
+        machine.journal.write(old, "element", new.element)
+        new = old
+    if isinstance(node.target, ast.Attribute):
+        set_attribute(
+            machine,
+            evaluate(machine, node.target.value, frame),
+            node.target.attr,
+            new,
+            frame,
+            node.target,
+            augmented=True,
+        )
+    elif isinstance(node.target, ast.Subscript):
+        owner = evaluate(machine, node.target.value, frame)
+        set_item(
+            machine,
+            owner,
+            evaluate(machine, node.target.slice, frame),
+            new,
+            frame,
+            node.target,
+            augmented=True,
+        )
+    else:
+        assign(machine, node.target, new, frame)
+    return True
+
+
+def _extended(
+    machine: Machine, node: ast.AugAssign, old: Value, value: Value, frame: Frame
+) -> Instance | None:
+    """The ModuleList or Sequential that `modules += others` makes longer; None where it is none."""
+    if not isinstance(old, Instance) or not isinstance(node.op, ast.Add) or container_kind(old.cls) is None:
+        return None
+    extend = module_attribute(machine, old, "extend")
+    if extend is None:
+        return None
+    call_value(machine, extend, [value], {}, frame, node)
+    return old
