@@ -48,6 +48,7 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | 
             continue
         methods, function = home
         goal = _whole(function, node)
+        lost: set[str] = set()
         for start in (function, *_callers(methods, function)):
             found = _Object()
             _Order(methods, goal, _own_name(start), found).block(start.body)
@@ -55,7 +56,8 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | 
                 return found.read
             if not foreign.isdisjoint(_reads(start)):
                 return min(foreign.intersection(_reads(start)))
-        foreign |= found.lost
+            lost |= found.lost
+        foreign |= lost
     return None
 
 
