@@ -19,6 +19,8 @@ from exportlens.rewriting.names import dotted
 from exportlens.source.walking import children, walk
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+# How the object is known that a method belongs to.
+_SELF = "self"
 _OPERATORS = frozenset({"cond", "while_loop", "map", "scan"})
 # How many methods of the same object are followed, one into the next.
 _MOST_DEEP = 4
@@ -26,12 +28,31 @@ _MOST_DEEP = 4
 
 @dataclass(slots=True)
 class _Object:
-    """What is known of the attributes of one object, as its methods run one after the other."""
+    """What is known of the attributes of one object, as the code runs."""
 
     written: bool = False
     crossed: bool = False
     lost: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _State:
+    """The objects by the path that they are known by, and the first attribute that is read and was lost."""
+
+    objects: dict[str, _Object] = field(default_factory=dict)
     read: str | None = None
+
+    def copy(self) -> _State:
+        objects = {path: replace(known, lost=set(known.lost)) for path, known in self.objects.items()}
+        return _State(objects, self.read)
+
+    def join(self, others: Iterable[_State]) -> None:
+        for other in others:
+            for path, theirs in other.objects.items():
+                own = self.objects.setdefault(path, _Object())
+                own.written |= theirs.written
+                own.crossed |= theirs.crossed
+                own.lost |= theirs.lost
 
 
 def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | None:
@@ -50,26 +71,29 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | 
         goal = _whole(function, node)
         lost: set[str] = set()
         for start in (function, *_callers(methods, function)):
-            found = _Object()
-            _Order(methods, goal, _own_name(start), found).block(start.body)
-            if found.read is not None:
-                return found.read
+            state = _State()
+            _Order(methods, goal, start, state).block(start.body)
+            if state.read is not None:
+                return state.read
             if not foreign.isdisjoint(_reads(start)):
                 return min(foreign.intersection(_reads(start)))
-            lost |= found.lost
+            lost |= state.objects.get(_SELF, _Object()).lost
         foreign |= lost
     return None
 
 
 def _home(body: Iterable[ast.stmt], node: ast.AST) -> tuple[dict[str, _Function], _Function] | None:
-    """The methods of the class that `node` stands in, and the method."""
+    """The methods of the class that `node` stands in, and the method; or no methods, and the function."""
     for statement in body:
-        for cls in walk(statement):
-            if isinstance(cls, ast.ClassDef):
-                methods = {each.name: each for each in cls.body if isinstance(each, _Function)}
-                for method in methods.values():
-                    if any(each is node for each in walk(method)):
-                        return methods, method
+        if not any(each is node for each in walk(statement)):
+            continue
+        for outer in walk(statement):
+            inner = outer.body if isinstance(outer, ast.ClassDef) else [outer]
+            functions = [each for each in inner if isinstance(each, _Function)]
+            for function in functions:
+                if any(each is node for each in walk(function)):
+                    own = functions if isinstance(outer, ast.ClassDef) else []
+                    return {each.name: each for each in own}, function
     return None
 
 
@@ -127,15 +151,21 @@ def _reads(method: _Function) -> set[str]:
 
 
 class _Order:
-    """Goes through a method in the order in which it runs: all ways through it, loops twice."""
+    """Goes through a function in the order in which it runs: all ways through it, loops twice."""
 
     def __init__(
-        self, methods: dict[str, _Function], goal: ast.AST, own: str, found: _Object, depth: int = 0
+        self,
+        methods: dict[str, _Function],
+        goal: ast.AST,
+        function: _Function,
+        state: _State,
+        depth: int = 0,
     ) -> None:
         self.methods = methods
         self.goal = goal
-        self.own = own
-        self.found = found
+        self.own = _own_name(function) if methods else ""
+        self.room = f"{function.name}:"
+        self.state = state
         self.depth = depth
 
     def block(self, statements: Iterable[ast.AST]) -> None:
@@ -163,6 +193,9 @@ class _Order:
             for _ in range(2):
                 self._each(children(node), reads, stores)
             return
+        if isinstance(node, ast.Attribute):
+            self._attribute(node, reads, stores)
+            return
         if isinstance(node, ast.Assign):
             self._each([node.value, *node.targets], reads, stores)
         elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
@@ -171,27 +204,10 @@ class _Order:
             self._each([each for each in (node.value, node.target) if each is not None], reads, stores)
         else:
             self._each(children(node), reads, stores)
-        if isinstance(node, ast.Attribute):
-            if isinstance(node.ctx, ast.Load) and reads:
-                self._read(node)
-            elif not isinstance(node.ctx, ast.Load) and stores and _is(node.value, self.own):
-                self._store(node.attr)
+        if isinstance(node, ast.Name):
+            self._name(node, reads, stores)
         elif isinstance(node, ast.Call):
             self._call(node, stores)
-
-    def _arms(self, node: ast.If) -> None:
-        before, ends = self.found, []
-        for arm in (node.body, node.orelse):
-            self.found = replace(before, lost=set(before.lost))
-            self.block(arm)
-            before.read = before.read or self.found.read
-            if not (arm and isinstance(arm[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))):
-                ends.append(self.found)
-        self.found = before
-        for end in ends:
-            before.written |= end.written
-            before.crossed |= end.crossed
-            before.lost |= end.lost
 
     def _each(self, nodes: Iterable[ast.AST], reads: bool, stores: bool) -> None:
         if reads and stores:
@@ -200,27 +216,76 @@ class _Order:
             for node in nodes:
                 self._parts(node, reads=reads, stores=stores)
 
+    def _arms(self, node: ast.If) -> None:
+        before, ends = self.state, []
+        for arm in (node.body, node.orelse):
+            self.state = before.copy()
+            self.block(arm)
+            before.read = before.read or self.state.read
+            if not (arm and isinstance(arm[-1], (ast.Return, ast.Raise, ast.Continue, ast.Break))):
+                ends.append(self.state)
+        self.state = before
+        before.join(ends)
+
     def _is_training(self, test: ast.AST) -> bool:
         return isinstance(test, ast.Attribute) and test.attr == "training" and _is(test.value, self.own)
 
-    def _read(self, node: ast.Attribute) -> None:
-        if _is(node.value, self.own) and node.attr in self.found.lost and self.found.read is None:
-            self.found.read = node.attr
+    def _attribute(self, node: ast.Attribute, reads: bool, stores: bool) -> None:
+        path = self._path(node.value)
+        if path is None:
+            self._each([node.value], reads, stores)
+        elif isinstance(node.ctx, ast.Load):
+            if reads:
+                self._read(node)
+        elif stores:
+            self._store(path, node.attr)
 
-    def _store(self, attr: str) -> None:
-        if self.found.crossed:
-            self.found.lost.add(attr)
-        self.found.written = True
+    def _path(self, node: ast.expr) -> str | None:
+        """What an object is known by, in all methods alike where it is one of the model's."""
+        name = dotted(node)
+        if name is None:
+            return None
+        head, _, rest = name.partition(".")
+        known = _SELF if head == self.own else self.room + head
+        return f"{known}.{rest}" if rest else known
+
+    def _read(self, node: ast.Attribute) -> None:
+        """`a.b.c`: the attribute of `a`, and that of `a.b`."""
+        owner: ast.expr = node
+        while isinstance(owner, ast.Attribute) and self.state.read is None:
+            known = self.state.objects.get(self._path(owner.value) or "")
+            if known is not None and owner.attr in known.lost:
+                self.state.read = owner.attr
+            owner = owner.value
+
+    def _name(self, node: ast.Name, reads: bool, stores: bool) -> None:
+        path = self.room + node.id
+        known = self.state.objects.get(path)
+        if known is None or node.id == self.own:
+            return
+        if not isinstance(node.ctx, ast.Load):
+            if stores:
+                del self.state.objects[path]
+        elif reads and known.lost and self.state.read is None:
+            # Handed on whole: whoever gets it reads what it has.
+            self.state.read = min(known.lost)
+
+    def _store(self, path: str, attr: str) -> None:
+        known = self.state.objects.setdefault(path, _Object())
+        if known.crossed:
+            known.lost.add(attr)
+        known.written = True
 
     def _cross(self) -> None:
-        self.found.crossed = self.found.crossed or self.found.written
+        for known in self.state.objects.values():
+            known.crossed |= known.written
 
     def _call(self, node: ast.Call, stores: bool) -> None:
         name = dotted(node.func) or ""
-        first = node.args[0] if node.args else None
-        if name == "setattr" and first is not None and _is(first, self.own) and stores:
+        path = self._path(node.args[0]) if node.args else None
+        if name == "setattr" and path is not None and stores:
             named = node.args[1] if len(node.args) > 1 else None
-            self._store(str(named.value) if isinstance(named, ast.Constant) else "")
+            self._store(path, str(named.value) if isinstance(named, ast.Constant) else "")
         elif name.startswith("torch.") and name.rpartition(".")[2] in _OPERATORS:
             self._cross()
         elif (
@@ -230,5 +295,12 @@ class _Order:
             and self.depth < _MOST_DEEP
         ):
             method = self.methods[node.func.attr]
-            inner = _Order(self.methods, self.goal, _own_name(method), self.found, self.depth + 1)
+            inner = _Order(self.methods, self.goal, method, self.state, self.depth + 1)
             inner.block(method.body)
+            self.state = inner.state
+        elif isinstance(node.func, ast.Attribute):
+            owner = self._path(node.func.value)
+            known = self.state.objects.get(owner or "")
+            if known is not None and known.lost and owner != _SELF and self.state.read is None:
+                # What its methods read is not followed; those of the model are its submodules, too.
+                self.state.read = min(known.lost)

@@ -11,7 +11,28 @@ from torch import nn
 from tests.rewriting.driving import assert_equivalent, quietly
 from tests.rewriting.fixing_all import mend
 
-HEAD = "import torch\nfrom torch import nn\n\n\nclass Inner(nn.Module):\n    def forward(self, x):\n        {inner}\n\n\nclass M(nn.Module):\n"
+HEAD = """import torch
+from torch import nn
+
+
+class Held:
+    a = b = 0
+
+    def total(self):
+        return self.a + self.b
+
+
+def total(held):
+    return held.a + held.b
+
+
+class Inner(nn.Module):
+    def forward(self, x):
+        {inner}
+
+
+class M(nn.Module):
+"""
 LOSES = "strict tracing loses what is written to `{}`"
 INPUTS = [(torch.tensor([2.0, 0.5, -3.0]),), (torch.tensor([0.2, 0.5, -0.1]),)]
 
@@ -23,6 +44,7 @@ def program(methods: str, inner: str = "return x") -> str:
     def __init__(self):
         super().__init__()
         self.inner = Inner()
+        self.held = Held()
         self.register_buffer("best", torch.zeros(3))
 """
     )
@@ -58,6 +80,22 @@ REFUSED = {
         ),
         "step",
     ),
+    "an object of its own": (
+        forward(f"o = Held()\no.a = x * 2\n{CLAMP}o.a = x * 3\nreturn o.a + x\n"),
+        "a",
+    ),
+    "an object of the model": (
+        forward(f"self.held.a = x * 2\n{CLAMP}self.held.b = x * 3\nreturn self.held.b + x\n"),
+        "b",
+    ),
+    "an object that is handed on": (
+        forward(f"o = Held()\no.a = x * 2\n{CLAMP}o.b = x * 3\nreturn total(o)\n"),
+        "b",
+    ),
+    "an object whose method reads it": (
+        forward(f"o = Held()\no.a = x * 2\n{CLAMP}o.a = x * 3\nreturn o.total()\n"),
+        "a",
+    ),
     "in a method that is called": (
         program("""
             def decide(self, x):
@@ -92,6 +130,9 @@ MENDED = {
     "in training only": forward(f"if self.training:\n    self.n = 1\n{CLAMP}self.a = x\nreturn self.a\n"),
     "another way through": forward(
         f"if x.dim() > 3:\n    self.a = x\n    return self.a\n{CLAMP}self.b = x\nreturn self.b\n"
+    ),
+    "an object that is made anew": forward(
+        f"o = Held()\no.a = x * 2\n{CLAMP}o = Held()\no.a = x * 3\nreturn o.a + x\n"
     ),
     "another object": program(
         "def forward(self, x):\n    self.state = x\n    x = self.inner(x)\n    return x + self.state\n",
