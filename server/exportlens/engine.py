@@ -418,6 +418,9 @@ class Engine:
                 done.append(finding)
                 continue
             fix = self._fix(report, document, cancelled)
+            lost = _lost_behind(report) if isinstance(fix, Fix) and traces(fix) else None
+            if isinstance(fix, Fix) and lost is not None:
+                fix = next((other for other in fix.alternatives if not traces(other)), lost)
             if isinstance(fix, Fix) and traces(fix):
                 fix = self._hindrance(report, cancelled) or fix
             done.append(finding.with_fix(fix))
@@ -434,17 +437,7 @@ class Engine:
         return report.rule.fix(report, context)
 
     def _hindrance(self, report: Report, cancelled: Callable[[], bool]) -> Refusal | None:
-        """Why what a fix moves into a branch or loop of torch's cannot be traced there, or spoils what is traced after it."""
-        place = report.place
-        at = place.statement if isinstance(place, Truth) else place.node
-        here = place.site.chunk.body, at
-        ways = ([here, *((chunk.body, node) for _, chunk, node in reversed(way))] for way in report.ways)
-        lost = next(filter(None, map(lost_attribute, ways)), None)
-        if lost is not None:
-            return Refusal(
-                f"strict tracing loses what is written to `{lost}` behind torch.cond and while_loop, where an attribute of the "
-                "same object was written before: keep it in a local variable"
-            )
+        """Why what a fix moves into a branch or loop of torch's cannot be traced there."""
         others = {id(other): other for reports in self._reports.values() for other in reports.values()}
         for other in inside(report, others.values(), self.config.torch_version):
             path = other.place.site.scope.path
@@ -533,6 +526,21 @@ class Engine:
         return [
             f"`{text}`: {' / '.join(descriptions)}" for (_, _, text), descriptions in sorted(seen.items())
         ]
+
+
+def _lost_behind(report: Report) -> Refusal | None:
+    """Why no operator may take the place of what was reported: the attribute that tracing would lose."""
+    place = report.place
+    at = place.statement if isinstance(place, Truth) else place.node
+    here = place.site.chunk.body, at
+    ways = ([here, *((chunk.body, node) for _, chunk, node in reversed(way))] for way in report.ways)
+    lost = next(filter(None, map(lost_attribute, ways)), None)
+    if lost is None:
+        return None
+    return Refusal(
+        f"strict tracing loses what is written to `{lost}` behind torch.cond and while_loop, where an attribute of the same "
+        "object was written before: keep it in a local variable"
+    )
 
 
 def _line_of(document: Document, chunk: Chunk) -> int | None:

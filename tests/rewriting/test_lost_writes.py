@@ -62,10 +62,6 @@ REFUSED = {
         forward(f"self.first = x\n{CLAMP}self.second = x\nreturn self.second + 1\n"),
         "second",
     ),
-    "the same attribute": (
-        forward(f"self.scale = x.mean()\n{CLAMP}self.scale = x.mean()\nreturn x * self.scale\n"),
-        "scale",
-    ),
     "a number": (forward(f"self.n = 1\n{CLAMP}self.n = 5\nreturn x * self.n\n"), "n"),
     "what the branch sets": (
         forward(
@@ -155,6 +151,14 @@ def test_what_is_not_lost_is_mended(name: str) -> None:
     assert not mended.refusals
     assert "torch.cond" in mended.text
     assert_equivalent(MENDED[name], mended.text, INPUTS)
+
+
+def test_a_selection_takes_the_place_of_an_operator() -> None:
+    text = forward(f"self.scale = x.mean()\n{CLAMP}self.scale = x.mean()\nreturn x * self.scale\n")
+    mended = mend(text)
+    assert not mended.refusals
+    assert "torch.where" in mended.text and "torch.cond" not in mended.text
+    assert_equivalent(text, mended.text, INPUTS)
 
 
 class _Twice(nn.Module):
