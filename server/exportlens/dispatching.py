@@ -11,7 +11,6 @@ from exportlens.inference.scopes import ModuleScope
 from exportlens.outcome import OK
 from exportlens.rule import Report, Rule
 
-
 # As many ways to a place as are looked at before something is put there.
 _MOST_WAYS = 8
 
