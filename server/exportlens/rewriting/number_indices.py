@@ -82,10 +82,19 @@ def _selected(
         dim += not _takes_away(part)
     if behind and len(selects) > 1:
         raise Refused("several numbers are read out beside an ellipsis")
-    while others and others[-1] == ":":
-        others.pop()
+    others = _needed(others)
     base = primary(source.of(node.value))
     return f"{base}[{', '.join(others)}]{''.join(selects)}" if others else base + "".join(selects)
+
+
+def _needed(indices: list[str]) -> list[str]:
+    """Without the `:` at the end: only between an ellipsis and other indices do they place these."""
+    kept = list(indices)
+    while kept and kept[-1] == ":":
+        kept.pop()
+    if kept == ["..."]:
+        return []
+    return indices if "..." in kept else kept
 
 
 def _takes_away(part: ast.expr) -> bool:
