@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from exportlens.checking import check_files
+from exportlens.rewriting.registered_lists import ATTRIBUTES
+from torch import nn
 
 from tests.rewriting.fixing_all import mend
 
@@ -282,15 +284,94 @@ HELD = [
     ("self.layers = [nn.Linear(4, 4)] * 2", "not written out as a list"),
     ("self.layers = [nn.Linear(4, 4)]\n        self.all = self.layers + []", "used in a way"),
     ("self.layers = [nn.Linear(4, 4)]\n        self.apply(print)", "the class calls `apply`"),
+    ("self.layers = [nn.Linear(4, 4)]\n        self.held = len(list(self.buffers()))", "calls `buffers`"),
+    ("self.layers = [Dropped()]", "do the same in training and in eval mode"),
+    ("self.layers = [Scaled()]", "do the same in training and in eval mode"),
+    ("self.layers = [nn.Parameter(x)]\n        self.layers.insert(0, nn.Parameter(x))", "may not have"),
 ]
+BY_MODE = """import torch
+from torch import nn
 
 
-@pytest.mark.parametrize(("made", "reason"), HELD, ids=[reason for _, reason in HELD])
+class Base(nn.Module):
+    def finish(self, x):
+        return nn.functional.dropout(x, 0.5, self.training)
+
+
+class Dropped(Base):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.finish(self.linear(x))
+
+
+class Scaled(nn.Dropout):
+    def __init__(self):
+        super().__init__(0.5)
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x):
+        return super().forward(x) * self.scale
+
+
+class M(nn.Module):
+    def __init__(self, x=torch.ones(4)):
+        super().__init__()
+"""
+
+
+def held(made: str, used: str) -> str:
+    return f"{BY_MODE}        {made}\n\n    def forward(self, x):\n        {used}\n        return x\n"
+
+
+@pytest.mark.parametrize(("made", "reason"), HELD, ids=[made for made, _ in HELD])
 def test_what_registering_would_change_is_not_registered(made: str, reason: str) -> None:
-    text = HEAD + (
-        f"    def __init__(self):\n        super().__init__()\n        {made}\n\n"
-        "    def forward(self, x):\n        for layer in self.layers:\n            x = layer(x)\n        return x\n"
-    )
+    use = "x * layer" if "Parameter" in made else "layer(x)"
+    text = held(made, f"for layer in self.layers:\n            x = {use}")
     mended = mend(text)
     assert mended.text == text
     assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize("container", [nn.ModuleDict, nn.ParameterDict])
+def test_no_key_is_a_name_that_torchs_container_has(container: type[nn.Module]) -> None:
+    assert {name for name in dir(container()) if not name.startswith("_")} <= ATTRIBUTES
+
+
+@pytest.mark.parametrize(("key", "free"), [("first", True), ("forward", False), ("a.b", False)])
+def test_keys_are_names_that_are_free(key: str, free: bool) -> None:
+    text = held(f"self.layers = {{{key!r}: nn.Linear(4, 4)}}", f"x = self.layers[{key!r}](x)")
+    mended = mend(text)
+    assert ("nn.ModuleDict({" in mended.text) is free
+    assert any("names that are free" in each for each in mended.refusals) is not free
+
+
+@pytest.mark.parametrize("bound", ["x.shape[0] - 5", "width"])
+def test_a_size_less_another_may_count_from_the_end(bound: str) -> None:
+    body = f"width = x.shape[0] - 5\ny = torch.zeros(3, 4)\ny[:, n : {bound}] = 1\nreturn x + y"
+    text = HEAD + "    def forward(self, x, n: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
+    mended = mend(text)
+    assert mended.text == text
+    assert any("not below zero" in each for each in mended.refusals), mended.refusals
+
+
+def test_what_a_submodule_computes_is_not_asked_twice() -> None:
+    text = (
+        HEAD
+        + """    def __init__(self):
+        super().__init__()
+        self.block = nn.Module()
+        self.block.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        if (self.block.norm(x) > 1).any():
+            print("large")
+            x = x.clamp(-1, 1)
+        return x
+"""
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("prints or logs" in each for each in mended.refusals), mended.refusals

@@ -58,7 +58,7 @@ def checked_before(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tu
         or not all(isinstance(each, ast.Raise) for each in first.body)
         or not isinstance(first.test, (ast.Name, ast.Attribute))
         or Predicates(source, kinds, torch).from_data(first.test)
-        or not repeatable(node.test)
+        or not repeatable(node.test, kinds)
         or not source.begins_line(node)
         or source.text.startswith("elif", source.start(node))
     ):

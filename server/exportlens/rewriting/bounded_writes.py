@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemWrite
-from exportlens.inference.values import Sequence, Slice, Tensor, Value, options
+from exportlens.inference.values import Const, Sequence, Shape, Slice, Tensor, Value, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -187,13 +187,19 @@ def _condition(draft: Draft, base: str, bounded: _Bounded, kinds: Kinds) -> str:
 def _from_the_front(source: Source, bound: ast.expr, known: Value | None, size: str, kinds: Kinds) -> str:
     """The text of a bound, counted from the front: one below zero counts from the end."""
     text = primary(source.of(bound))
-    kind = kinds.of(bound)
-    if _never_negative(bound, kinds) or kind.what == "size":
+    if _never_negative(bound, kinds) or (known is not None and all(map(_counts, options(known)))):
         return text
     is_tensor = known is not None and all(isinstance(each, Tensor) for each in options(known))
     if not is_tensor or not _is_path(bound):
         raise Refused(f"it is not certain that `{text}` is not below zero, which would count from the end")
     return f"{text} + {size} * ({text} < 0)"
+
+
+def _counts(bound: Value) -> bool:
+    """Whether a bound is a size of a tensor, or a number that is not below zero; a size less another may be."""
+    if isinstance(bound, Const):
+        return isinstance(bound.value, int) and bound.value >= 0
+    return isinstance(bound, Shape) and bound.whole
 
 
 def _never_negative(node: ast.expr, kinds: Kinds) -> bool:

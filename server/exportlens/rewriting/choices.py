@@ -72,7 +72,7 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
         statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
     ) or not source.begins_line(statement):
         return None
-    if any(True for _ in writes_of(statement, kinds)) or not repeatable(node.test):
+    if any(True for _ in writes_of(statement, kinds)) or not repeatable(node.test, kinds):
         return None
     for each in source.ancestors(node):
         if each is statement:

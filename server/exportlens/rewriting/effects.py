@@ -295,7 +295,7 @@ def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:
         yield Write(node.args[0], node)
 
 
-def repeatable(test: ast.expr) -> bool:
+def repeatable(test: ast.expr, kinds: Kinds) -> bool:
     """Whether evaluating `test` once more changes nothing: no name is bound, no random number is drawn."""
     for each in ast.walk(test):
         if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield)):
@@ -304,9 +304,10 @@ def repeatable(test: ast.expr) -> bool:
             name = str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2]
             if "rand" in name or name.endswith("_") or name in ("bernoulli", "multinomial", "dropout", "pop"):
                 return False
-            path = (dotted(each.func) or "").split(".")
-            # A method of the model may do anything, a method that tensors have is one of the attribute's.
-            if path[0] == "self" and (len(path) == 2 or knowledge.lookup_method(path[-1]) is None):
+            # What belongs to the model may do anything, unless it is a method of a tensor.
+            if (dotted(each.func) or "").startswith("self.") and not (
+                isinstance(each.func, ast.Attribute) and kinds.of(each.func.value).what == "tensor"
+            ):
                 return False
     return True
 

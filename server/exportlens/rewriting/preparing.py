@@ -130,7 +130,7 @@ def _logs(
     test = source.of(node.test)
     plain = isinstance(node.test, (ast.Compare, ast.Call, ast.Attribute, ast.Name, ast.Subscript))
     positive = test if plain and "\n" not in test else f"({test})"
-    again = repeatable(node.test)
+    again = repeatable(node.test, kinds)
     for body, own in ((node.body, positive), (node.orelse, f"not {positive}")):
         for index, statement in enumerate(body):
             if isinstance(statement, ast.Expr) and is_log(statement.value, kinds):

@@ -10,28 +10,105 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.classes import class_order
 from exportlens.inference.places import UnregisteredRead
 from exportlens.inference.values import ClassValue, Instance, Mapping_, Named, Sequence, Tensor, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import spelled
 
-# What nn.ModuleList and nn.ParameterList have of a list, and nn.ModuleDict and nn.ParameterDict of a dict.
-_OF_LIST = frozenset({"append", "extend", "insert"})
-_OF_DICT = frozenset({"items", "keys", "values", "update"})
-_ONLY_LOOK = frozenset({"len", "enumerate", "zip", "reversed", "range", "iter", "list", "tuple", "sum"})
+# What the containers of torch.nn have of a list or a dict.
+_METHODS = {
+    "ModuleList": frozenset({"append", "extend", "insert"}),
+    "ParameterList": frozenset({"append", "extend"}),
+    "ModuleDict": frozenset({"items", "keys", "values", "update"}),
+    "ParameterDict": frozenset({"items", "keys", "values", "update"}),
+}
+_ONLY_LOOK = frozenset({"len", "enumerate", "zip", "range", "iter", "list", "tuple", "sum"})
 # What a class that goes over its Modules or Parameters calls.
 _WALKS = frozenset(
     {
         "apply",
+        "buffers",
         "children",
         "modules",
+        "named_buffers",
         "named_children",
         "named_modules",
         "named_parameters",
         "parameters",
         "state_dict",
     }
+)
+# What an nn.ModuleDict or nn.ParameterDict has itself: no key may have such a name (tests/rewriting/test_refusals.py asks torch).
+ATTRIBUTES = frozenset(
+    [
+        "T_destination",
+        "add_module",
+        "apply",
+        "bfloat16",
+        "buffers",
+        "call_super_init",
+        "children",
+        "clear",
+        "compile",
+        "copy",
+        "cpu",
+        "cuda",
+        "double",
+        "dump_patches",
+        "eval",
+        "extra_repr",
+        "float",
+        "forward",
+        "fromkeys",
+        "get",
+        "get_buffer",
+        "get_extra_state",
+        "get_parameter",
+        "get_submodule",
+        "half",
+        "ipu",
+        "items",
+        "keys",
+        "load_state_dict",
+        "modules",
+        "mtia",
+        "named_buffers",
+        "named_children",
+        "named_modules",
+        "named_parameters",
+        "parameters",
+        "pop",
+        "popitem",
+        "register_backward_hook",
+        "register_buffer",
+        "register_forward_hook",
+        "register_forward_pre_hook",
+        "register_full_backward_hook",
+        "register_full_backward_pre_hook",
+        "register_load_state_dict_post_hook",
+        "register_load_state_dict_pre_hook",
+        "register_module",
+        "register_parameter",
+        "register_state_dict_post_hook",
+        "register_state_dict_pre_hook",
+        "requires_grad_",
+        "set_extra_state",
+        "set_submodule",
+        "setdefault",
+        "share_memory",
+        "state_dict",
+        "to",
+        "to_empty",
+        "train",
+        "training",
+        "type",
+        "update",
+        "values",
+        "xpu",
+        "zero_grad",
+    ]
 )
 # Layers of torch.nn whose results depend on the mode (https://docs.pytorch.org/docs/stable/nn.html).
 _BY_MODE = (
@@ -60,11 +137,13 @@ def register_held(place: UnregisteredRead, context: RewriteContext) -> Fix | Ref
         node = draft.source.find(cls.node)
         assert isinstance(node, ast.ClassDef)
         held = owner.attributes.get(place.attr)
-        kind = _kind(held)
+        kind = _kind(held) + ("Dict" if isinstance(held, Mapping_) else "List")
         value = _set_in_init(node, place.attr)
-        _refuse_other_uses(node, place.attr, isinstance(held, Mapping_))
+        for each in class_order(cls):
+            if isinstance(each, ClassValue):
+                _refuse_other_uses(each.node, place.attr, kind)
         nn = spelled(draft.modules, "torch.nn") or f"{draft.torch}.nn"
-        container = f"{nn}.{kind}{'Dict' if isinstance(held, Mapping_) else 'List'}"
+        container = f"{nn}.{kind}"
         swap = draft.source.swap(value, f"{container}({draft.source.of(value)})")
         return draft.replace(
             f"Register them in an `{container}`: `parameters()` and the state_dict have them then",
@@ -79,10 +158,10 @@ def _kind(held: Value | None) -> str:
     """ "Module" or "Parameter", what the container holds. Raises Refused where it is not only one of them."""
     if isinstance(held, Mapping_):
         items = list(held.items.values())
-        if held.rest is not None or any(
-            not isinstance(key, str) or not key or "." in key for key in held.items
-        ):
-            raise Refused("the keys of the dict are not all names, as those of an `nn.ModuleDict` must be")
+        if held.rest is not None or not all(map(_may_be_key, held.items)):
+            raise Refused(
+                "the keys of the dict are not all known names that are free in an `nn.ModuleDict`, as its keys must be"
+            )
     elif isinstance(held, Sequence) and held.kind == "list":
         items = held.items if held.items is not None else [held.element] if held.element else []
     else:
@@ -101,15 +180,33 @@ def _is_the_same_in_eval(module: Instance, depth: int = 0) -> bool:
     if depth > 6:
         return False
     if isinstance(module.cls, Named):
-        name = module.cls.name
-        if not name.startswith("torch.nn.") or any(word in name.rpartition(".")[2] for word in _BY_MODE):
+        if not module.cls.name.startswith("torch.nn."):
             return False
-    elif not isinstance(module.cls, ClassValue) or module.open or _reads_mode(module.cls.node):
+    elif not isinstance(module.cls, ClassValue) or module.open:
+        return False
+    if any(map(_follows_mode, class_order(module.cls))):
         return False
     return all(
         _is_the_same_in_eval(inner, depth + 1)
         for value in module.attributes.values()
         for inner in _modules_in(value)
+    )
+
+
+def _follows_mode(cls: Value) -> bool:
+    """Whether the code of a class itself, not of its bases, may do otherwise in eval mode."""
+    if isinstance(cls, Named):
+        return any(word in cls.name.rpartition(".")[2] for word in _BY_MODE)
+    return not isinstance(cls, ClassValue) or _reads_mode(cls.node)
+
+
+def _may_be_key(key: object) -> bool:
+    return (
+        isinstance(key, str)
+        and key != ""
+        and "." not in key
+        and not key.startswith("_")
+        and key not in ATTRIBUTES
     )
 
 
@@ -165,7 +262,8 @@ def _set_in_init(node: ast.ClassDef, attr: str) -> ast.expr:
     return found[0]
 
 
-def _refuse_other_uses(node: ast.ClassDef, attr: str, is_dict: bool) -> None:
+def _refuse_other_uses(node: ast.ClassDef, attr: str, kind: str) -> None:
+    looks = _ONLY_LOOK if kind.endswith("Dict") else _ONLY_LOOK | {"reversed"}
     parents = {child: parent for parent in ast.walk(node) for child in ast.iter_child_nodes(parent)}
     for each in ast.walk(node):
         if (
@@ -180,7 +278,6 @@ def _refuse_other_uses(node: ast.ClassDef, attr: str, is_dict: bool) -> None:
         if not isinstance(each, ast.Attribute) or not _is_it(each, attr) or isinstance(each.ctx, ast.Store):
             continue
         parent = parents[each]
-        known = _OF_DICT if is_dict else _OF_LIST
         if not (
             (isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is each)
             or (
@@ -188,14 +285,12 @@ def _refuse_other_uses(node: ast.ClassDef, attr: str, is_dict: bool) -> None:
                 and parent.value is each
                 and isinstance(parent.ctx, ast.Load)
             )
-            or (isinstance(parent, ast.Attribute) and parent.attr in known)
+            or (isinstance(parent, ast.Attribute) and parent.attr in _METHODS[kind])
             or (
-                isinstance(parent, ast.Call)
-                and isinstance(parent.func, ast.Name)
-                and parent.func.id in _ONLY_LOOK
+                isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in looks
             )
         ):
-            raise Refused(f"`self.{attr}` is used in a way that an `nn.ModuleList` may not have")
+            raise Refused(f"`self.{attr}` is used in a way that an `nn.{kind}` may not have")
 
 
 def _is_it(node: ast.expr, attr: str) -> bool:
