@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import dotted, registers_buffer
 from exportlens.source.walking import children, walk
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -272,9 +272,13 @@ class _Order:
 
     def _store(self, path: str, attr: str) -> None:
         known = self.state.objects.setdefault(path, _Object())
-        if known.crossed:
+        if known.crossed and not (path == _SELF and self._is_buffer(attr)):
             known.lost.add(attr)
         known.written = True
+
+    def _is_buffer(self, attr: str) -> bool:
+        """Whether the class registers `attr` as a buffer: of these strict tracing loses nothing (measured on torch 2.13)."""
+        return any(registers_buffer(method, attr) for method in self.methods.values())
 
     def _cross(self) -> None:
         for known in self.state.objects.values():

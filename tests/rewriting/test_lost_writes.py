@@ -127,6 +127,7 @@ MENDED = {
     "another way through": forward(
         f"if x.dim() > 3:\n    self.a = x\n    return self.a\n{CLAMP}self.b = x\nreturn self.b\n"
     ),
+    "a buffer": forward(f"self.best = x.clamp(0, 1)\n{CLAMP}self.best = x * 3\nreturn self.best + x\n"),
     "an object that is made anew": forward(
         f"o = Held()\no.a = x * 2\n{CLAMP}o = Held()\no.a = x * 3\nreturn o.a + x\n"
     ),

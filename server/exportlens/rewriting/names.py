@@ -94,6 +94,19 @@ def _reads(node: ast.AST) -> set[str]:
     return reads(children(node))
 
 
+def registers_buffer(root: ast.AST, attr: str) -> bool:
+    """Whether code below `root` registers a buffer of the name `attr`."""
+    return any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "register_buffer"
+        and bool(each.args)
+        and isinstance(each.args[0], ast.Constant)
+        and each.args[0].value == attr
+        for each in walk(root)
+    )
+
+
 def arguments(args: ast.arguments) -> list[ast.arg]:
     """All parameters in order."""
     return [

@@ -12,7 +12,7 @@ from exportlens.rewriting.effects import loaded, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits, leaves
-from exportlens.rewriting.names import bound, dotted, fresh, reads, walk_own
+from exportlens.rewriting.names import bound, dotted, fresh, reads, registers_buffer, walk_own
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.parsing import parse_python
 
@@ -263,15 +263,8 @@ class OutsideWrites:
         owner = next(
             (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
         )
-        return owner is not None and any(
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr == "register_buffer"
-            and bool(each.args)
-            and isinstance(each.args[0], ast.Constant)
-            and written.path == "self." + str(each.args[0].value)
-            for each in ast.walk(owner)
-        )
+        head, _, attr = written.path.partition(".")
+        return owner is not None and head == "self" and registers_buffer(owner, attr)
 
     def _may_be_missing(self, path: str) -> bool:
         """Whether the constructor gives the attribute under a condition only: both arms would read it."""
