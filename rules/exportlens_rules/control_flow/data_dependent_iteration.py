@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.inference.knowledge import lookup_function, lookup_method
 from exportlens.inference.places import Conversion, Iteration, Place
-from exportlens.inference.values import Tensor, Value, options
+from exportlens.inference.values import Function, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rule import Example, Report, Rule
+from exportlens.source.walking import walk
 
 from exportlens_rules.reading import is_data, words
 
@@ -66,7 +68,7 @@ def forward(self, x):
 
     def check(self, place: Place) -> Iterator[Report]:
         if isinstance(place, Conversion) and place.to == "list":
-            if all(map(_rows_unknown, options(place.value))) and not _is_cut(place.node):
+            if all(map(_rows_unknown, options(place.value))) and _is_whole(place):
                 yield self.report(
                     place,
                     f"`{words(place.node)}` makes a list whose length depends on tensor data: torch.export demands a number "
@@ -89,14 +91,66 @@ def forward(self, x):
             )
 
 
-def _is_cut(node: ast.AST) -> bool:
-    """Whether a method is called on a slice: of a tensor that has more elements for certain, its length is known."""
+def _is_whole(place: Conversion) -> bool:
+    """Whether a list is made of all that an operator found: of rows that were taken from it, or of what was computed with it,
+    the number may be known.
+    """
+    node = place.node
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Subscript)
-        and any(isinstance(part, ast.Slice) for part in ast.walk(node.func.value.slice))
+        and _is_found(node.func.value, place.site.function)
     )
+
+
+def _is_found(node: ast.expr, function: Function | None) -> bool:
+    """Whether an expression is what `nonzero`, `unique`, `bincount` or a mask gives, flattened or converted at most."""
+    if isinstance(node, ast.Name) and function is not None:
+        bound = _bound_to(node.id, function.node)
+        return bool(bound) and all(_is_found(value, None) for value in bound)
+    if isinstance(node, ast.Subscript):
+        if isinstance(node.slice, ast.Compare):
+            return True
+        return isinstance(node.slice, ast.Constant) and _gives_several(node.value)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Attribute, ast.Name)):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+    if isinstance(node.func, ast.Attribute) and name in _KEEPING:
+        return _is_found(node.func.value, function)
+    return _finds(name)
+
+
+def _bound_to(name: str, function: ast.AST) -> list[ast.expr]:
+    """What a function assigns to a name, at once or as a part."""
+    return [
+        node.value
+        for node in walk(function)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(part, ast.Name) and part.id == name for t in node.targets for part in walk(t))
+    ]
+
+
+def _gives_several(node: ast.expr) -> bool:
+    """Whether a call gives a tuple of what it found: `torch.where(x > 0)`, `x.nonzero(as_tuple=True)`."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name == "where" or (
+        _finds(name)
+        and any((keyword.arg or "").startswith(("as_tuple", "return_")) for keyword in node.keywords)
+    )
+
+
+def _finds(name: str) -> bool:
+    """Whether a function or method of torch has a result whose size depends on data."""
+    known = (lookup_method(name), lookup_function(f"torch.{name}"))
+    return any(op is not None and op.dynamic_shape for op in known)
+
+
+# Methods that leave the number of elements as it is.
+_KEEPING = frozenset(
+    {"squeeze", "flatten", "ravel", "t", "long", "int", "float", "double", "bool", "to", "cpu", "cuda", "detach", "contiguous", "clone"}
+)  # fmt: skip
 
 
 def _rows_unknown(value: Value) -> bool:

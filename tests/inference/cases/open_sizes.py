@@ -90,3 +90,40 @@ class M(nn.Module):
         return paths.sum(0)
 """,
 )
+CASES(
+    "lists-of-what-was-taken-from-what-was-found",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        first = torch.nonzero(x)[0].tolist()
+        counts = torch.bincount((x > 0).long().flatten(), minlength=2)
+        known = counts[:2]
+        both = known.tolist()
+        best = counts.topk(2).indices.tolist()
+        some = counts.index_select(0, torch.arange(2)).tolist()
+        return x * first[1] + both[0] + best[0] + some[1] + counts.narrow(0, 0, 2).tolist()[1]
+""",
+)
+CASES(
+    "list-of-all-that-was-found-by-name",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        rows, columns = torch.where(x > 0)
+        chosen = columns.cpu()
+        return x + len(rows.tolist())
+""",
+)
+CASES(
+    "list-of-a-sum-at-places-found",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        rows = torch.nonzero(x[:, 0] > 0).squeeze(1)
+        counts = torch.zeros(4, dtype=torch.long).index_add(0, rows, torch.ones_like(rows))
+        return x * counts.tolist()[0]
+""",
+)
