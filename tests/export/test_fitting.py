@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
-from exportlens.export.models import proposals_for
+import torch
+from exportlens.export.models import proposals_for, with_dynamic_shapes
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
 from exportlens.export.worker.changing import Draw, changes
 from exportlens.export.worker.fitting import FITTED
+from exportlens.export.worker.loading import Inputs, Space, Subject
+from exportlens.export.worker.preparing import refuse_by_shape
 
 from .conftest import Runner
 
@@ -208,6 +212,8 @@ def test_shapes_tried_on_fake_tensors_leave_no_log(worker: Runner, tmp_path: Pat
         ),
         ("ValueError: not enough values to unpack (expected 3, got 2)", "int", (2, 5), (2, 8, 5)),
         ("RuntimeError: output size is too small", "float", (2, 3, 32, 32), (2, 3, 64, 64)),
+        ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x0 and 4x4)", "float", (2, 8), (2, 16)),
+        ("NotImplementedError: Got 3D input, but bilinear mode needs 4D input", "float", (2, 3, 8), (2, 3, 32, 32)),
     ],
 )  # fmt: skip
 def test_what_torch_says_tells_what_to_change(
@@ -270,3 +276,118 @@ def test_what_is_taken_out_of_starred_parameters(
     )
     first = proposals_for(ExportRequest(f"{path}:Net", ModelInputs()))[0]
     assert (first.inputs, first.kwargs) == (inputs, kwargs)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.dim() != 4:\n            raise NotImplementedError('pictures')\n        return x * 2",
+        "return F.interpolate(x, scale_factor=2, mode='bilinear')",
+        "return F.pad(x, (1, 1, 1, 1), mode='reflect')",
+    ],
+)
+def test_what_is_not_implemented_for_some_inputs_may_be_for_others(
+    worker: Runner, tmp_path: Path, body: str
+) -> None:
+    report = exported(worker, tmp_path, f"class Net(nn.Module):\n    def forward(self, x):\n        {body}\n")
+    assert report.ok, report.failure
+
+
+HEADS = """
+class Net(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        assert dim % heads == 0, "dim is divisible"
+        self.layer, self.last = nn.Linear(dim, dim), nn.Linear(dim, 2)
+    def forward(self, x):
+        return self.last(self.layer(x)[..., 1:])
+"""
+
+
+def test_what_was_stated_is_not_called_a_guess(worker: Runner, tmp_path: Path) -> None:
+    report = exported(worker, tmp_path, HEADS, init="dim=8, heads=3")
+    assert report.failure is not None and report.failure.kind == "construct"
+    assert "guess" not in report.failure.message and "propose" not in report.failure.message
+
+
+def test_inputs_from_a_call_in_the_file_are_told_as_such(worker: Runner, tmp_path: Path) -> None:
+    call = (
+        "if __name__ == '__main__':\n    net = Net(8, 2)\n    torch.export.export(net, (torch.ones(3, 8),))\n"
+    )
+    report = exported(worker, tmp_path, HEADS + call)
+    assert report.failure is not None
+    assert "from the torch.export.export call in line" in report.failure.message
+    assert "guess" not in report.failure.message
+
+
+def test_a_function_that_does_more_than_make_a_model_is_not_called(tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.layer = nn.Linear(table.shape[0], 4)
+    def forward(self, x):
+        return self.layer(x)
+
+def {name}():
+    net = Net(torch.Tensor(5))
+    {body}
+    return net
+"""
+    path = tmp_path / "net.py"
+    for name, body, called in (
+        ("make", "table = torch.Tensor(5)", True),
+        ("train", "for _ in range(9): net(torch.randn(2, 5))", False),
+        ("load", "state = torch.load('net.pt')", False),
+    ):
+        path.write_text(HEAD + text.format(name=name, body=body))
+        proposals = proposals_for(ExportRequest(f"{path}:Net", ModelInputs()))
+        assert (f"{name}()" in {proposal.init for proposal in proposals}) == called
+
+
+def test_sizes_are_fitted_within_what_is_dynamic(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 4)
+    def forward(self, x):
+        if x.shape[1] < 200:
+            raise ValueError("the sequence is short")
+        return self.layer(x)
+"""
+    path = tmp_path / "net.py"
+    path.write_text(HEAD + dedent(text))
+    request = ExportRequest(f"{path}:Net", ModelInputs(), mode="non-strict", targets=())
+    request = with_dynamic_shapes(replace(request, proposals=proposals_for(request)))
+    report = worker.run(worker.session.run(request))
+    assert report.failure is not None and "the sequence is short" in report.failure.message
+
+
+def test_a_change_that_takes_much_memory_is_not_tried() -> None:
+    class Net(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return (x[:, None] * x[:, :, None]).sum()
+
+    subject = Subject(Net(), Space(ModuleType("net")), "Net", None, True)
+    refuse_by_shape(subject, Inputs((torch.ones(2, 300),), {}, None), 1 << 20)
+    with pytest.raises(MemoryError):
+        refuse_by_shape(subject, Inputs((torch.ones(2, 600),), {}, None), 1 << 20)
+
+
+def test_what_the_project_states_is_kept(worker: Runner, tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self, table):
+        super().__init__()
+        self.layer = nn.Linear(table["rows"].numel(), 4)
+    def forward(self, x):
+        return self.layer(x)
+"""
+    stated = "[tool.exportlens.models.\"net.py:Net\"]\ninit = \"{'table': {'rows': torch.ones(8)}}\"\n"
+    (tmp_path / "pyproject.toml").write_text(stated)
+    report = exported(worker, tmp_path, text)
+    assert report.ok, report.failure
+    (tmp_path / "pyproject.toml").write_text(stated + 'inputs = "(torch.randn(2, 9),)"\n')
+    [proposal] = proposals_for(ExportRequest(f"{tmp_path / 'net.py'}:Net", ModelInputs()))
+    assert proposal.inputs == "(torch.randn(2, 9),)"

@@ -133,6 +133,26 @@ def returned_call(function: ast.FunctionDef) -> ast.Call | None:
     return found if isinstance(found, ast.Call) else None
 
 
+def run_by_default(function: ast.FunctionDef) -> list[ast.stmt] | None:
+    """What a function called without arguments runs, where it does nothing but bind names and return; None of one that does
+    more, as it may train, read or write.
+    """
+    off = {
+        n for n, value in defaults_of(function).items() if isinstance(value, ast.Constant) and not value.value
+    }
+    run = [
+        statement
+        for statement in function.body
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+        and not (isinstance(statement, ast.If) and _asks_for(statement.test, off) and not statement.orelse)
+    ]
+    return run if all(isinstance(each, (ast.Assign, ast.AnnAssign, ast.Return)) for each in run) else None
+
+
+def _asks_for(test: ast.expr, names: set[str]) -> bool:
+    return isinstance(test, ast.Name) and test.id in names
+
+
 def _model_called(argument: ast.arg, cls: ast.ClassDef, names: FileNames) -> ast.expr | None:
     """The model of this file that an argument is named or annotated for: `encoder` for `Encoder`."""
     said = names.full(argument.annotation) if argument.annotation is not None else ""

@@ -271,9 +271,11 @@ def proposals_for(request: ExportRequest) -> tuple[ModelInputs, ...]:
     stated = configured_inputs(file, f"{file}:{request.name}")
     if stated:
         return (stated,)
-    factory = FileNames(parse_python(text)).functions.get(request.name) if infos else None
-    if factory is not None:
-        return Proposer(file, parse_python(text), FileNames(parse_python(text))).for_factory(factory)
+    if infos:  # so the file parses
+        tree = parse_python(text)
+        names = FileNames(tree)
+        if request.name in names.functions:
+            return Proposer(file, tree, names).for_factory(names.functions[request.name])
     made = infos.get(_class_of(request.name, text))
     return tuple(replace(each, init=None) for each in made.proposals) if made is not None else ()
 

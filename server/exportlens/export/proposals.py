@@ -14,6 +14,7 @@ from exportlens.export.constructors import (
     Constructor,
     constructor_proposal,
     returned_call,
+    run_by_default,
     written_constructor,
 )
 from exportlens.export.dimensions import examples_of, proposed_shapes
@@ -191,13 +192,15 @@ class Proposer:
         parameters = parameters_of(forward, method=True) if forward else []
         found: list[ModelInputs] = []
         stated = configured_inputs(self._path, f"{self._path}:{cls.name}")
+        ways = self._ways(cls)
         if stated is not None:
             found.append(stated)
+            if stated.inputs is not None or stated.kwargs is not None:
+                return (_complete(stated, ways[0].text if ways else None),)  # nothing is tried in their place
         found += self._exports(cls.name)
         found += self._providers(cls, found)
         found += self._calls(self._scopes, cls.name, self._names, "a call in this file")
         found += self._tests(cls.name) if not found else []
-        ways = self._ways(cls)
         for made in ways:
             if forward is None:
                 break
@@ -208,17 +211,23 @@ class Proposer:
 
     def for_factory(self, function: ast.FunctionDef) -> tuple[ModelInputs, ...]:
         """Proposals for a function that makes a model of this file: its inputs are the model's."""
-        stated = configured_inputs(self._path, f"{self._path}:{function.name}")
         call = returned_call(function)
         cls = self._names.classes.get(self._names.full(call.func)) if call is not None else None
-        found = [stated] if stated is not None else []
-        if cls is not None and self._names.is_model(cls) and not _required(function):
-            of_class = [proposal for proposal in self.for_class(cls) if proposal.inputs is not None]
-            found += [replace(proposal, init="") for proposal in of_class]
-        return tuple(dict.fromkeys(found))
+        if cls is None or not self._names.is_model(cls) or _required(function):
+            return ()
+        of_class = [proposal for proposal in self.for_class(cls) if proposal.inputs is not None]
+        return tuple(dict.fromkeys(replace(proposal, init="") for proposal in of_class))
 
     def _ways(self, cls: ast.ClassDef) -> list[Constructor]:
-        """How to make a model: as the file makes it, with a function of the file, with arguments made up."""
+        """How to make a model: as the project states; else as the file makes it, with a function of the file, with arguments
+        made up.
+        """
+        stated = configured_inputs(self._path, f"{self._path}:{cls.name}")
+        if stated is not None and stated.init and _usable(stated.init, self._names, foreign=False):
+            written = parse_python(f"{cls.name}({stated.init}\n)", mode="eval").body
+            said = written_constructor(cls, written, self._names)
+            if said is not None:
+                return [said]
         called = [
             written_constructor(cls, inlined(call, bound), self._names)
             for scope in self._scopes
@@ -232,6 +241,7 @@ class Proposer:
             if not _required(function)
             and (call := returned_call(function)) is not None
             and self._names.full(call.func) == cls.name
+            and self._only_makes(function)
             and (made := written_constructor(cls, call, self._names))
             and self._is_plain(made.text)
         ]
@@ -244,9 +254,19 @@ class Proposer:
         if not _usable(text, self._names, foreign=False):
             return False
         calls = [n for n in ast.walk(parse_python(f"__call__({text}\n)")) if isinstance(n, ast.Call)]
-        made = [self._names.full(call.func) for call in calls[1:]]
-        known = self._names.functions
-        return all(name.rpartition(".")[2][:1].isupper() or name in known for name in made)
+        return all(map(self._makes, calls[1:]))
+
+    def _only_makes(self, function: ast.FunctionDef) -> bool:
+        """Whether a function makes objects and returns one, and does nothing else: it is called to try out a model."""
+        run = run_by_default(function)
+        if run is None:
+            return False
+        return all(self._makes(n) for each in run for n in ast.walk(each) if isinstance(n, ast.Call))
+
+    def _makes(self, call: ast.Call) -> bool:
+        """Whether a class is called, or a function of the file."""
+        name = self._names.full(call.func)
+        return name.rpartition(".")[2][:1].isupper() or name in self._names.functions
 
     def for_callable(self, name: str, kind: str) -> tuple[ModelInputs, ...]:
         """Proposals for a function or a method: configuration and the export calls."""

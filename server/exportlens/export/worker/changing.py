@@ -102,6 +102,11 @@ def _draw(node: ast.AST) -> Draw | None:
     return Draw(kind, tuple(size for size in sizes if isinstance(size, int)))
 
 
+def is_of_inputs(said: str) -> bool:
+    """Whether torch says that inputs do not fit, in words that are known here."""
+    return any(pattern.search(said) for pattern, _ in _BY_MESSAGE)
+
+
 def changes(said: str, draws: Draws) -> Iterator[Draws]:
     """Other tensors in the place of `draws`, the likeliest first, for what torch said of them."""
     for changed in _changes(said, draws):
@@ -155,7 +160,7 @@ def _multiplied(match: re.Match[str], draws: Draws) -> Iterator[Draws]:
         yield from _other_sizes(match, draws)
     yield from _last_size(got, wanted, draws)
     # flattened before: as much longer as is wanted
-    if wanted % got == 0:
+    if got and wanted % got == 0:
         yield from _each(
             draws, lambda d: d.sized(2, d.sizes[2] * wanted // got) if len(d.sizes) == 3 else None
         )
@@ -293,6 +298,8 @@ _RANK = (
     r"Expected input to be \dD or (?P<rank>\d)D, got",
     r"must be a (?P<rank>\d)D tensor",
     r"[Ee]xpected (?P<rank>\d) dims",  # einops
+    r"mode needs (?P<rank>\d)D input",
+    r"Only (?P<rank>\d)D, .*input Tensors supported",
 )
 _SIZED = (
     r"expected input with shape \[\*, (?:\d+, )*(?P<wanted>\d+)\], but got input of size ?\[(?:\d+, )*(?P<got>\d+)\]",
@@ -325,6 +332,8 @@ _RANKS = (
     r"(?:not enough|too many) values to unpack",
     r"dimension specified as",
     r"[Nn]umber of (?:dim|subscripts)",
+    r"Padding size \d+ is not supported for \dD",
+    r"Only .*D padding with non-constant padding",
 )
 _LARGER = (
     r"[Kk]ernel size can't be greater",

@@ -360,6 +360,11 @@ class Inputs:
     kwargs: dict[str, Any]
     dynamic_shapes: Any
 
+    def by_name(self, subject: Subject) -> dict[str, Any]:
+        """The inputs by the names of forward's parameters."""
+        named = [p.name for p in _forward_parameters(subject)]
+        return {**dict(zip(named, self.args, strict=False)), **self.kwargs}
+
     def names(self, subject: Subject) -> list[str]:
         """What each leaf is called, in the leaves' order: `x`, `states[0]`, `mask`."""
         positional = [p.name for p in _forward_parameters(subject)]

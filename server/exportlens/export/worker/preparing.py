@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from exportlens.export.worker import cases as inputs_of
 from exportlens.export.worker.blame import Owner, describe
 from exportlens.export.worker.cases import EXAMPLE
+from exportlens.export.worker.changing import is_of_inputs
 from exportlens.export.worker.comparing import forward_only
 from exportlens.export.worker.confirming import Begun, begin
-from exportlens.export.worker.fitting import GUESSES, Calls, Fitter, Refusal, counted_calls, wider
+from exportlens.export.worker.fitting import FITTED, GUESSES, Calls, Fitter, Refusal, counted_calls, wider
 from exportlens.export.worker.loading import (
     HOW_TO_GIVE_ARGUMENTS,
     HOW_TO_GIVE_INPUTS,
@@ -32,6 +35,9 @@ from exportlens.export.worker.loading import (
 )
 from exportlens.export.worker.stages import StageError, Stages
 from exportlens.export.worker.witness import values_at
+
+MOST_BYTES = 1 << 30
+"""Of one tensor within a model, where it is called with sizes that nobody stated."""
 
 
 @dataclass
@@ -126,7 +132,7 @@ class _Trials:
             if not isinstance(found, Refusal):
                 return found
             self._refused.append(found)
-            if found.error.kind == "eager" and no_matter_of_inputs(found.error.error):
+            if found.error.kind == "eager" and is_something_missing(found.error.error):
                 break
         return None
 
@@ -152,13 +158,14 @@ class _Trials:
         error, words = self._explained(last.error), last.words
         if "source" not in words or no_matter_of_inputs(error.error):
             return error
-        if error.kind == "construct" and words.get("init"):
-            step = f"It was made as {self._name}({words['init']}), which is guessed. {HOW_TO_GIVE_ARGUMENTS}"
+        if error.kind == "construct" and words.get("init") and not self._request.get("init"):
+            step = f"It was made as {self._name}({words['init']}), which is proposed. {HOW_TO_GIVE_ARGUMENTS}"
             return StageError("construct", f"{error.message}. {step}", error.error, _advised(error, step))
         if error.kind != "eager":
             return error
         tried = " and ".join(str(words[key]) for key in ("inputs", "kwargs") if words.get(key))
-        step = f"The inputs are guessed: {tried}"
+        guessed = words["source"] in GUESSES
+        step = f"The inputs are {'guessed' if guessed else 'from ' + words['source']}: {tried}"
         step += f", of {count} the furthest. {HOW_TO_GIVE_INPUTS}" if count > 1 else f". {HOW_TO_GIVE_INPUTS}"
         said = error.message.removeprefix("eager fails on the example inputs: ")
         message = f"no proposed inputs fit {self._name}: {said}. {step}"
@@ -193,13 +200,16 @@ class _Trials:
         self._stages.enter("inputs")
         ready = self._before_call(subject, read_inputs(subject, words))
         inputs = ready.inputs
+        fitted = str(words.get("source")).endswith(FITTED)
+        if fitted and not _in_range(subject, inputs):
+            raise StageError("inputs", "the sizes are not those that dynamic_shapes allow")
         if ready.seconds is not None:
             return Prepared(subject, inputs, words, ready.seconds, ready.without_backward)
         self._stages.enter("eager")
         try:
             if "source" in words:
                 calls.restart()
-                refuse_by_shape(subject, inputs)
+                refuse_by_shape(subject, inputs, MOST_BYTES if fitted else None)
             calls.restart()
             return _first_call(subject, inputs, words)
         except BaseException as error:
@@ -230,8 +240,18 @@ def _advised(error: StageError, step: str) -> list[dict[str, Any]]:
 
 
 def no_matter_of_inputs(error: BaseException | None) -> bool:
-    """Whether a model fails whatever it is given: what it needs is missing, or not written yet."""
-    return isinstance(error, (NotImplementedError, ImportError, OSError)) or (
+    """Whether a model fails whatever it is given: what it needs is missing, or not written yet.
+
+    Kernels that take no such dtype and layers that take no such rank raise NotImplementedError, too.
+    """
+    if isinstance(error, NotImplementedError):
+        return not is_of_inputs(str(error))
+    return is_something_missing(error)
+
+
+def is_something_missing(error: BaseException | None) -> bool:
+    """Whether a package, a file or a device is missing. What is not implemented may be so for some inputs only."""
+    return isinstance(error, (ImportError, OSError)) or (
         "CUDA" in str(error) and not isinstance(error, torch.OutOfMemoryError)
     )
 
@@ -275,6 +295,30 @@ def _first_call(subject: Subject, inputs: Inputs, words: dict[str, Any]) -> Prep
         return prepared(False)
 
 
+def _in_range(subject: Subject, inputs: Inputs) -> bool:
+    """Whether the inputs have sizes that their dynamic shapes allow, one for each name."""
+    sizes: dict[str, int] = {}
+    for dim, size in _dynamic_sizes(inputs.dynamic_shapes, inputs.by_name(subject)):
+        if not dim.min <= size <= dim.max or sizes.setdefault(dim.__name__, size) != size:
+            return False
+    return True
+
+
+def _dynamic_sizes(shapes: Any, value: Any) -> Iterator[tuple[Any, int]]:
+    """Each Dim of dynamic shapes with the size that it has here."""
+    if isinstance(value, torch.Tensor):
+        for at, dim in shapes.items() if isinstance(shapes, dict) else ():
+            # Dim.AUTO and its like have no bounds
+            if at < value.dim() and isinstance(getattr(dim, "min", None), int):
+                yield dim, value.shape[at]
+    elif isinstance(value, dict) and isinstance(shapes, dict):
+        for key in value.keys() & shapes.keys():
+            yield from _dynamic_sizes(shapes[key], value[key])
+    elif isinstance(value, (tuple, list)) and isinstance(shapes, (tuple, list)):
+        for shape, item in zip(shapes, value, strict=False):
+            yield from _dynamic_sizes(shape, item)
+
+
 @contextmanager
 def _unsaid(logger: str) -> Iterator[None]:
     """What torch logs there is not written: a shape that does not fit is expected here."""
@@ -286,12 +330,26 @@ def _unsaid(logger: str) -> Iterator[None]:
         found.disabled = before
 
 
-def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
+class _Bounded(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Refuses operators that give tensors of more than so many bytes, of which fake ones take none."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._most = most
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        for leaf in pytree.tree_leaves(made):
+            if isinstance(leaf, torch.Tensor) and leaf.untyped_storage().nbytes() > self._most:
+                raise MemoryError(f"{func} gives a tensor of {leaf.untyped_storage().nbytes()} bytes")
+        return made
+
+
+def refuse_by_shape(subject: Subject, inputs: Inputs, most: int | None) -> None:
     """Try a proposal on fake tensors first, which costs no arithmetic. Raises RuntimeError where shapes cannot
-    fit.
+    fit, MemoryError where a tensor has more bytes than `most`.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.utils import _pytree as pytree
 
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
@@ -299,8 +357,11 @@ def refuse_by_shape(subject: Subject, inputs: Inputs) -> None:
         args, kwargs = pytree.tree_map(
             lambda v: mode.from_tensor(v) if isinstance(v, torch.Tensor) else v, (inputs.args, inputs.kwargs)
         )
-        with mode, torch.no_grad(), _unsaid("torch._subclasses.fake_tensor"):
+        bound = nullcontext() if most is None else _Bounded(most)
+        with mode, bound, torch.no_grad(), _unsaid("torch._subclasses.fake_tensor"):
             model(*args, **kwargs)
+    except MemoryError:
+        raise
     except RuntimeError as error:
         words = str(error)
         fits_not = any(word in words for word in ("size", "shape", "dimension", "dtype"))
