@@ -12,7 +12,7 @@ Non-strict tracing gets it right. A fix that writes such an operator must not co
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from exportlens.rewriting.names import dotted, registers_buffer
@@ -46,6 +46,12 @@ class _State:
         objects = {path: replace(known, lost=set(known.lost)) for path, known in self.objects.items()}
         return _State(objects, self.read)
 
+    def key(self) -> Hashable:
+        known = (
+            (path, each.written, each.crossed, frozenset(each.lost)) for path, each in self.objects.items()
+        )
+        return self.read, frozenset(known)
+
     def join(self, others: Iterable[_State]) -> None:
         for other in others:
             for path, theirs in other.objects.items():
@@ -71,8 +77,9 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | 
         goal = _whole(function, node)
         lost: set[str] = set()
         for start in (function, *_callers(methods, function)):
-            state = _State()
-            _Order(methods, goal, start, state).block(start.body)
+            order = _Order(methods, goal, start, _State())
+            order.block(start.body)
+            state = order.state
             if state.read is not None:
                 return state.read
             if not foreign.isdisjoint(_reads(start)):
@@ -160,6 +167,7 @@ class _Order:
         function: _Function,
         state: _State,
         depth: int = 0,
+        called: dict[Hashable, _State] | None = None,
     ) -> None:
         self.methods = methods
         self.goal = goal
@@ -167,6 +175,8 @@ class _Order:
         self.room = f"{function.name}:"
         self.state = state
         self.depth = depth
+        # What a method leaves, by what it starts with: each is gone through once, however many calls lead there.
+        self.called: dict[Hashable, _State] = {} if called is None else called
 
     def block(self, statements: Iterable[ast.AST]) -> None:
         for statement in statements:
@@ -299,9 +309,14 @@ class _Order:
             and self.depth < _MOST_DEEP
         ):
             method = self.methods[node.func.attr]
-            inner = _Order(self.methods, self.goal, method, self.state, self.depth + 1)
-            inner.block(method.body)
-            self.state = inner.state
+            key = method.name, self.depth, self.state.key()
+            if key not in self.called:
+                inner = _Order(
+                    self.methods, self.goal, method, self.state.copy(), self.depth + 1, self.called
+                )
+                inner.block(method.body)
+                self.called[key] = inner.state
+            self.state = self.called[key].copy()
         elif isinstance(node.func, ast.Attribute):
             owner = self._path(node.func.value)
             known = self.state.objects.get(owner or "")
