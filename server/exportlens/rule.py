@@ -54,7 +54,7 @@ class Report:
     targets: tuple[str, ...] = ()
     """The hardware targets that it is said of, where a rule on targets does not speak of all of its own."""
     ways: tuple[Trail, ...] = ()
-    """The calls that lead to the place from the entry points, where the engine has seen more than one way."""
+    """The calls that lead to the place from the entry points, as the engine has seen them: each way of several."""
 
 
 def concerns(patterns: tuple[str, ...], targets: Iterable[str]) -> bool:

@@ -375,3 +375,15 @@ def test_what_a_submodule_computes_is_not_asked_twice() -> None:
     mended = mend(text)
     assert mended.text == text
     assert any("prints or logs" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(("other", "bounded"), [("3", False), ("", True)])
+def test_a_bound_that_another_call_may_give_as_a_number_is_not_read(other: str, bounded: bool) -> None:
+    body = "y = put(torch.zeros(6), n, x)\nreturn y" + (
+        f" + put(torch.zeros(6), {other}, x)" if other else ""
+    )
+    put = "def put(y, n, x):\n    y[:n] = x[:n]\n    return y\n\n\nclass M"
+    text = HEAD.replace("class M", put) + "    def forward(self, x, n: torch.Tensor):\n"
+    mended = mend(text + textwrap.indent(body, "        ") + "\n")
+    assert ("y[:n.item()] = x[:n.item()]" in mended.text) is bounded
+    assert any("to be a tensor each time" in each for each in mended.refusals) is not bounded

@@ -13,9 +13,10 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import arguments, dotted, reads
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source
+from exportlens.source.walking import walk
 
 # What they give counts or places something: it is never below zero (https://docs.pytorch.org/docs/stable/torch.html).
 _NEVER_NEGATIVE = frozenset({"argmax", "argmin", "count_nonzero", "numel", "bincount", "len"})
@@ -113,10 +114,26 @@ def _bounds_read(draft: Draft, statement: ast.Assign, node: ast.Subscript, key: 
         for bound in (each.lower, each.upper)
         if bound is not None and ast.dump(bound) in bounds
     ]
-    if not found or not all(map(_is_path, found)):
+    if not found or not all(map(_is_path, found)) or _may_be_numbers(draft, found):
         raise Refused("what bounds the slice is not known to be a tensor each time that it is read")
     swaps = [source.swap(each, f"{primary(source.of(each))}.item()") for each in found]
     return draft.replace("Bound the slices by numbers", swaps, uses_torch=False)
+
+
+def _may_be_numbers(draft: Draft, bounds: list[ast.expr]) -> bool:
+    """Whether one of `bounds` is what a function is given that is called several times: elsewhere it may be given a number."""
+    function = draft.source.enclosing_function(bounds[0])
+    given = {each.arg for each in arguments(function.args) if each.annotation is None} if function else set()
+    if function is None or given.isdisjoint(reads(bounds)):
+        return False
+    calls = (
+        each
+        for placed in draft.context.document.placed
+        for statement in placed.chunk.body
+        for each in walk(statement)
+        if isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == function.name
+    )
+    return sum(1 for _ in calls) > 1
 
 
 def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds: Kinds) -> str:

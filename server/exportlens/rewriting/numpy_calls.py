@@ -70,7 +70,8 @@ def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
         return [draft.source.swap(node.func, f"{draft.torch}.{name}")]
     if name in _SPREADS and form in ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)"):
         # NumPy divides by the number of elements, torch by one less.
-        end = max(draft.source.end(each) for each in [*node.args, *(key.value for key in node.keywords)])
+        given = [*node.args, *(key.value for key in node.keywords)]
+        end = max(_bracketed(draft.source, node, each)[1] for each in given)
         more = Replacement(end, end, ", correction=0")
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
     if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
@@ -93,15 +94,24 @@ def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
             f"`{source.of(number)}` is no whole number: use `{draft.torch}.clamp` where the array holds floats"
         )
     name = source.swap(node.func, f"{draft.torch}.clamp")
+    first, _ = _bracketed(source, node, number)
+    start, end = _bracketed(source, node, array)
     if array is node.args[0]:
-        return [name, Replacement(source.start(number), source.start(number), f"{bound}=")]
+        return [name, Replacement(first, first, f"{bound}=")]
     # The array may be translated as well: what stands before it goes behind it.
     text = f", {bound}={source.of(number)}"
-    return [
-        name,
-        Replacement(source.start(number), source.start(array), ""),
-        Replacement(source.end(array), source.end(array), text),
-    ]
+    return [name, Replacement(first, start, ""), Replacement(end, end, text)]
+
+
+def _bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]:
+    """Where an argument of `call` starts and ends, with the brackets that are written around it."""
+    start, end = source.start(node), source.end(node)
+    opened, closed = source.end(call.func) + 1, source.end(call) - 1
+    while True:
+        before, after = source.text[opened:start].rstrip(), source.text[end:closed].lstrip()
+        if not (before.endswith("(") and after.startswith(")")):
+            return start, end
+        start, end = opened + len(before) - 1, closed - len(after) + 1
 
 
 # Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
