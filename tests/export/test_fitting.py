@@ -80,7 +80,7 @@ def test_a_guess_is_changed_until_it_fits(worker: Runner, tmp_path: Path, title:
     report = exported(worker, tmp_path, text)
     assert report.ok, report.failure
     assert report.chosen is not None and report.chosen["source"].endswith(FITTED)
-    assert inputs is None or report.chosen["inputs"] == inputs
+    assert report.chosen["inputs"] == inputs
 
 
 def test_inputs_by_keyword_are_changed_too(worker: Runner, tmp_path: Path) -> None:
@@ -95,6 +95,7 @@ class Net(nn.Module):
     report = exported(worker, tmp_path, text)
     assert report.ok, report.failure
     assert report.chosen is not None and report.chosen["inputs"] == "()"
+    assert report.chosen["source"].endswith(FITTED) and ", 6)" in report.chosen["kwargs"]
 
 
 MADE_BY_A_FUNCTION = """

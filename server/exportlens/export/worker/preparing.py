@@ -309,7 +309,8 @@ def _dynamic_sizes(shapes: Any, value: Any) -> Iterator[tuple[Any, int]]:
     if isinstance(value, torch.Tensor):
         for at, dim in shapes.items() if isinstance(shapes, dict) else ():
             # Dim.AUTO and its like have no bounds
-            if at < value.dim() and isinstance(getattr(dim, "min", None), int):
+            bounded = isinstance(getattr(dim, "min", None), int)
+            if bounded and isinstance(at, int) and at < value.dim():
                 yield dim, value.shape[at]
     elif isinstance(value, dict) and isinstance(shapes, dict):
         for key in value.keys() & shapes.keys():
