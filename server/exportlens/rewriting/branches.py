@@ -17,6 +17,7 @@ from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
+from exportlens.rewriting.found_rows import checks
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
@@ -95,6 +96,10 @@ class BranchRewrite:
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
             self._replace_super(arm)
+            taken = arm is self.then
+            arm.first_lines += checks(
+                self.source, self.function, self.node, arm.statements, taken, self.torch
+            )
         self.writes = OutsideWrites(
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )

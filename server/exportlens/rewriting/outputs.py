@@ -136,7 +136,7 @@ class Outputs:
             raise Refused(
                 f"`{name}` is a Python number on one side of the branch, and not known on the other"
             )
-        if "number" in whats and "tensor" in whats:
+        if whats & {"number", "size"} and "tensor" in whats:
             tensor, number = (a, b) if a.what == "tensor" else (b, a)
             if (
                 tensor.rank != 0
