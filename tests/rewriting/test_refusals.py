@@ -265,6 +265,11 @@ NUMPY = [
         "array that was a tensor",
     ),
     ("values = x.numpy()\nreturn torch.from_numpy(np.maximum(1e-5, values))", "no whole number"),
+    (
+        "values = x.numpy()\nturned = np.flip(values, 0)\nvalues[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
+        "flips without copying",
+    ),
+    ("values = x.numpy()\nreturn torch.from_numpy(np.transpose(values))", "not all dimensions"),
     ("return np.maximum(x, self.count)", "torch's function takes no numbers"),
 ]
 

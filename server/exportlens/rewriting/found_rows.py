@@ -74,9 +74,9 @@ def _masks(source: Source, function: Function, test: ast.expr, taken: bool) -> I
 
 def _says_some(operator: ast.cmpop, bound_: ast.expr, taken: bool) -> bool:
     """Whether a sum compared so is not 0."""
-    if not (isinstance(bound_, ast.Constant) and type(bound_.value) in (int, float)):
+    value = bound_.value if isinstance(bound_, ast.Constant) else None
+    if not isinstance(value, (int, float)):
         return False
-    value = bound_.value
     if taken:
         return (
             (isinstance(operator, ast.Gt) and value >= 0)
@@ -171,7 +171,7 @@ def _is_pick(node: ast.AST, mask: str) -> bool:
         return any(isinstance(each, ast.Name) and each.id == mask for each in parts)
     return (
         isinstance(node, ast.Call)
-        and (dotted(node.func) or getattr(node.func, "attr", "")).rpartition(".")[2]
+        and (dotted(node.func) or str(getattr(node.func, "attr", ""))).rpartition(".")[2]
         in ("masked_select", "nonzero", "where")
         and any(isinstance(each, ast.Name) and each.id == mask for each in ast.walk(node))
     )

@@ -76,11 +76,31 @@ def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
     if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
         return _clamped(draft, node, _BOUNDS[name])
+    if name in _OF_DIMENSIONS:
+        return _of_dimensions(draft, node, _OF_DIMENSIONS[name])
     if known is None or form not in known["forms"]:
         raise Refused(
             f"torch has no function that is measured to be the same as `{draft.source.of(node.func)}` here"
         )
     return [draft.source.swap(node.func, f"{draft.torch}.{known['torch']}")]
+
+
+def _of_dimensions(draft: Draft, node: ast.Call, function: str) -> list[Replacement]:
+    """`torch.permute(a, (1, 0))` for `np.transpose(a, (1, 0))`, `torch.flip(a, (0,))` for `np.flip(a, axis=0)`."""
+    source = draft.source
+    given = [*node.args[1:], *(key.value for key in node.keywords if key.arg in ("axis", "axes"))]
+    if len(node.args) + len(node.keywords) != 2 or len(given) != 1 or isinstance(node.args[0], ast.Starred):
+        raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
+    numbers = given[0].elts if isinstance(given[0], (ast.Tuple, ast.List)) else [given[0]]
+    if not all(_is_literal(each) for each in numbers) or (given[0] in numbers and function == "permute"):
+        raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
+    text = source.of(given[0])
+    dims = f"({text},)" if given[0] in numbers else text
+    name = source.swap(node.func, f"{draft.torch}.{function}")
+    start, end = _bracketed(source, node, given[0])
+    if node.keywords:
+        start = source.start(node.keywords[0])
+    return [name, Replacement(start, end, dims)]
 
 
 def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
@@ -120,6 +140,7 @@ _OTHER_NAMES = {
     "expand_dims": ("unsqueeze", ("f(a, 2)",)),
     "linalg.norm": ("linalg.norm", ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)")),
 }
+_OF_DIMENSIONS = {"transpose": "permute", "flip": "flip"}
 _THREE = ("where", "clip")
 _SPREADS = ("std", "var")
 _BOUNDS = {"maximum": "min", "minimum": "max"}
@@ -203,6 +224,7 @@ class _Way:
         self.bindings: set[ast.AST] = set()
         self.copied: list[ast.Call] = []
         self.is_written = False
+        self.flipped = False
         self.passed: set[ast.expr] = set()
         self.put_together: list[ast.expr] = []
 
@@ -218,12 +240,30 @@ class _Way:
         for each in ast.walk(function or self.source.tree):
             if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
                 parent = self.source.parents[each]
-                if parent not in self.bindings and not isinstance(parent, ast.AugAssign):
+                if (
+                    parent not in self.bindings
+                    and not isinstance(parent, ast.AugAssign)
+                    and not self._is_before(each)
+                ):
                     raise Refused(f"`{each.id}` is bound several times")
+        if self.is_written and self.flipped:
+            raise Refused("NumPy flips without copying, and an array is written to")
         for each in self.copied if self.is_written else []:
             made = self.made[each.func]
             self.made[each.func] = Replacement(made.start, made.end, f"{made.text}.clone()")
         return list(self.made.values())
+
+    def _is_before(self, store: ast.Name) -> bool:
+        """Whether `store` binds a name that is certainly bound to an array later, before it is followed."""
+        for binding in self.bindings:
+            statement = binding if isinstance(binding, ast.stmt) else self.source.parents[binding]
+            if any(isinstance(each, ast.Name) and each.id == store.id for each in _targets(binding)):
+                return (
+                    isinstance(statement, ast.stmt)
+                    and self.source.parents[statement] is self.source.enclosing_function(store)
+                    and self.source.start(store) < self.source.start(statement)
+                )
+        return False
 
     def _outwards(self, node: ast.expr) -> ast.expr | None:
         """The array that is made of `node`, None where it ends. Raises Refused where torch has no counterpart."""
@@ -329,6 +369,8 @@ class _Way:
         call = self.source.parents.get(parent)
         if parent.attr in ("shape", "ndim"):
             return None
+        if parent.attr == "T":
+            return parent
         if not (isinstance(call, ast.Call) and call.func is parent):
             raise Refused(f"`.{parent.attr}` of the array has no counterpart in torch")
         if parent.attr in ENDS:
@@ -353,6 +395,7 @@ class _Way:
         if isinstance(call.func, ast.Name) and call.func.id in ("float", "int", "len", "bool"):
             return None
         if _is_numpy(draft, call):
+            self.flipped |= _qualified(draft, call.func) == "numpy.flip"
             self.made[call.func], *more = _renamed(draft, call)
             for at, each in zip([call, *call.args], more, strict=False):
                 self.made[at] = each
@@ -368,6 +411,13 @@ class _Way:
                 self.made[sides[0]] = source.swap(sides[0], double)
             return call
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+
+def _targets(binding: ast.AST) -> list[ast.expr]:
+    """What a binding binds: a statement, or the targets of one that unpacks."""
+    if isinstance(binding, ast.Assign):
+        return binding.targets
+    return binding.elts if isinstance(binding, ast.Tuple) else []
 
 
 def _is_tested(source: Source, node: ast.expr) -> bool:

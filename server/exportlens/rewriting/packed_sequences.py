@@ -97,12 +97,29 @@ def _functions(draft: Draft) -> list[Edit]:
     return [Edit(Range(at, at), text.replace("\n", draft.source.newline) + draft.source.newline * 2)]
 
 
+def _tensor_of(lengths: ast.expr) -> ast.expr:
+    """The tensor in `list(t)`, `t.tolist()`, `t.numpy()`."""
+    while isinstance(lengths, ast.Call):
+        function = lengths.func
+        if isinstance(function, ast.Name) and function.id == "list" and len(lengths.args) == 1:
+            lengths = lengths.args[0]
+        elif (
+            isinstance(function, ast.Attribute) and function.attr in ("tolist", "numpy") and not lengths.args
+        ):
+            lengths = function.value
+        else:
+            break
+    return lengths
+
+
 class _Packing:
     """The packed sequences of one function, followed from where they are made to where they are unpacked."""
 
     def __init__(self, draft: Draft, function: Function) -> None:
         self.draft, self.source, self.function = draft, draft.source, function
         self.made: dict[ast.Call, list[Replacement]] = {}
+        # Lists of lengths that stay tensors, by the statement that makes them.
+        self.kept: dict[ast.Assign, Replacement] = {}
 
     def swaps(self) -> list[Replacement]:
         packs = [each for each in self._calls() if self.draft.qualified(each.func) == _PACK]
@@ -115,7 +132,7 @@ class _Packing:
             self._follow(each)
         if {each for each in self._calls() if self.draft.qualified(each.func) == _UNPACK} - set(self.made):
             raise Refused("what is unpacked is not known to be packed here")
-        return [swap for swaps in self.made.values() for swap in swaps]
+        return [swap for swaps in self.made.values() for swap in swaps] + list(self.kept.values())
 
     def _calls(self) -> list[ast.Call]:
         return [each for each in ast.walk(self.function) if isinstance(each, ast.Call)]
@@ -128,22 +145,37 @@ class _Packing:
         lengths = named.get("lengths", call.args[1] if len(call.args) > 1 else None)
         if lengths is None:
             raise Refused("the lengths are not written in the call")
-        inner: ast.expr = lengths
-        while isinstance(inner, ast.Call):
-            function = inner.func
-            if isinstance(function, ast.Name) and function.id == "list" and len(inner.args) == 1:
-                inner = inner.args[0]
-            elif (
-                isinstance(function, ast.Attribute)
-                and function.attr in ("tolist", "numpy")
-                and not inner.args
-            ):
-                inner = function.value
-            else:
-                break
-        if isinstance(inner, ast.Name) and self._is_list(inner.id):
+        inner = _tensor_of(lengths)
+        if isinstance(inner, ast.Name) and self._is_list(inner.id) and not self._keeps_tensor(inner):
             raise Refused(f"`{inner.id}` is a list made of a tensor: give the tensor of lengths itself")
         return [] if inner is lengths else [self.source.swap(lengths, self.source.of(inner))]
+
+    def _keeps_tensor(self, name: ast.Name) -> bool:
+        """Whether the list of lengths `name` can stay the tensor that it is made of: it is only packed with."""
+        function = self.function
+        stores = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name.id and not isinstance(each.ctx, ast.Load)
+        ]
+        made = self.source.parents[stores[0]] if len(stores) == 1 else None
+        block, _ = self.source.block_of(self.source.enclosing_statement(name))
+        if not (isinstance(made, ast.Assign) and len(made.targets) == 1 and made in (*function.body, *block)):
+            return False
+        tensor = _tensor_of(made.value)
+        if tensor is made.value or isinstance(tensor, (ast.List, ast.ListComp, ast.Constant)):
+            return False
+        end = self.source.end(made)
+        for each in ast.walk(function):
+            if isinstance(each, ast.Name) and each.id == name.id and isinstance(each.ctx, ast.Load):
+                if self.source.start(each) < end:
+                    continue
+                # As a list it is taken by what packs, and by nothing else that a tensor would answer in another way.
+                call = self.source.parents[each]
+                if not (isinstance(call, ast.Call) and self.draft.qualified(call.func) == _PACK):
+                    return False
+        self.kept[made] = self.source.swap(made.value, self.source.of(tensor))
+        return True
 
     def _is_list(self, name: str) -> bool:
         """Whether `name` is certainly or possibly a list of numbers from data."""
@@ -177,11 +209,24 @@ class _Packing:
             (
                 each
                 for each in ast.walk(self.function)
-                if isinstance(each, ast.Name) and each.id == name and self.source.start(each) >= end
+                if isinstance(each, ast.Name)
+                and each.id == name
+                and self.source.start(each) >= end
+                and not self._in_the_other_arm(each, statement)
             ),
             key=lambda each: (self.source.enclosing_statement(each).lineno, isinstance(each.ctx, ast.Store)),
         )
         block, _ = self.source.block_of(statement)
+        # Bound anew beside `statement`, it is something else behind that.
+        anew = next(
+            (
+                index
+                for index, each in enumerate(later)
+                if isinstance(each.ctx, ast.Store) and self.source.enclosing_statement(each) in block
+            ),
+            len(later),
+        )
+        later = later[: anew + 1]
         elsewhere = any(
             isinstance(each, (ast.For, ast.While, ast.Try)) for each in self.source.ancestors(statement)
         ) or any(self.source.enclosing_statement(each) not in block for each in later)
@@ -198,6 +243,18 @@ class _Packing:
                 # Bound anew, at the latest by the statement that takes what it was.
                 return
             self._follow(each)
+
+    def _in_the_other_arm(self, node: ast.AST, statement: ast.stmt) -> bool:
+        """Whether `node` stands where a branch goes that does not come to `statement`."""
+        source = self.source
+        if any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(statement)):
+            return False
+        own = {id(statement), *map(id, source.ancestors(statement))}
+        return any(
+            id(each) in own and any(id(one) in own for one in each.body) and inside in each.orelse
+            for inside, each in zip([node, *source.ancestors(node)], source.ancestors(node), strict=False)
+            if isinstance(each, ast.If)
+        )
 
     def _taken_by(self, call: ast.Call) -> None:
         if call in self.made:
