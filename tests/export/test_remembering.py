@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import torch
-from exportlens.export.worker.cases import EXAMPLE, Case
+from exportlens.export.worker.cases import EXAMPLE, Case, Cost
 from exportlens.export.worker.confirming import begin
 from exportlens.export.worker.loading import Inputs, Space, Subject
 from exportlens.export.worker.preparing import Prepared
@@ -26,10 +26,10 @@ def inputs(value: float = 1.0) -> Inputs:
 def remembered(folder: Path, seconds: float) -> None:
     memory, given = Memory(str(folder)), inputs()
     model = subject()
-    assert memory.before_call(model, given).seconds is None
+    assert memory.before_call(model, given).cost is None
     first = begin(model.copy(), Case(EXAMPLE, given.args, given.kwargs, 0))
     expected = Expected({0: {"output": (first.outputs[0], "")}}, [first.inputs_after], [None])
-    memory.keep(Prepared(model, given, {"source": "a call", "inputs": "x"}, seconds, True), expected)
+    memory.keep(Prepared(model, given, {"source": "a call", "inputs": "x"}, Cost(seconds), True), expected)
 
 
 def test_a_slow_model_is_remembered(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_slow_model_is_remembered(tmp_path: Path) -> None:
     request = memory.request({"proposals": [{"source": "another call"}, {"source": "a call"}]})
     assert request["proposals"] == [{"source": "a call", "inputs": "x"}]
     ready = memory.before_call(subject(), inputs())
-    assert (ready.seconds, ready.without_backward) == (5.0, True)
+    assert (ready.cost, ready.without_backward) == (Cost(5.0), True)
     expected = memory.recall(1)
     assert expected is not None and expected.opened[0]["output"][0].tolist() == [[4.0, 4.0]] * 3
     assert memory.recall(2) is None
@@ -48,7 +48,7 @@ def test_other_weights_or_inputs_are_not_known(tmp_path: Path) -> None:
     remembered(tmp_path, seconds=5.0)
     for model, given in ((subject(2.0), inputs()), (subject(), inputs(2.0))):
         memory = Memory(str(tmp_path))
-        assert memory.before_call(model, given).seconds is None
+        assert memory.before_call(model, given).cost is None
         assert memory.recall(1) is None
 
 

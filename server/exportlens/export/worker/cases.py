@@ -22,10 +22,34 @@ LARGEST_SECONDS = 20.0
 """What one call at a range's upper end may cost, judged by the example's: beyond, the upper end is
 lowered.
 """
+LARGE_BYTES = 1 << 28
+"""A call that returns more counts as a slow one: each case keeps what it returned, for every target."""
+MOST_BYTES_RETURNED = 1 << 30
+"""What one call at a range's upper end may return, judged by the example's: beyond, the upper end is lowered."""
 OPEN_END_FACTOR = 4
 """Where a dim has no upper bound, the largest size tried is this many times the example's, and at least
 17.
 """
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one call on the example inputs takes: seconds in eager, and the bytes that it returns."""
+
+    seconds: float
+    returned: int = 0
+
+    @property
+    def is_high(self) -> bool:
+        """Whether fewer calls are made."""
+        return self.seconds > SLOW_SECONDS or self.returned > LARGE_BYTES
+
+    def largest_elements(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+        """How large one generated input may grow: LARGEST_SECONDS a call, and MOST_BYTES_RETURNED."""
+        leaves = pytree.tree_leaves((args, kwargs))
+        example = max((leaf.numel() for leaf in leaves if isinstance(leaf, torch.Tensor)), default=1)
+        growth = LARGEST_SECONDS / max(self.seconds, 1e-6), MOST_BYTES_RETURNED / max(self.returned, 1)
+        return int(min(LARGEST_ELEMENTS, example * max(1.0, min(growth))))
 
 
 @dataclass
@@ -215,15 +239,6 @@ def resized(
         if shape != list(leaf.shape):
             changed[index] = fresh_like(leaf, shape).requires_grad_(leaf.requires_grad)
     return pytree.tree_unflatten(changed, spec)
-
-
-def largest_elements(args: tuple[Any, ...], kwargs: dict[str, Any], seconds: float) -> int:
-    """How large one generated input may grow, where the example's call takes `seconds`: LARGEST_SECONDS a
-    call.
-    """
-    sizes = [leaf.numel() for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-    affordable = max(sizes, default=1) * max(1.0, LARGEST_SECONDS / max(seconds, 1e-6))
-    return int(min(LARGEST_ELEMENTS, affordable))
 
 
 def size_cases(

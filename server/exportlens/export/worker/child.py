@@ -146,7 +146,7 @@ def trace(prepared: Prepared, mode: str, owner: Owner, stages: Stages) -> Any:
             kind = failure_kind(error, "export")
             for blame in blames:
                 blame["values"] = values_at(
-                    prepared.subject, prepared.inputs, blame["frame"], prepared.seconds
+                    prepared.subject, prepared.inputs, blame["frame"], prepared.cost.seconds
                 )
             message = f"{found['type']}: {found['message']}"
             raise StageError(kind, message, error, blames) from error
@@ -201,7 +201,7 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
             stages.put(key, value)
         return
     with prepared.compared():
-        cases = all_cases(program, prepared.inputs, prepared.seconds)
+        cases = all_cases(program, prepared.inputs, prepared.cost)
         eager = run_eager(prepared.subject, cases, slow=prepared.slow, begun=prepared.begun)
         if saved:
             _keep_cases(eager, prepared, folder, stages)
@@ -308,7 +308,7 @@ def _mismatch(
         blame["frame"] = owner.best(
             [f for f in traceback_frames(bad.error.__traceback__) if owner.is_users(f["file"])]
         )
-    blame["values"] = values_at(prepared.subject, prepared.inputs, blame["frame"], prepared.seconds)
+    blame["values"] = values_at(prepared.subject, prepared.inputs, blame["frame"], prepared.cost.seconds)
     if blame["frame"] is None:
         blame["frame"] = definition_frame(prepared.subject)
         blame["whole"] = "definition"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,12 @@ TOLERANCE = {
     torch.bfloat16: (1e-2, 2e-2),
 }
 MEASURE_SECONDS = 0.25
+PIECE = 1 << 21
+"""Elements that are compared at a time: 16 MiB of float64."""
+
+
+NO_BACKWARD = "a backward pass within the forward one"
+"""What a model is told that runs backward where nothing was kept for it."""
 
 
 @contextlib.contextmanager
@@ -34,10 +41,23 @@ def forward_only() -> Iterator[None]:
     """
 
     def refuse(_: None) -> torch.Tensor:
-        raise RuntimeError("a backward pass within the forward one")
+        raise RuntimeError(NO_BACKWARD)
 
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, refuse):
         yield
+
+
+def needs_what_is_kept(error: BaseException | None) -> bool:
+    """Whether a call failed for being made in `forward_only`: it runs backward, or what torch.func does, which takes no such
+    hooks, now or in what it raised this from.
+    """
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        if NO_BACKWARD in str(error) or "saved tensor hooks" in str(error).lower():
+            return True
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return False
 
 
 @dataclass
@@ -120,22 +140,62 @@ def _numbers(
         return LeafDifference(name, dtype, shape, 0.0, 0.0, True)
     if expected.is_sparse or expected.is_quantized:
         expected, actual = expected.to_dense(), actual.to_dense()
-    if not (expected.dtype.is_floating_point or expected.dtype.is_complex):
-        wrong = int((expected != actual).sum())
-        gap = (expected.to(torch.float64) - actual.to(torch.float64)).abs().max()
-        why = f"{wrong} of {expected.numel()} values differ" if wrong else ""
-        return LeafDifference(name, dtype, shape, float(gap), None, wrong == 0, why)
-    wide = torch.complex128 if expected.dtype.is_complex else torch.float64
-    left, right = expected.to(wide), actual.to(wide)
-    same = (left == right) | (left.isnan() & right.isnan())
-    gap = torch.where(same, 0.0, (left - right).abs())
-    finite = left.abs()[left.abs().isfinite()]
-    scale = float(finite.max()) if finite.numel() else 0.0
-    largest = float(gap.nan_to_num(nan=float("inf")).max())
+    inexact = expected.dtype.is_floating_point or expected.dtype.is_complex
+    if torch.equal(
+        expected, actual
+    ):  # the same program mostly gives the same bits, and this is many times quicker
+        relative_error = 0.0 if inexact and bool(expected.any()) else None
+        return LeafDifference(name, dtype, shape, 0.0, relative_error, True)
+    if not inexact:
+        wrong, gap = _whole_gaps(expected, actual)
+        why = f"{wrong} of {expected.numel()} values differ"
+        return LeafDifference(name, dtype, shape, gap, None, False, why)
+    largest, scale = _gaps(expected, actual)
     absolute, relative = TOLERANCE.get(expected.dtype, TOLERANCE[torch.float32])
     equal = largest <= slack * (absolute + relative * scale)
     why = "" if equal else f"differs by up to {largest:.3g} (values up to {scale:.3g})"
     return LeafDifference(name, dtype, shape, largest, largest / scale if scale else None, equal, why)
+
+
+def _pieces(expected: torch.Tensor, actual: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Both tensors flat and in step, piece by piece: a large output does not take several
+    times its memory, nor the time to be given that.
+    """
+    flat = torch.split(expected.reshape(-1), PIECE), torch.split(actual.reshape(-1), PIECE)
+    return zip(*flat, strict=True)
+
+
+def _whole_gaps(expected: torch.Tensor, actual: torch.Tensor) -> tuple[int, float]:
+    """How many integers or booleans differ, and by how much at most."""
+    wrong, largest = 0, 0.0
+    for left, right in _pieces(expected, actual):
+        wrong += int((left != right).sum())
+        largest = max(largest, float((left.to(torch.float64) - right.to(torch.float64)).abs().max()))
+    return wrong, largest
+
+
+def _gaps(expected: torch.Tensor, actual: torch.Tensor) -> tuple[float, float]:
+    """The largest difference, where NaN equals NaN and nothing else, and the largest finite magnitude of `expected`."""
+    wide = torch.complex128 if expected.dtype.is_complex else torch.float64
+    largest = scale = 0.0
+    for piece, other in _pieces(expected, actual):
+        left, right = piece.to(wide), other.to(wide)
+        gap, magnitude = _largest(left - right), _largest(left)
+        if not math.isfinite(gap) or not math.isfinite(magnitude):  # rare, and it takes several times as long
+            same = (left == right) | (left.isnan() & right.isnan())
+            gap = _largest(torch.where(same, 0.0, left - right))
+            magnitude = _largest(torch.where(left.abs().isfinite(), left, 0.0))
+        largest = max(largest, math.inf if math.isnan(gap) else gap)
+        scale = max(scale, magnitude)
+    return largest, scale
+
+
+def _largest(values: torch.Tensor) -> float:
+    """The largest magnitude; NaN where there is one."""
+    if values.is_complex():
+        values = values.abs()
+    low, high = (float(each) for each in torch.aminmax(values))
+    return max(abs(low), abs(high)) if not math.isnan(low + high) else math.nan
 
 
 def compare_leaves(

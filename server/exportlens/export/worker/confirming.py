@@ -15,11 +15,10 @@ import torch
 
 from exportlens.export.worker.cases import (
     EXAMPLE,
-    SLOW_SECONDS,
     Case,
+    Cost,
     basic_cases,
     fresh_like,
-    largest_elements,
     size_cases,
 )
 from exportlens.export.worker.comparing import (
@@ -64,6 +63,13 @@ class Begun:
     inputs_after: list[Any]
     latency: float
     random: bool
+
+    @property
+    def returned(self) -> int:
+        """The bytes that it returned."""
+        return sum(
+            leaf.numel() * leaf.element_size() for leaf in self.outputs if isinstance(leaf, torch.Tensor)
+        )
 
 
 def begin(model: Any, case: Case) -> Begun:
@@ -139,13 +145,13 @@ def _buffers(model: Any) -> dict[str, torch.Tensor]:
     return {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
 
 
-def all_cases(program: Any, inputs: Inputs, seconds: float) -> list[Case]:
+def all_cases(program: Any, inputs: Inputs, cost: Cost) -> list[Case]:
     """Examples, fresh inputs, other seeds and both ends and the middle of every dynamic range.
 
-    `seconds` is what eager took for the examples: a slow model gets fewer cases, and not its largest sizes.
+    `cost` is what eager took for the examples: a slow model gets fewer cases, and not its largest sizes.
     """
-    few = seconds > SLOW_SECONDS
-    largest = largest_elements(inputs.args, inputs.kwargs, seconds)
+    few = cost.is_high
+    largest = cost.largest_elements(inputs.args, inputs.kwargs)
     return [
         *basic_cases(inputs.args, inputs.kwargs, few=few),
         *size_cases(program, inputs.args, inputs.kwargs, largest=largest, few=few),

@@ -19,7 +19,7 @@ from exportlens.export.worker import cases as inputs_of
 from exportlens.export.worker.blame import Owner, describe
 from exportlens.export.worker.cases import EXAMPLE
 from exportlens.export.worker.changing import is_of_inputs
-from exportlens.export.worker.comparing import forward_only
+from exportlens.export.worker.comparing import forward_only, needs_what_is_kept
 from exportlens.export.worker.confirming import Begun, begin
 from exportlens.export.worker.fitting import FITTED, GUESSES, Calls, Fitter, Refusal, counted_calls, wider
 from exportlens.export.worker.loading import (
@@ -47,8 +47,7 @@ class Prepared:
     subject: Subject
     inputs: Inputs
     chosen: dict[str, Any]
-    seconds: float
-    """What eager took for the example inputs."""
+    cost: inputs_of.Cost
     without_backward: bool
     """The call needed no backward pass of its own."""
     begun: Begun | None = None
@@ -57,7 +56,7 @@ class Prepared:
     @property
     def slow(self) -> bool:
         """Whether a call takes so long that fewer of them are made."""
-        return self.seconds > inputs_of.SLOW_SECONDS
+        return self.cost.is_high
 
     def compared(self) -> AbstractContextManager[None]:
         """In what calls that are only compared run: a slow model's keep nothing for a backward pass."""
@@ -69,7 +68,7 @@ class Ready:
     """A model before its first call: with the inputs for it, and with what that call takes, where it is known."""
 
     inputs: Inputs
-    seconds: float | None = None
+    cost: inputs_of.Cost | None = None
     without_backward: bool = False
 
 
@@ -203,9 +202,10 @@ class _Trials:
         fitted = str(words.get("source")).endswith(FITTED)
         if fitted and not _in_range(subject, inputs):
             raise StageError("inputs", "the sizes are not those that dynamic_shapes allow")
-        if ready.seconds is not None:
-            return Prepared(subject, inputs, words, ready.seconds, ready.without_backward)
+        if ready.cost is not None:
+            return Prepared(subject, inputs, words, ready.cost, ready.without_backward)
         self._stages.enter("eager")
+        started = time.perf_counter()
         try:
             if "source" in words:
                 calls.restart()
@@ -215,7 +215,8 @@ class _Trials:
         except BaseException as error:
             said = f"{type(error).__name__}: {error}".rstrip(": ")
             message = f"eager fails on the example inputs: {said}"
-            raise _EagerError(message, error, subject, inputs) from error
+            seconds = time.perf_counter() - started
+            raise _EagerError(message, error, subject, inputs, seconds) from error
 
     def _explained(self, error: StageError) -> StageError:
         """The failure with the place at fault and the values there, which take another call to be found."""
@@ -224,7 +225,7 @@ class _Trials:
             if found["message"] != found["type"]:
                 found["message"] = f"{found['type']}: {found['message']}"
             found["advice"] = "Call the model by itself with these inputs first: no export has begun"
-            found["values"] = values_at(error.subject, error.inputs, found["frame"], 0)
+            found["values"] = values_at(error.subject, error.inputs, found["frame"], error.seconds)
             error.blames = [found]
         elif error.blames is None and error.error is not None:
             error.blames = [describe(error.error, Owner(self._request.get("homes") or [os.getcwd()]))]
@@ -268,9 +269,11 @@ def class_frame(subject: Subject) -> dict[str, Any] | None:
 class _EagerError(StageError):
     """Eager fails on the inputs; with what is needed to say where."""
 
-    def __init__(self, message: str, error: BaseException, subject: Subject, inputs: Inputs) -> None:
+    def __init__(
+        self, message: str, error: BaseException, subject: Subject, inputs: Inputs, seconds: float
+    ) -> None:
         super().__init__("eager", message, error)
-        self.subject, self.inputs = subject, inputs
+        self.subject, self.inputs, self.seconds = subject, inputs, seconds
 
 
 def _first_call(subject: Subject, inputs: Inputs, words: dict[str, Any]) -> Prepared:
@@ -284,15 +287,17 @@ def _first_call(subject: Subject, inputs: Inputs, words: dict[str, Any]) -> Prep
         waited, worked = time.perf_counter() - started, time.process_time() - worked
         # the processor's time where that is less, as a busy machine makes no model slow; but one that sleeps is slow
         seconds = min(waited, worked) if worked > 0.1 * waited else waited
-        found = Prepared(subject, inputs, words, seconds, without_backward)
+        found = Prepared(subject, inputs, words, inputs_of.Cost(seconds, begun.returned), without_backward)
         found.begun = begun if found.slow else None
         return found
 
     try:
         with forward_only():
             return prepared(True)
-    except Exception:
-        return prepared(False)
+    except Exception as error:
+        if not needs_what_is_kept(error):  # it would fail again, however long that takes
+            raise
+    return prepared(False)
 
 
 def _in_range(subject: Subject, inputs: Inputs) -> bool:

@@ -57,7 +57,7 @@ class Memory:
                 )  # written by an earlier process of this repair
                 if kept["asked"] == self._asked:
                     self._kept = kept
-                    return Ready(inputs, kept["seconds"], kept["without_backward"])
+                    return Ready(inputs, kept["cost"], kept["without_backward"])
         return Ready(inputs)
 
     def recall(self, cases: int) -> Expected | None:
@@ -69,7 +69,7 @@ class Memory:
         """Keep the results of a slow model for the next process; what cannot be written is not kept."""
         if self._file is None or self._chosen is None or self._asked is None or not prepared.slow:
             return
-        words = {"seconds": prepared.seconds, "without_backward": prepared.without_backward}
+        words = {"cost": prepared.cost, "without_backward": prepared.without_backward}
         with contextlib.suppress(Exception):
             torch.save({"asked": self._asked, "expected": expected, **words}, self._file)
             self._chosen.write_text(json.dumps(prepared.chosen))

@@ -18,7 +18,6 @@ from exportlens.export.worker.cases import (
     Case,
     basic_cases,
     generated_cases,
-    largest_elements,
     size_cases,
     static_by_accident,
 )
@@ -48,7 +47,7 @@ def verification_cases(prepared: Prepared) -> list[Case]:
     args, kwargs = prepared.inputs.args, prepared.inputs.kwargs
     cases = [Case(EXAMPLE, args, kwargs, 0)]
     if prepared.slow:
-        affordable = max(1, int(SECONDS_FOR_GENERATED / prepared.seconds))
+        affordable = max(1, int(SECONDS_FOR_GENERATED / prepared.cost.seconds))
         return [*cases, *generated_cases(args, kwargs, SLOW_KINDS[:affordable], 10)]
     cases.append(Case(SECOND_CALL, args, kwargs, 0))
     for round_ in range(ROUNDS):
@@ -303,7 +302,7 @@ def _verify_export(
 def _compare_export(fixed: Prepared, program: Any, eager: EagerRun) -> dict[str, Any]:
     """The program against eager on eager's cases, and at other sizes of dynamic dims."""
     args, kwargs = fixed.inputs.args, fixed.inputs.kwargs
-    largest = largest_elements(args, kwargs, fixed.seconds)
+    largest = fixed.cost.largest_elements(args, kwargs)
     frozen = static_by_accident(program, args, kwargs, fixed.inputs.dynamic_shapes)
     confirmation = confirm_program(program, eager, slow=True)
     sized = size_cases(program, args, kwargs, largest=largest, few=True)
