@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from tests.rewriting.driving import assert_equivalent
+from tests.rewriting.driving import assert_equivalent, model, quietly
 from tests.rewriting.fixing_all import mend
 
 HEAD = """import torch
@@ -50,6 +50,34 @@ def test_a_distribution_is_an_output(case: str) -> None:
     assert not mended.refusals
     assert mend(mended.text).text == mended.text
     assert_equivalent(before, mended.text, [(torch.randn(2, 4),), (torch.zeros(2, 4),)])
+
+
+def test_a_distribution_that_an_object_holds_is_registered_with_its_class() -> None:
+    before = HEAD.format("return Held(Independent(Normal(mean, mean.exp()), 1))").replace(
+        "class M",
+        """class Held:
+    def __init__(self, dist):
+        self._dist = dist
+        self.mean = dist.mean
+
+    def __getattr__(self, name):
+        return getattr(self._dist, name)
+
+
+class M""",
+    )
+    mended = mend(before)
+    assert not mended.refusals
+    x = torch.randn(2, 4)
+    fixed = model(mended.text)
+    fixed.load_state_dict((original := model(before)).state_dict())
+    for strict in (True, False):
+        with quietly():
+            program = torch.export.export(fixed, (x,), strict=strict).module()
+            held, expected = program(x), original(x)
+        assert isinstance(held._dist, torch.distributions.Independent)
+        torch.testing.assert_close(held.mean, expected.mean)
+        torch.testing.assert_close(held._dist.base_dist.scale, expected._dist.base_dist.scale)
 
 
 def test_a_distribution_of_more_than_tensors_is_refused() -> None:

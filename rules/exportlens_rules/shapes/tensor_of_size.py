@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.sizes import empty_for_size
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -29,10 +32,6 @@ class TensorOfSize(CallOf):
     code = "EXL416"
     name = "tensor-of-size"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "what the empty tensor is for is not provable: use `torch.zeros(size)` or `torch.empty(size)`, of the "
-        "dtype that is meant"
-    )
     callees = tuple(f"torch.{name}" for name in _TYPES)
     wrong = "is taken by strict tracing for a tensor of the numbers in the size."
     advice = "Use torch.empty or torch.zeros."
@@ -49,6 +48,10 @@ def forward(self, x):
             inputs="(torch.randn(2, 5),)",
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return empty_for_size(report.place, context)
 
     def applies(self, place: Call) -> bool:
         if len(place.args) != 1 or place.kwargs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from exportlens.finding import Fix, Refusal
+from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Output, Place
 from exportlens.inference.values import (
     ClassValue,
@@ -157,7 +157,21 @@ def forward(self, x: torch.Tensor):
                 "what is returned is of no class of yours that could be registered: return the tensors in a tuple, a "
                 "list or a dict, and ask the tensors for the rest"
             )
-        return register_output_classes(found, context)
+        classes = register_output_classes(found, context)
+        held = [
+            each
+            for one in found
+            for value in one.attributes.values()
+            for each in distributions_in(value)
+            if isinstance(each.cls, Named) and not _registers(report.place, each.cls.name)
+        ]
+        if not held or isinstance(classes, Refusal):
+            return classes
+        distributions = register_distributions(held, context)
+        if isinstance(distributions, Refusal):
+            return distributions
+        edits = (*distributions.edits, *classes.edits)
+        return Fix(classes.message, edits, Applicability.UNSAFE)
 
 
 def opaque(value: Value, place: Output, depth: int) -> str:

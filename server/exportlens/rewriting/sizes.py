@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.context import RewriteContext
@@ -25,6 +26,23 @@ def shape_for_length(place: Conversion, context: RewriteContext) -> Fix | Refusa
         text = f"{primary(draft.source.of(node.args[0]))}.shape[0]"
         short = text if len(text) < _LONGEST else ".shape[0]"
         return draft.replace(f"Use `{short}`", [draft.source.swap(node, text)], Applicability.SAFE, False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def empty_for_size(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`torch.FloatTensor(x.size())` -> `torch.empty(x.size(), dtype=torch.float32)`: neither says what is in it."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        name = draft.qualified(node.func) if isinstance(node, ast.Call) else ""
+        short = name.removeprefix("torch.")
+        if not isinstance(node, ast.Call) or not (short in TENSOR_TYPES or short == "Tensor"):
+            raise Refused("which kind of tensor is made is not written in the call")
+        end = draft.source.end(node.args[0])
+        dtype = f", dtype={draft.torch}.{TENSOR_TYPES[short]}" if short in TENSOR_TYPES else ""
+        swaps = [draft.source.swap(node.func, f"{draft.torch}.empty"), Replacement(end, end, dtype)]
+        return draft.replace(f"Use `{draft.torch}.empty`", swaps)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
