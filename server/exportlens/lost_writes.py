@@ -41,10 +41,12 @@ class _State:
 
     objects: dict[str, _Object] = field(default_factory=dict)
     read: str | None = None
+    # Whether an object counts as written only where every way through an `if` writes to it.
+    certain: bool = False
 
     def copy(self) -> _State:
         objects = {path: replace(known, lost=set(known.lost)) for path, known in self.objects.items()}
-        return _State(objects, self.read)
+        return _State(objects, self.read, self.certain)
 
     def key(self) -> Hashable:
         known = (
@@ -53,6 +55,19 @@ class _State:
         return self.read, frozenset(known)
 
     def join(self, others: Iterable[_State]) -> None:
+        others = list(others)
+        if self.certain and others:
+            ways = [other.objects for other in others]
+            paths = set(ways[0]).intersection(*ways[1:])
+            self.objects = {
+                path: _Object(
+                    all(way[path].written for way in ways),
+                    all(way[path].crossed for way in ways),
+                    set.intersection(*(way[path].lost for way in ways)),
+                )
+                for path in paths
+            }
+            return
         for other in others:
             for path, theirs in other.objects.items():
                 own = self.objects.setdefault(path, _Object())
@@ -61,9 +76,9 @@ class _State:
                 own.lost |= theirs.lost
 
 
-def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | None:
+def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]], certain: bool = False) -> str | None:
     """The attribute that a model would read after tracing lost what was written to it, if an operator were put at a place; None
-    where there is none.
+    where there is none. With `certain`, only what is lost whichever way an `if` goes.
 
     `ways` lead there: the statements of a file's chunk, and the node in it that the operator takes the place of, or the call that
     leads to it; the place itself comes first, the entry point last.
@@ -77,7 +92,7 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]]) -> str | 
         goal = _whole(function, node)
         lost: set[str] = set()
         for start in (function, *_callers(methods, function)):
-            order = _Order(methods, goal, start, _State())
+            order = _Order(methods, goal, start, _State(certain=certain))
             order.block(start.body)
             state = order.state
             if state.read is not None:

@@ -80,7 +80,7 @@ def forward(self, x):
         assert isinstance(place, Call)
         site = place.site
         calls = ((chunk.body, node) for _, chunk, node in reversed(site.trail))
-        lost = lost_attribute([(site.chunk.body, place.node), *calls])
+        lost = lost_attribute([(site.chunk.body, place.node), *calls], certain=True)
         if lost is not None:
             yield self.report(
                 place,

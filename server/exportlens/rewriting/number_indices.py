@@ -19,6 +19,10 @@ def is_number_from_data(part: Value) -> bool:
     return all(isinstance(option, TensorScalar) and option.type != "bool" for option in options(part))
 
 
+def _types(part: Value) -> set[str]:
+    return {option.type for option in options(part) if isinstance(option, TensorScalar)}
+
+
 def has_number_from_data(key: Value) -> bool:
     """Whether such a number stands among other indices."""
     return (
@@ -51,9 +55,10 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
         text = _selected(draft, node, parts, [is_number_from_data(each) for each in items], kinds)
         if not isinstance(node.ctx, ast.Load):
             text += "[...]"
-        return draft.replace(
-            "Use `.select`", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False
-        )
+        # What is of no known type may be a bool, which adds a dimension as an index, and no dimension has that number.
+        known = all(_types(each) <= {"int"} for each in items if is_number_from_data(each))
+        safe = Applicability.SAFE if known else Applicability.UNSAFE
+        return draft.replace("Use `.select`", [draft.source.swap(node, text)], safe, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

@@ -627,3 +627,41 @@ class M(nn.Module):
         return torch.where(self.spikes, self.level, x) + x[:, self.spikes[0]].sum()
 """,
 )
+CASES(
+    "written-before-an-operator-under-a-flag-that-is-off",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, keep=False):
+        super().__init__()
+        self.keep = keep
+        self.scale = None
+
+    def forward(self, x):
+        if self.keep:
+            self.scale = x.mean()
+        y = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+        self.scale = y.mean() + 2
+        return x * self.scale
+""",
+)
+CASES(
+    "written-before-an-operator-on-both-ways",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, keep=False):
+        super().__init__()
+        self.keep = keep
+        self.scale = None
+
+    def forward(self, x):
+        if self.keep:
+            self.scale = x.mean()
+        else:
+            self.scale = x.max()
+        y = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+        self.scale = y.mean() + 2
+        return x * self.scale
+""",
+)
