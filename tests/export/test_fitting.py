@@ -12,6 +12,7 @@ import torch
 from exportlens.export.models import proposals_for, with_dynamic_shapes
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
+from exportlens.export.text import render_report
 from exportlens.export.worker.changing import Draw, changes
 from exportlens.export.worker.fitting import FITTED
 from exportlens.export.worker.loading import Inputs, Space, Subject
@@ -392,3 +393,50 @@ class Net(nn.Module):
     (tmp_path / "pyproject.toml").write_text(stated + 'inputs = "(torch.randn(2, 9),)"\n')
     [proposal] = proposals_for(ExportRequest(f"{tmp_path / 'net.py'}:Net", ModelInputs()))
     assert proposal.inputs == "(torch.randn(2, 9),)"
+
+
+def test_an_export_call_that_fails_is_told_where_a_guess_fits(worker: Runner, tmp_path: Path) -> None:
+    """A warning on the call's line; the confirmation is that of the inputs which run."""
+    text = """
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.layer = nn.Linear(width, 2)
+    def forward(self, x):
+        return self.layer(x)
+
+if __name__ == "__main__":
+    x = torch.randn(3, 5)
+    torch.export.export(Net(6), (x,))
+"""
+    report = exported(worker, tmp_path, text)
+    assert report.ok and report.chosen is not None and report.chosen["init"] == "6"
+    [finding] = report.findings
+    assert (finding.code, finding.severity.value) == ("EXP012", "warning")
+    line = (tmp_path / "net.py").read_text().splitlines()[finding.range.start.line]
+    assert line.strip() == "torch.export.export(Net(6), (x,))"
+    assert "(3x5 and 6x2)" in finding.message
+    told = render_report(report)
+    assert "EXP012" in told and "left to the CPU" not in told
+
+
+@pytest.mark.parametrize("example", ["(torch.randn(3, 6),)", "(make(3),)"])
+def test_an_export_call_that_runs_or_cannot_be_read_is_no_finding(
+    worker: Runner, tmp_path: Path, example: str
+) -> None:
+    text = f"""
+def make(rows):
+    raise OSError("the data is elsewhere")
+
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.layer = nn.Linear(width, 2)
+    def forward(self, x):
+        return self.layer(x)
+
+if __name__ == "__main__":
+    torch.export.export(Net(6), {example})
+"""
+    report = exported(worker, tmp_path, text)
+    assert report.ok and report.findings == []

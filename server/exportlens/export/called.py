@@ -56,7 +56,12 @@ def counterparts(path: Path, original: str, fixed: str) -> dict[str, dict[str, A
         return {}
     changed: dict[str, dict[str, Any]] = {}
     for old, new in zip(before, after, strict=True):
-        if (old.name, replace(old.inputs, source="")) != (new.name, replace(new.inputs, source="")):
-            words = {key: value for key, value in new.inputs.to_json().items() if key != "source"}
+        if (old.name, replace(old.inputs, source="", line=None)) != (
+            new.name,
+            replace(new.inputs, source="", line=None),
+        ):
+            words = {
+                key: value for key, value in new.inputs.to_json().items() if key not in ("source", "line")
+            }
             changed[old.inputs.source] = {"name": new.name, **words}
     return changed

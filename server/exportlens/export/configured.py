@@ -59,7 +59,9 @@ def configured_inputs(path: Path, model: str) -> ModelInputs | None:
     for key in keys:
         table = tables.get(key)
         if isinstance(table, dict):
-            words = {field: str(table[field]) for field in FIELDS if table.get(field) is not None}
+            words: dict[str, Any] = {
+                field: str(table[field]) for field in FIELDS if table.get(field) is not None
+            }
             return ModelInputs(**words, source=f"[tool.exportlens.models] in {pyproject.name}")
     return None
 

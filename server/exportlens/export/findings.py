@@ -26,7 +26,11 @@ WORDS: dict[str, tuple[str, str, str]] = {
     "import": ("EXP009", "model-unusable", "the model cannot be made"),
     "draft": ("EXP010", "export-would-fail", "draft export gets past this, torch.export will not"),
     "limit": ("EXP011", "export-interrupted", "the export was ended here"),
+    "passed-over": ("EXP012", "call-fails", "this export call fails, and other inputs were taken"),
 }
+
+
+_SEVERITIES = {"left": Severity.INFORMATION, "passed-over": Severity.WARNING}
 
 
 def runtime_codes() -> dict[str, str]:
@@ -87,7 +91,7 @@ def blame_finding(
     return Finding(
         code=code,
         name=name,
-        severity=Severity.INFORMATION if key == "left" else Severity.ERROR,
+        severity=_SEVERITIES.get(key, Severity.ERROR),
         message=_message(
             key,
             blame,

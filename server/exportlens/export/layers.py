@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from exportlens.export.constructors import BATCH, LENGTH, SIDE, WIDTH, Constructor
 from exportlens.export.dimensions import longest_sequence, shape_of
 from exportlens.export.flows import DEEPEST, Parts, Place, Taker, in_order, takers
+from exportlens.export.request import ANNOTATIONS, COMMON_SHAPES, FIRST_LAYERS
 from exportlens.export.uses import counts, is_per_edge, kind_of, rank_of, usual
 from exportlens.source.parsing import parse_python
 
@@ -31,8 +32,6 @@ _ARITHMETIC: dict[type[ast.operator], object] = {
 _ON_CHANNELS = re.compile(r"torch\.randn\((\d+), (\d+), (\d+)\)")
 _ON_LAST = re.compile(r"torch\.randn\((\d+), (\d+)\)")
 """What a layer takes that works on the last dimension alone: there may be others between."""
-GUESSES = frozenset({"the first layers", "common shapes"})
-"""Sources of inputs that are guessed: enough to propose, too little to run anything with unasked."""
 
 
 class LayerReader:
@@ -59,11 +58,11 @@ class LayerReader:
         wanted = wanted or [p for p in parameters if p.arg not in by_keyword][:1]
         starred = self._starred()
         if starred:
-            yield starred, "the first layers"
+            yield starred, FIRST_LAYERS
         if not wanted:
             if not starred:
                 keyed = self._forward.args.kwarg is not None or self._forward.args.kwonlyargs
-                yield "()", "the first layers" if keyed else "forward takes nothing"
+                yield "()", FIRST_LAYERS if keyed else "forward takes nothing"
             return
         annotated = [self._annotated(p) for p in wanted]
         layered = [self._keyed(p) or self._unpacked(p) or self._layered(p) for p in wanted]
@@ -83,19 +82,19 @@ class LayerReader:
 
         if any(annotated):
             both = [a or b for a, b in zip(annotated, layered, strict=True)]
-            yield of(both, (BATCH, WIDTH)), "shape annotations"
+            yield of(both, (BATCH, WIDTH)), ANNOTATIONS
         if any(layered):
             longer = [text and _ON_LAST.sub(rf"torch.randn(\1, {LENGTH}, \2)", text) for text in layered]
             sequences = any(text and _ON_CHANNELS.fullmatch(text) for text in layered)
             tries = [longer, layered] if sequences else [layered, longer]
             for known in tries if longer != layered else tries[:1]:
                 for rest in ((BATCH, WIDTH), (BATCH, LENGTH, WIDTH)):
-                    yield of(known, rest), "the first layers"
+                    yield of(known, rest), FIRST_LAYERS
                     if all(known):
                         break
             like = next((text for text in layered if text and text.startswith("torch.randn")), None)
             if like is not None and not all(layered):
-                yield of(layered, (BATCH, WIDTH), like), "the first layers"
+                yield of(layered, (BATCH, WIDTH), like), FIRST_LAYERS
         # A name may mislead: `tokens` are numbers of words, and now and then their embeddings.
         for named in (True, False):
             for shape in (
@@ -106,7 +105,7 @@ class LayerReader:
                 (BATCH, WIDTH, SIDE),
                 (WIDTH,),
             ):
-                yield of(layered, shape, named=named), "common shapes"
+                yield of(layered, shape, named=named), COMMON_SHAPES
 
     def _usual(self, parameter: ast.arg) -> str | None:
         """What inputs of this name are as a rule, where the code does not say otherwise."""

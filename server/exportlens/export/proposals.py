@@ -323,6 +323,7 @@ class Proposer:
             _text(kwargs, bound),
             _text(shapes, bound),
             f"the {function} call in line {call.lineno}",
+            call.lineno,
         )
         words = (init, proposal.inputs, proposal.kwargs, proposal.dynamic_shapes)
         return proposal if all(_usable(text, self._names, foreign=False) for text in words) else None
@@ -470,5 +471,5 @@ _ANY_ARGUMENT = re.compile(r"\S")
 def _complete(proposal: ModelInputs, init: str | None) -> ModelInputs:
     """A proposal that says nothing of the constructor gets the arguments that the constructor needs."""
     if proposal.init is None and init and _ANY_ARGUMENT.search(init):
-        return ModelInputs(init, proposal.inputs, proposal.kwargs, proposal.dynamic_shapes, proposal.source)
+        return replace(proposal, init=init)
     return proposal

@@ -10,6 +10,12 @@ from typing import Any
 DEFAULT_TIMEOUT_SECONDS = 600.0
 ALL_TARGETS = "all"
 BOTH_MODES = "both"
+FIRST_LAYERS, COMMON_SHAPES, ANNOTATIONS = "the first layers", "common shapes", "shape annotations"
+"""Sources of proposals that no one states."""
+GUESSES = frozenset({FIRST_LAYERS, COMMON_SHAPES})
+"""Sources of inputs that are guessed: enough to propose, too little to run anything with unasked."""
+CHANGEABLE = GUESSES | {ANNOTATIONS}
+"""Sources of proposals that may be changed until they fit: what a project states of its own model is its word."""
 MODES = ("strict", "non-strict", BOTH_MODES)
 
 
@@ -19,7 +25,8 @@ class ModelInputs:
 
     `init` is what stands in the constructor's parentheses, `inputs` a tuple of positional arguments,
     `kwargs` a dict,
-    `dynamic_shapes` what `torch.export.export` takes. `source` says in words where they come from.
+    `dynamic_shapes` what `torch.export.export` takes. `source` says in words where they come from; `line` is that of the
+    export call in the model's file that states them, from 1.
     """
 
     init: str | None = None
@@ -27,6 +34,7 @@ class ModelInputs:
     kwargs: str | None = None
     dynamic_shapes: str | None = None
     source: str = ""
+    line: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

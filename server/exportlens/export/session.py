@@ -329,12 +329,22 @@ class _Confirmation:
             found.graph = json.loads((folder / "graph.json").read_text())
         if parts.get("chosen") and self._report.chosen is None:
             self._report.chosen = parts["chosen"]
+            self._add_passed_over(parts.get("passed_over", []))
         found.failure = failure_of(ended, self._request.timeout, self._request.memory_limit)
         found.ok = found.failure is None
         if found.failure is not None:
             self._report.failure = self._report.failure or found.failure
             self._add_findings(found.failure, parts, mode)
         return found
+
+    def _add_passed_over(self, calls: list[dict[str, Any]]) -> None:
+        """A warning on each export call of the file that itself does not run."""
+        for call in calls:
+            blame = {"frame": {"file": str(self._request.file), "line": call["line"]}, "whole": "call"}
+            message = call["message"].removeprefix("eager fails on the example inputs: ")
+            finding = blame_finding("passed-over", {**blame, "message": message})
+            if finding is not None:
+                self._report.findings.append(finding)
 
     def _add_findings(
         self, failure: Failure, parts: dict[str, Any], subject: str, target: str | None = None

@@ -23,9 +23,9 @@ def render_report(report: Report, *, verbose: bool = False) -> str:
         report.targets, cancelled=report.failure is not None and report.failure.kind == "cancelled"
     )
     for finding in report.findings:
-        if finding.severity is Severity.ERROR or verbose:
+        if finding.severity is not Severity.INFORMATION or verbose:
             lines += ["", *frame_lines(finding)]
-    hints = sum(finding.severity is not Severity.ERROR for finding in report.findings)
+    hints = sum(finding.severity is Severity.INFORMATION for finding in report.findings)
     if hints and not verbose:
         are = "1 line is" if hints == 1 else f"{hints} lines are"
         lines += ["", f"{are} left to the CPU by a target (--verbose lists them)"]
@@ -187,7 +187,8 @@ def frame_lines(finding: Finding) -> list[str]:
     """A finding with its source line underlined, as `check` shows it."""
     start, end = finding.range.start, finding.range.end
     place = f"{_shown(finding.path)}:{start.line + 1}:{start.column + 1}"
-    lines = [f"{place}: {click.style(finding.code, fg='red')} {finding.message}"]
+    colour = "red" if finding.severity is Severity.ERROR else "yellow"
+    lines = [f"{place}: {click.style(finding.code, fg=colour)} {finding.message}"]
     try:
         text = finding.path.read_text(errors="replace").splitlines()[start.line]
     except (OSError, IndexError):
@@ -195,7 +196,7 @@ def frame_lines(finding: Finding) -> list[str]:
     if text:
         width = max(1, (end.column if end.line == start.line else len(text)) - start.column)
         number = f"{start.line + 1:>5}"
-        lines += [f"{number} | {text}", f"      | {' ' * start.column}{click.style('^' * width, fg='red')}"]
+        lines += [f"{number} | {text}", f"      | {' ' * start.column}{click.style('^' * width, fg=colour)}"]
     lines += [f"      = {note}" for note in finding.notes]
     if said := _torchs_words(finding):
         lines.append(f"      = torch: {said}")

@@ -71,9 +71,8 @@ class Confirming:
 
     def _requests(self, path: Path) -> list[ExportRequest]:
         """The models of the file that have inputs which a person or a program wrote down, none that were guessed."""
-        from exportlens.export.layers import GUESSES
         from exportlens.export.models import find_models
-        from exportlens.export.request import ExportRequest
+        from exportlens.export.request import GUESSES, ExportRequest
         from exportlens.source.files import UnreadableSource, read_source
 
         try:

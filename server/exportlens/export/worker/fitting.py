@@ -16,8 +16,6 @@ import torch
 from exportlens.export.worker.changing import Expression, changes
 from exportlens.export.worker.stages import StageError
 
-GUESSES = frozenset({"the first layers", "common shapes", "shape annotations"})
-"""Sources of proposals that may be changed: what a project states of its own model is its word."""
 FITTED = ", fitted to what eager said"
 LIKELY_TRIES = 90
 MOST_TRIES = 130

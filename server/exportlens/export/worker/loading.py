@@ -158,6 +158,10 @@ def _belongs_to_another(dotted: str, path: Path) -> bool:
     return not any(_is_or_holds(way(Path(origin)), way(path)) for way in ways)
 
 
+class NotEvaluated(StageError):
+    """An expression of the request raises by itself, before any model is called with it."""
+
+
 class Space:
     """The names an expression of the request may use: the user's module, and torch's own words beneath
     them.
@@ -181,7 +185,7 @@ class Space:
         try:
             return eval(compile(expression.strip(), f"<{what}>", "eval"), self._names)
         except BaseException as error:
-            raise StageError(
+            raise NotEvaluated(
                 kind, f"{what} `{expression}` does not evaluate: {type(error).__name__}: {error}", error
             ) from error
 
@@ -191,7 +195,7 @@ class Space:
         try:
             collected = eval(compile(f"__collect({expression}\n)", f"<{what}>", "eval"), names)
         except BaseException as error:
-            raise StageError(
+            raise NotEvaluated(
                 kind, f"{what} `{expression}` does not evaluate: {type(error).__name__}: {error}", error
             ) from error
         return collected  # type: ignore[no-any-return]

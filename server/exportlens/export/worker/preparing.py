@@ -15,17 +15,19 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from exportlens.export.request import CHANGEABLE
 from exportlens.export.worker import cases as inputs_of
 from exportlens.export.worker.blame import Owner, describe
 from exportlens.export.worker.cases import EXAMPLE
 from exportlens.export.worker.changing import is_of_inputs
 from exportlens.export.worker.comparing import forward_only, needs_what_is_kept
 from exportlens.export.worker.confirming import Begun, begin
-from exportlens.export.worker.fitting import FITTED, GUESSES, Calls, Fitter, Refusal, counted_calls, wider
+from exportlens.export.worker.fitting import FITTED, Calls, Fitter, Refusal, counted_calls, wider
 from exportlens.export.worker.loading import (
     HOW_TO_GIVE_ARGUMENTS,
     HOW_TO_GIVE_INPUTS,
     Inputs,
+    NotEvaluated,
     Subject,
     construct,
     import_user_module,
@@ -100,6 +102,7 @@ def prepare(
     if prepared is None:
         raise trials.failure(len(attempts))
     stages.put("chosen", {**prepared.chosen})
+    stages.put("passed_over", trials.passed_over())
     return prepared
 
 
@@ -137,12 +140,12 @@ class _Trials:
 
     def fitted(self, *, may_construct: bool) -> Prepared | None:
         """A guess changed by what eager says of it, until eager takes it; None where it never does."""
-        guesses = [each for each in self._refused if each.words.get("source") in GUESSES]
+        guesses = [each for each in self._refused if each.words.get("source") in CHANGEABLE]
         if guesses and may_construct and self.unmade:
             found = self.first([wider(each.words) for each in guesses])
             if found is not None:
                 return found
-            guesses = [each for each in self._refused if each.words.get("source") in GUESSES]
+            guesses = [each for each in self._refused if each.words.get("source") in CHANGEABLE]
         return Fitter(self._tried).fit(
             [
                 each
@@ -150,6 +153,16 @@ class _Trials:
                 if each.error.kind == "eager" and not no_matter_of_inputs(each.error.error)
             ]
         )
+
+    def passed_over(self) -> list[dict[str, Any]]:
+        """The file's own export calls that were tried in vain before something else fitted: where each stands, what it gives
+        and what became of it. One that does not evaluate outside of its place says nothing.
+        """
+        return [
+            {"line": each.words["line"], "stage": each.error.kind, "message": each.error.message}
+            for each in self._refused
+            if each.words.get("line") and not isinstance(each.error, NotEvaluated)
+        ]
 
     def failure(self, count: int) -> StageError:
         """What to say where nothing fits: of one attempt its own failure, of several what the furthest ran into."""
@@ -163,7 +176,7 @@ class _Trials:
         if error.kind != "eager":
             return error
         tried = " and ".join(str(words[key]) for key in ("inputs", "kwargs") if words.get(key))
-        guessed = words["source"] in GUESSES
+        guessed = words["source"] in CHANGEABLE
         step = f"The inputs are {'guessed' if guessed else 'from ' + words['source']}: {tried}"
         step += f", of {count} the furthest. {HOW_TO_GIVE_INPUTS}" if count > 1 else f". {HOW_TO_GIVE_INPUTS}"
         said = error.message.removeprefix("eager fails on the example inputs: ")
