@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite, Place
 from exportlens.inference.values import Const, Instance, Sequence, Tensor, Value, options
-from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.outcome import BAKED, OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rule import Example, Report, Rule
@@ -16,6 +16,8 @@ from exportlens.rule import Example, Report, Rule
 from exportlens_rules.reading import ancestors
 
 _BUFFER = Outcome(WRONG, OK)
+# Who starts from a number sets it back to that number before each sample: so does the program.
+_NUMBER = Outcome(BAKED, BAKED)
 
 
 class TensorState(Rule):
@@ -24,7 +26,9 @@ class TensorState(Rule):
     ## What it does
     Finds `self.state = f(self.state)` and `out, self.state = self.rnn(x, self.state)`: a new tensor is bound to
     an attribute, computed from the old one. For a plain attribute the update is lost in both modes, for a
-    buffer in strict mode. Attributes that are only set, to be read later in the same call, are fine.
+    buffer in strict mode. State that a number starts, as the potential of a spiking neuron, is told as a
+    remark: models set it back before each sample. Attributes that are only set, to be read later in the same
+    call, are fine.
 
     ## Why it matters
     The program is traced once. Binding a new tensor to a Python attribute is no operation of the program, so
@@ -130,6 +134,7 @@ class M(nn.Module):
         self.level.copy_(self.level * 0.5 + x.mean(0))
         return torch.relu(self.level)
 """,
+            outcome=_NUMBER,
         ),
     )
 
@@ -145,6 +150,7 @@ class M(nn.Module):
                 f"`self.{place.attr}` becomes a tensor computed from what it was: the exported program starts each call "
                 "from the number that it was first. Register a buffer and write in place: "
                 f"`self.{place.attr}.copy_(...)`.",
+                outcome=_NUMBER,
             )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}

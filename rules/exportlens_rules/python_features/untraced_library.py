@@ -28,6 +28,7 @@ _UNTRACED = {
     "heapq": ("heapify", "heappop", "heappush", "heappushpop", "heapreplace", "nlargest", "nsmallest"),
     "importlib": ("import_module",),
     "inspect": ("getsource",),
+    "itertools": ("combinations_with_replacement",),
     "logging": ("getLogger",),
     "os": ("cpu_count", "getcwd", "getpid", "path.abspath"),
     "pprint": ("pformat",),

@@ -13,6 +13,9 @@ from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
 
+# They ask the tensor for its shape.
+_ASKING = frozenset({"numpy.shape", "numpy.ndim", "numpy.size"})
+
 
 class NumpyOfTensor(Rule):
     """A traced tensor becomes a NumPy array.
@@ -69,10 +72,11 @@ class M(nn.Module):
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, (Call, Conversion))
         if isinstance(place, Conversion):
             if place.to == "numpy" and is_tensor(place.value):
                 yield self.report(place, self._message(place))
-        elif isinstance(place, Call) and any(is_tensor(value) for value in place.args):
+        elif place.name not in _ASKING and any(map(is_tensor, place.args)):
             yield self.report(place, self._message(place))
 
     def _message(self, place: Place) -> str:

@@ -26,12 +26,26 @@ def call_numpy(
     machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
     """`name(...)` for a function of NumPy, named in full."""
+    if name in _FACTS and args and isinstance(args[0], Tensor):
+        return _fact_of(machine, name, args, frame, node)
     result = _result_of(machine, name, args, kwargs, frame, node)
     # NumPy's random functions give numbers of Python where no size is asked for.
     if isinstance(result, Array) and not result.traced and not name.startswith("numpy.random."):
         held = not machine.tracing or any(map(held_in, args))
         return replace(result, held=held)
     return result
+
+
+# What NumPy asks the tensor for, without making an array of it.
+_FACTS = {"numpy.shape": "shape", "numpy.ndim": "ndim", "numpy.size": "size"}
+
+
+def _fact_of(machine: Machine, name: str, args: list[Value], frame: Frame, node: ast.AST) -> Value:
+    from exportlens.inference.attributes import get_attribute
+
+    if name == "numpy.size" and len(args) > 1:
+        return Static("int")
+    return get_attribute(machine, args[0], _FACTS[name], frame, node)
 
 
 def _result_of(

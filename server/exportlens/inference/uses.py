@@ -47,7 +47,9 @@ _NUMBER_NAME = re.compile(
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
 _Binding = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For
-_KINDS = ("strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated", "reckoned")
+_KINDS = (
+    "strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated", "reckoned", "object", "asked",
+)  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
 
@@ -64,7 +66,7 @@ class _Uses:
         self.depth = depth
         self.lines = lines  # None: all of them
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
-        self.flag = self.number = self.iterated = self.reckoned = 0
+        self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -108,6 +110,7 @@ class _Uses:
                 self.weak += 1
             else:
                 self.container += 1
+                self.object += knowledge.tensor_property(node.attr) is None and isinstance(node.ctx, ast.Load)
         elif isinstance(node.value, ast.Compare) and self.is_it(node.value.left):
             # `(x > 0).any()`: only a tensor compares element by element.
             self.strong += node.attr in _STRONG
@@ -286,6 +289,9 @@ class _Uses:
             return
         if isinstance(function, ast.Name) and function.id in ("zip", "enumerate", "reversed"):
             self.iterated += 1
+            return
+        if isinstance(function, ast.Name) and function.id in ("isinstance", "hasattr"):
+            self.asked += 1
             return
         local = (
             _local_functions(self.machine, self.function).get(function.id)
@@ -497,6 +503,9 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     uses = _uses_of(machine, function, name)
     if uses.mapping:
         return Unknown(f"`{name}` looks like a dict or object")
+    if uses.object and not uses.asked:
+        # It has what no tensor has: `graph.x`, `batch.edge_index`.
+        return Unknown(f"`{name}` looks like an object")
     # Neither lists nor tuples take part in arithmetic with a float.
     if uses.strong or (uses.decimal and uses.container):
         return input_tensor(machine, name)

@@ -814,3 +814,29 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "numpy-asks-for-the-shape",
+    "(torch.randn(2, 3, 4), torch.randn(2, 3, 3))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 5))
+
+    def forward(self, x, adjacency):
+        b, n, _ = np.shape(x)
+        hidden = torch.bmm(x, self.weight.expand(b, 4, 5))
+        if n > 2:
+            hidden = hidden / n
+        return torch.bmm(adjacency, hidden)
+""",
+)
+CASES(
+    "numpy-asks-for-one-size",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x / np.size(x, 1)
+""",
+)

@@ -367,3 +367,32 @@ class M(nn.Module):
         return x.view(-1, 4)[given] / lengths.unsqueeze(1)
 """,
 )
+CASES(
+    "object-with-attributes-that-tensors-have",
+    "(Graph(torch.randn(4, 6), torch.ones(4, 4), 0.5),)",
+    """
+from dataclasses import dataclass
+
+
+@dataclass
+class Graph:
+    x: torch.Tensor
+    adjacency: torch.Tensor
+    data: float
+
+
+torch.export.register_dataclass(Graph)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+
+    def forward(self, graph):
+        scale = float(graph.data)
+        if graph.data > 0:
+            scale = scale + 1
+        return scale * (graph.adjacency @ self.fc(graph.x))
+""",
+)

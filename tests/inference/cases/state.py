@@ -665,3 +665,41 @@ class M(nn.Module):
         return x * self.scale
 """,
 )
+CASES(
+    "potential-that-is-set-back-first",
+    X3,
+    """
+class Neuron(nn.Module):
+    def __init__(self, decay=0.5):
+        super().__init__()
+        self.decay = decay
+        self.potential = 0.0
+
+    def forward(self, x):
+        self.potential = self.potential * self.decay + x
+        spike = (self.potential > 1.0).float()
+        self.potential = self.potential * (1 - spike)
+        return spike
+
+    def reset(self):
+        self.potential = 0.0
+
+
+class M(nn.Module):
+    def __init__(self, layers=2):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(layers)])
+        self.neurons = nn.ModuleList([Neuron() for _ in range(layers)])
+
+    def forward(self, x):
+        for neuron in self.neurons:
+            neuron.reset()
+        total = 0
+        for step in range(x.size(1)):
+            value = x[:, step]
+            for layer, neuron in zip(self.layers, self.neurons):
+                value = neuron(layer(value))
+            total = total + value
+        return total / x.size(1)
+""",
+)

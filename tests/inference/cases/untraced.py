@@ -254,3 +254,29 @@ class M(nn.Module):
         return keys[:, :count]
 """,
 )
+CASES(
+    "pairs-with-themselves",
+    X2,
+    """
+import itertools
+
+
+class M(nn.Module):
+    def forward(self, x):
+        pairs = list(itertools.combinations_with_replacement(x, 2))
+        return torch.stack([first + second for first, second in pairs])
+""",
+)
+CASES(
+    "pairs-without-themselves",
+    X2,
+    """
+import itertools
+
+
+class M(nn.Module):
+    def forward(self, x):
+        pairs = list(itertools.combinations(x, 2)) + list(itertools.product(x, repeat=2))
+        return torch.stack([first + second for first, second in pairs])
+""",
+)
