@@ -32,6 +32,18 @@ def exported(worker: Runner, folder: Path, text: str, name: str = "Net", **given
 
 
 FITS = {
+    "frames before channels": (
+        """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch = nn.Conv2d(3, 4, 8, stride=8)
+    def forward(self, video):
+        b, t, c, h, w = video.shape
+        return self.patch(video.reshape(b * t, c, h, w)).view(b, t, -1)
+""",
+        "(torch.randn(2, 8, 3, 32, 32),)",
+    ),
     "the side that a flattened picture needs": (
         """
 class Net(nn.Module):

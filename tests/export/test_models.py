@@ -403,6 +403,70 @@ def test_a_size_that_is_none() -> None:
             None,
         ),
         ("def forward(self, x): return x.permute(2, 0, 1)", None, "(torch.randn(2, 8, 8),)", None),
+        (
+            "def __init__(self): self.patches = nn.Sequential(Rearrange('b c (h p) w -> b h (p w c)', p=4), nn.Linear(384, 8))\n"
+            "def forward(self, x): return self.patches(x)",
+            None,
+            "(torch.randn(2, 3, 32, 32),)",
+            None,
+        ),
+        (
+            "def forward(self, q, k): return torch.bmm(q, k)",
+            None,
+            "(torch.randn(2, 8, 8), torch.randn(2, 8, 8),)",
+            None,
+        ),
+        # states of recurrent layers
+        (
+            "def __init__(self): self.cell = nn.LSTMCell(6, 5)\n"
+            "def forward(self, x, state): return self.cell(x, state)",
+            None,
+            "(torch.randn(2, 6), (torch.randn(2, 5), torch.randn(2, 5)),)",
+            None,
+        ),
+        (
+            "def __init__(self): self.rnn = nn.GRU(6, 5, 2, batch_first=True, bidirectional=True)\n"
+            "def forward(self, x, state): return self.rnn(x, state)",
+            None,
+            "(torch.randn(2, 8, 6), torch.randn(4, 2, 5),)",
+            None,
+        ),
+        # a word that is asked for; a number for each side; what may be one number
+        (
+            "def __init__(self, kind): self.rnn = getattr(nn, kind)(6, 5) if kind in ('LSTM', 'GRU') else None\n"
+            "def forward(self, x, state): return self.rnn(x, state)",
+            "kind='LSTM'",
+            "(torch.randn(2, 8, 6), (torch.randn(1, 8, 5), torch.randn(1, 8, 5)),)",
+            None,
+        ),
+        (
+            "def __init__(self, kernel_size): self.conv = nn.Conv2d(3, 4, kernel_size, padding=kernel_size[0] // 2)\n"
+            "def forward(self, x): return self.conv(x)",
+            "kernel_size=(3, 3)",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, steps: int | tuple[int, ...]): self.heads = [nn.Linear(8, n) for n in steps]\n"
+            "def forward(self, x): return x",
+            "steps=8",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, activations): self.activations = nn.ModuleList(activations)\n"
+            "def forward(self, x): return self.activations[0](x)",
+            "activations=[torch.nn.Identity(), torch.nn.Identity()]",
+            None,
+            None,
+        ),
+        (
+            "def __init__(self, args):\n    Ks = args.sizes\n    self.convs = [nn.Conv1d(4, 4, K) for K in Ks]\n"
+            "def forward(self, x): return x",
+            "args=Namespace(sizes=[8, 8])",
+            None,
+            None,
+        ),
         # what picks is whole numbers or truth values
         (
             "def forward(self, x, rows): return x[rows]",

@@ -49,55 +49,53 @@ def _collect(cls: ast.ClassDef, parameter: str, names: FileNames, into: Reads, d
     init = names.method(cls, "__init__")
     if init is None or depth > DEEPEST:
         return
-    kept = {
-        ast.unparse(target)
-        for node in ast.walk(init)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == parameter
-        for target in node.targets
-        if isinstance(target, (ast.Attribute, ast.Name))
-    }
+    kept = {parameter: into}
+    _read_function(init, kept, names, depth)
+    held = {root: read for root, read in kept.items() if "." in root}
     for each in names.lineage(cls):
         for method in each.body:
-            if isinstance(method, ast.FunctionDef):
-                roots = kept | {parameter} if method is init else {root for root in kept if "." in root}
-                _read_function(method, roots, names, into, depth)
+            if isinstance(method, ast.FunctionDef) and method is not init:
+                _read_function(method, dict(held), names, depth)
 
 
-def _read_function(
-    method: ast.FunctionDef, roots: set[str], names: FileNames, into: Reads, depth: int
-) -> None:
+def _read_function(method: ast.FunctionDef, roots: dict[str, Reads], names: FileNames, depth: int) -> None:
+    """Add what a function reads; `roots` has what is read of a name or of an attribute, and gets those that are bound here."""
     for node in in_order(method):
+        if isinstance(node, ast.Assign) and (bound := _at(node.value, roots)) is not None:
+            roots.update(
+                {ast.unparse(t): bound for t in node.targets if isinstance(t, (ast.Name, ast.Attribute))}
+            )
         if isinstance(node, ast.Call):
-            _read_call(node, roots, names, into, depth)
+            _read_call(node, roots, names, depth)
         elif isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)):
             sources = [node.iter] if isinstance(node, ast.For) else [each.iter for each in node.generators]
             for part in (part for source in sources for part in _gone_through(source)):
-                if (read := _at(part, roots, into)) is not None:
+                if (read := _at(part, roots)) is not None:
                     read.items = max(read.items or 2, 2)
         elif isinstance(node, (ast.If, ast.IfExp)):
             test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
-            if (read := _at(test, roots, into)) is not None:
+            if (read := _at(test, roots)) is not None:
                 read.decides = True
-        elif isinstance(node, ast.Compare) and (read := _at(node.left, roots, into)) is not None:
+        elif isinstance(node, ast.Compare) and (read := _at(node.left, roots)) is not None:
             constants = [
                 c for other in node.comparators for c in ast.walk(other) if isinstance(c, ast.Constant)
             ]
             read.compared = next((c for c in constants if isinstance(c.value, str)), read.compared)
         elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             place = node.slice.value
-            if isinstance(place, int) and (read := _at(node.value, roots, into)) is not None:
+            if isinstance(place, int) and (read := _at(node.value, roots)) is not None:
                 read.items = max(read.items or 2, place + 1)
             else:
-                _at(node, roots, into)
+                _at(node, roots)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            _at(node, roots, into)
+            _at(node, roots)
 
 
-def _read_call(call: ast.Call, roots: set[str], names: FileNames, into: Reads, depth: int) -> None:
+def _read_call(call: ast.Call, roots: dict[str, Reads], names: FileNames, depth: int) -> None:
     function = call.func
     first = call.args[0] if call.args else None
     if isinstance(function, ast.Attribute) and function.attr == "get" and _key(first):
-        if (read := _at(function.value, roots, into)) is not None:
+        if (read := _at(function.value, roots)) is not None:
             part = read.part(_key(first), True)
             part.default = part.default or (call.args[1] if len(call.args) > 1 else None)
     elif (
@@ -106,14 +104,14 @@ def _read_call(call: ast.Call, roots: set[str], names: FileNames, into: Reads, d
         and len(call.args) > 1
         and _key(call.args[1])
     ):
-        if (read := _at(call.args[0], roots, into)) is not None:
+        if (read := _at(call.args[0], roots)) is not None:
             part = read.part(_key(call.args[1]), False)
             part.default = part.default or (call.args[2] if len(call.args) > 2 else None)
     elif (
         isinstance(function, ast.Name)
         and function.id == "len"
         and first is not None
-        and (read := _at(first, roots, into)) is not None
+        and (read := _at(first, roots)) is not None
     ):
         read.items = read.items or 2
     inner = names.classes.get(names.full(function))
@@ -124,7 +122,7 @@ def _read_call(call: ast.Call, roots: set[str], names: FileNames, into: Reads, d
     given = [*zip(taken, call.args, strict=False), *((k.arg, k.value) for k in call.keywords if k.arg)]
     for name, value in given:
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-            read = _at(value, roots, into)
+            read = _at(value, roots)
             if read is not None:
                 _collect(inner, name, names, read, depth + 1)
 
@@ -143,15 +141,15 @@ def _key(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def _at(node: ast.expr, roots: set[str], into: Reads) -> Reads | None:
+def _at(node: ast.expr, roots: dict[str, Reads]) -> Reads | None:
     """The place of `cfg.a["b"].c` in what is read; None for what is no part of it, or no value."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in roots:
-        return into
+    if isinstance(node, (ast.Name, ast.Attribute)) and (known := roots.get(ast.unparse(node))) is not None:
+        return known
     if isinstance(node, ast.Attribute) and node.attr not in _NO_VALUES and not node.attr.startswith("__"):
-        owner = _at(node.value, roots, into)
+        owner = _at(node.value, roots)
         return owner.part(node.attr, False) if owner is not None else None
     if isinstance(node, ast.Subscript) and _key(node.slice):
-        owner = _at(node.value, roots, into)
+        owner = _at(node.value, roots)
         return owner.part(_key(node.slice), True) if owner is not None else None
     return None
 

@@ -47,6 +47,10 @@ _OBJECTS = re.compile(
     r"^(?!(?:d|dim|n)_)(?:\w+_)?(?:model|module|encoder|decoder|configs?|cfg|net|network|args|opts?|hparams|backbone)$"
 )
 """Names of what is no number."""
+_OR_AN_INT = re.compile(r"^(?:typing\.)?Union\[int,|^int \||\| int$")
+"""Annotations of what may be one whole number."""
+_PER_SIDE = re.compile(r"kernel|window|stride|padding|dilation|(?:img|image|patch|grid)_?size|resolution")
+"""Names of what has a number for each side, as torch's layers take them."""
 
 
 @dataclass
@@ -187,12 +191,16 @@ def _argument_value(argument: ast.arg, names: FileNames, items: int | None) -> a
         return ast.Constant("cpu")
     if said in ("bool",) or (not said and BOOL_NAMES.search(name)):
         return ast.Constant(False)
+    number = next(size for pattern, size in INT_BY_NAME if pattern.search(name))
+    if _OR_AN_INT.search(said):
+        return ast.Constant(number)
     if items is not None and not said:
-        return ast.List([ast.Constant(WIDTH) for _ in range(items)])
+        several: list[ast.expr] = [ast.Constant(number) for _ in range(items)]
+        return ast.Tuple(several) if _PER_SIDE.search(name) else ast.List(several)
     if said == "float" or (not said and FLOAT_NAMES.search(name)):
         return ast.Constant(0.1)
     if said == "int" or (not said and not _OBJECTS.search(name)):
-        return ast.Constant(next(size for pattern, size in INT_BY_NAME if pattern.search(name)))
+        return ast.Constant(number)
     if re.fullmatch(r"(?:typing\.)?(?:Sequence|List|list|Tuple|tuple)\[int.*\]", said):
         return parse_python(
             f"[{WIDTH}, {WIDTH}]" if "ist" in said or "eq" in said else f"({WIDTH}, {WIDTH})", mode="eval"

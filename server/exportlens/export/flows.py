@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from exportlens.export.inlining import inlined
+from exportlens.export.uses import pattern_rank
 
 if TYPE_CHECKING:
     from exportlens.export.models import FileNames
@@ -161,7 +162,11 @@ class Parts:
                 if isinstance(inner, ast.Call) and self._names.full(inner.func).endswith("OrderedDict"):
                     inner = self.first_item(inner)
                 layer = self.made(inner, depth + 1)
-                if layer is not None and not self._names.full(layer.func).endswith(_PASSING):
+                called = self._names.full(layer.func) if layer is not None else ""
+                passing = called.endswith(_PASSING) or (
+                    called.endswith("Rearrange") and pattern_rank(layer, 0) is None
+                )
+                if layer is not None and not passing:
                     return layer
             return None
         if kind in _WRAPPERS and node.args:
@@ -222,7 +227,6 @@ _PASSING = (
     "ReLU",
     "GELU",
     "SiLU",
-    "Rearrange",
     "LeakyReLU",
     "Flatten",
     "Permute",

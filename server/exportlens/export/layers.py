@@ -12,7 +12,7 @@ from exportlens.export.constructors import BATCH, LENGTH, SIDE, WIDTH, Construct
 from exportlens.export.dimensions import longest_sequence, shape_of
 from exportlens.export.flows import DEEPEST, Parts, Place, Taker, in_order, takers
 from exportlens.export.request import ANNOTATIONS, COMMON_SHAPES, FIRST_LAYERS
-from exportlens.export.uses import counts, is_per_edge, kind_of, rank_of, usual
+from exportlens.export.uses import counts, is_per_edge, kind_of, pattern_rank, rank_of, usual
 from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class LayerReader:
             both = [a or b for a, b in zip(annotated, layered, strict=True)]
             yield of(both, (BATCH, WIDTH)), ANNOTATIONS
         if any(layered):
-            longer = [text and _ON_LAST.sub(rf"torch.randn(\1, {LENGTH}, \2)", text) for text in layered]
+            longer = [_with_steps(text) if text else text for text in layered]
             sequences = any(text and _ON_CHANNELS.fullmatch(text) for text in layered)
             tries = [longer, layered] if sequences else [layered, longer]
             for known in tries if longer != layered else tries[:1]:
@@ -451,15 +451,44 @@ class LayerReader:
             return text
         return _randn(BATCH, *[LENGTH] * (rank - 2), int(match[2]))
 
+    def _kind(self, layer: ast.Call) -> str:
+        """The name of the layer's class: `LSTM` for `nn.LSTM(...)` and for `getattr(nn, "LSTM")(...)`."""
+        called = layer.func
+        if isinstance(called, ast.Call) and names_end(self._names.full(called.func), "getattr"):
+            name = self._resolved(called.args[1]) if len(called.args) > 1 else None
+            return str(name.value) if isinstance(name, ast.Constant) else ""
+        return self._names.full(called).rpartition(".")[2]
+
+    def _state(self, layer: ast.Call, kind: str) -> str | None:
+        """What a recurrent layer takes as its second argument: one state, or two of an LSTM."""
+        size = self._number(_pick(layer, 1, "hidden_size"))
+        if size is None:
+            return None
+        given = {word.arg: self._resolved(word.value) for word in layer.keywords}
+
+        def on(name: str) -> bool:
+            value = given.get(name)
+            return isinstance(value, ast.Constant) and bool(value.value)
+
+        if kind.endswith("Cell"):
+            state = _randn(BATCH, size)
+        else:  # a state for each layer and direction; what comes first in the input is the batch only if it is said to be
+            layers = self._number(_pick(layer, 2, "num_layers")) or 1
+            rows = BATCH if on("batch_first") else LENGTH
+            state = _randn(layers * (2 if on("bidirectional") else 1), rows, size)
+        return f"({state}, {state})" if kind.startswith("LSTM") else state
+
     def _accepts(self, layer: ast.Call, depth: int = 0, position: int = 0) -> str | None:
         """The tensor that a torch.nn layer (or the first one of a Sequential, or of a class in this file)
         accepts.
         """
-        kind = self._names.full(layer.func).rpartition(".")[2]
+        kind = self._kind(layer)
         if kind in self._names.classes:
             inner = self._inner(layer) if depth < DEEPEST else None
             place = inner.parameter(position) if inner is not None else None
             return inner.accepted(place, depth + 1) if inner is not None and place else None
+        if position == 1 and kind in _RECURRENT:
+            return self._state(layer, kind)
         if position > 0 and kind not in (
             "MultiheadAttention",
             "Bilinear",
@@ -470,6 +499,8 @@ class LayerReader:
         if kind in ("TransformerEncoder", "TransformerDecoder"):
             part = self._parts.made(_pick(layer, 0, "encoder_layer", "decoder_layer"))
             return self._accepts(part, depth + 1) if part is not None else None
+        if kind == "Rearrange":
+            return _of_rank(pattern_rank(layer, 0))
         size = self._number(_pick(layer, 0, *SIZE_KEYWORDS))
         if size is None:
             return None
@@ -508,6 +539,8 @@ class LayerReader:
             return _randn(BATCH, LENGTH, size)
         return None
 
+
+_RECURRENT = ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
 
 SIZE_KEYWORDS = (
     "in_features",
@@ -557,6 +590,22 @@ def _pick(call: ast.Call, position: int, *names: str) -> ast.expr | None:
         if keyword.arg in names:
             return keyword.value
     return call.args[position] if len(call.args) > position else None
+
+
+def _of_rank(rank: int | None) -> str | None:
+    """A tensor of so many dimensions: features, sequences, pictures, videos."""
+    shapes = {
+        2: (BATCH, WIDTH),
+        3: (BATCH, LENGTH, WIDTH),
+        4: (BATCH, 3, SIDE, SIDE),
+        5: (BATCH, 3, LENGTH, SIDE, SIDE),
+    }
+    return _randn(*shapes[rank]) if rank in shapes else None
+
+
+def _with_steps(text: str) -> str:
+    """What a layer takes over the last dimension alone, with steps between; states stay as they are."""
+    return text if text.startswith("(") else _ON_LAST.sub(rf"torch.randn(\1, {LENGTH}, \2)", text)
 
 
 def _tensor(sizes: list[int], kind: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 _INDEX_NAMES = re.compile(r"(?:^|_)(?:ids?|idx|index|indices|tokens?|labels?|targets?|edge_index)$")
 # What inputs of these names are taken to be where the code does not say: rows of 2 in a batch, 8 steps, sides of 32.
@@ -57,8 +58,9 @@ def rank_of(function: ast.FunctionDef, name: str) -> int | None:
         )
         if found is not None and 0 < found <= MOST_DIMENSIONS:
             return found
-    if any(_multiplied(node, name) for node in nodes):
-        return 2
+    for functions, rank in ((("torch.mm",), 2), (("torch.bmm", "torch.baddbmm"), 3)):
+        if any(_multiplied(node, name, functions) for node in nodes):
+            return rank
     least = max((_reached(node, name) for node in nodes), default=0)
     return least if 2 < least <= MOST_DIMENSIONS else None
 
@@ -111,7 +113,7 @@ def counts(function: ast.FunctionDef, name: str) -> bool:
 def used_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> dict[str, str]:
     """The constructor's arguments whose use says what they are, as text that stands for them: a model that changes nothing
     for one that is called; a list of two where the argument is gone through, with as many in each as are taken out; the
-    last dimension where operators only work along it; two sides for F.pad.
+    first of the words that it is compared with; the last dimension where operators only work along it; two sides for F.pad.
     """
     attributes: dict[str, str] = {}
     arguments = {a.arg for a in (*init.args.posonlyargs, *init.args.args, *init.args.kwonlyargs)} - {"self"}
@@ -128,6 +130,10 @@ def used_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> di
     for node in nodes:
         if isinstance(node, ast.Call) and (name := attributes.get(ast.unparse(node.func))):
             found.setdefault(name, IDENTITY)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            name = attributes.get(ast.unparse(node.func.value))
+            if name:
+                found[name] = f"[{IDENTITY}, {IDENTITY}]"
         if isinstance(node, (ast.For, ast.comprehension)):
             name = attributes.get(ast.unparse(node.iter))
             taken = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)]
@@ -150,7 +156,18 @@ def used_arguments(init: ast.FunctionDef, forward: ast.FunctionDef | None) -> di
         for places, text in ((along, "-1"), (padded, "(1, 1)")):
             if any(node in places for node in loads) and all(node in (*places, *kept) for node in loads):
                 found[name] = text
+        word = next((w for node in [*ast.walk(init), *nodes] if (w := _word(node, loads))), None)
+        if word is not None and name not in found:
+            found[name] = repr(word)
     return found
+
+
+def _word(node: ast.AST, loads: Sequence[ast.expr]) -> str | None:
+    """The first of the words that one of `loads` is compared with: `kind == "lstm"`, `kind in ("lstm", "gru")`."""
+    if not isinstance(node, ast.Compare) or not any(node.left is load for load in loads):
+        return None
+    constants = [c.value for each in node.comparators for c in ast.walk(each) if isinstance(c, ast.Constant)]
+    return next((value for value in constants if isinstance(value, str)), None)
 
 
 def _along(node: ast.AST) -> list[ast.keyword]:
@@ -271,11 +288,11 @@ def _reached(node: ast.AST, name: str) -> int:
     return max((n + 1 for n in numbers if isinstance(n, int)), default=0)
 
 
-def _multiplied(node: ast.AST, name: str) -> bool:
-    """Whether the parameter is one of two matrices: `torch.mm(x, w)`."""
+def _multiplied(node: ast.AST, name: str, functions: tuple[str, ...]) -> bool:
+    """Whether the parameter is one of two matrices, or batches of them: `torch.mm(x, w)`."""
     return (
         isinstance(node, ast.Call)
-        and ast.unparse(node.func) == "torch.mm"
+        and ast.unparse(node.func) in functions
         and name in map(ast.unparse, node.args)
     )
 
@@ -286,7 +303,12 @@ def _rearranged(node: ast.AST, name: str) -> int | None:
         return None
     if ast.unparse(node.func).rpartition(".")[2] not in ("rearrange", "reduce", "repeat"):
         return None
-    pattern = node.args[1]
+    return pattern_rank(node, 1)
+
+
+def pattern_rank(call: ast.Call | None, position: int) -> int | None:
+    """How many dimensions the pattern takes that einops' function or layer is given at this place: `b c (h p) w -> ...`."""
+    pattern = call.args[position] if call is not None and len(call.args) > position else None
     if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str) or "..." in pattern.value:
         return None
     return len(re.sub(r"\([^)]*\)", "x", pattern.value.partition("->")[0]).split())

@@ -156,6 +156,7 @@ def _swapped(at: int, got: int, wanted: int, draw: Draw) -> Draw | None:
 
 def _multiplied(match: re.Match[str], draws: Draws) -> Iterator[Draws]:
     got, wanted = int(match[1]), int(match[2])
+    yield from _other_layout(draws)
     if any(len(draw.sizes) >= 4 for draw in draws):
         yield from _other_sizes(match, draws)
     yield from _last_size(got, wanted, draws)
@@ -167,6 +168,18 @@ def _multiplied(match: re.Match[str], draws: Draws) -> Iterator[Draws]:
     yield from _other_sizes(match, draws)
 
 
+def _other_layout(draws: Draws) -> Iterator[Draws]:
+    """Videos with the frames before the channels."""
+    yield from _each(
+        draws,
+        lambda d: (
+            replace(d, sizes=(d.sizes[0], d.sizes[2], d.sizes[1], *d.sizes[3:]))
+            if len(d.sizes) == 5
+            else None
+        ),
+    )
+
+
 def _sized(match: re.Match[str], draws: Draws) -> Iterator[Draws]:
     yield from _last_size(int(match["got"]), int(match["wanted"]), draws)
     yield from _other_sizes(match, draws)
@@ -175,6 +188,7 @@ def _sized(match: re.Match[str], draws: Draws) -> Iterator[Draws]:
 def _channels(match: re.Match[str], draws: Draws) -> Iterator[Draws]:
     shape = tuple(int(size) for size in re.findall(r"\d+", match[1]))
     wanted, got = int(match[2]), int(match[3])
+    yield from _other_layout(draws)
     yield from _each(
         draws, lambda d: d.sized(1, wanted) if d.sizes == shape and d.sizes[1:2] == (got,) else None
     )
