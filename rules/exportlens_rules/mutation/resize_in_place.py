@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.sizes import new_for_resized
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -25,10 +28,6 @@ class ResizeInPlace(CallOf):
     code = "EXL208"
     name = "resize-in-place"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "what else shares the memory is not provable: make the tensor anew with `reshape` or `new_empty`, and "
-        "bind the name to it"
-    )
     callees = ("torch.Tensor.resize_", "torch.Tensor.resize_as_")
     wrong = "resizes a tensor in place: strict tracing does not support it."
     advice = "Use reshape, or allocate a tensor of the size that you need."
@@ -47,6 +46,10 @@ def forward(self, x):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return new_for_resized(report.place, context)
 
     def applies(self, place: Call) -> bool:
         return place.receiver is not None

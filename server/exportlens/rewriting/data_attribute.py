@@ -126,34 +126,58 @@ def _writes(draft: Draft, node: ast.Attribute) -> bool:
 
 
 def unwrap_variable(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`Variable(t)` -> `t`: since torch 0.4 they are the same. `requires_grad` is kept."""
+    """`Variable(t)` -> `t`: since torch 0.4 they are the same. `requires_grad` is kept.
+
+    The others of the function go with it: which of them a model comes to may hang on how it is made.
+    """
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call):
             raise Refused("not a call")
-        given = {keyword.arg: keyword.value for keyword in node.keywords}
-        inner = node.args[0] if node.args else given.get("data")
-        if inner is None or isinstance(inner, ast.Starred) or len(node.args) > 2:
-            raise Refused("what the Variable wraps is not written in the call")
-        wants_grad = node.args[1] if len(node.args) == 2 else given.get("requires_grad")
-        text = draft.source.of(inner)
-        parent = draft.source.parents.get(node)
-        plain = (
-            isinstance(parent, (ast.Assign, ast.Return, ast.Call, ast.keyword))
-            and getattr(parent, "func", None) is not node
-        )
-        if not plain or "\n" in text:
-            text = primary(text)
-        if wants_grad is not None and not (
-            isinstance(wants_grad, ast.Constant) and wants_grad.value is False
-        ):
-            raise Refused("the Variable asks for gradients, which a tensor of the graph cannot start to do")
-        return draft.replace(
-            f"Use `{_short(text)}`", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False
-        )
+        text = _unwrapped(draft, node)
+        swaps = [draft.source.swap(node, text)]
+        for each in _other_calls(draft, node):
+            try:
+                swaps.append(draft.source.swap(each, _unwrapped(draft, each)))
+            except Refused:
+                continue
+        return draft.replace(f"Use `{_short(text)}`", swaps, Applicability.SAFE, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _unwrapped(draft: Draft, node: ast.Call) -> str:
+    """What `node` wraps. Raises Refused."""
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    inner = node.args[0] if node.args else given.get("data")
+    if inner is None or isinstance(inner, ast.Starred) or len(node.args) > 2:
+        raise Refused("what the Variable wraps is not written in the call")
+    wants_grad = node.args[1] if len(node.args) == 2 else given.get("requires_grad")
+    text = draft.source.of(inner)
+    parent = draft.source.parents.get(node)
+    plain = (
+        isinstance(parent, (ast.Assign, ast.Return, ast.Call, ast.keyword))
+        and getattr(parent, "func", None) is not node
+    )
+    if not plain or "\n" in text:
+        text = primary(text)
+    if wants_grad is not None and not (isinstance(wants_grad, ast.Constant) and wants_grad.value is False):
+        raise Refused("the Variable asks for gradients, which a tensor of the graph cannot start to do")
+    return text
+
+
+def _other_calls(draft: Draft, node: ast.Call) -> list[ast.Call]:
+    """The calls of the same function's that stand neither in `node` nor in one another."""
+    function = draft.source.enclosing_function(node)
+    name = draft.qualified(node.func)
+    found: list[ast.Call] = []
+    inside = {id(each) for each in ast.walk(node)} | set(map(id, draft.source.ancestors(node)))
+    for each in ast.walk(function) if function is not None else ():
+        if isinstance(each, ast.Call) and draft.qualified(each.func) == name and id(each) not in inside:
+            found.append(each)
+            inside |= {id(one) for one in ast.walk(each)}
+    return found
 
 
 def tensor_for_variable(place: Call, context: RewriteContext) -> Fix | Refusal:

@@ -292,6 +292,8 @@ class _Way:
             return None
         if isinstance(parent, ast.Tuple) and self._unpacked(parent, node):
             return None
+        if self._is_index_of_tensor(node):
+            return None
         if isinstance(parent, (ast.List, ast.Tuple)):
             return self._together(parent)
         if isinstance(parent, ast.AugAssign) and parent.value is not node:
@@ -316,6 +318,19 @@ class _Way:
             return None
         self.made[call.func] = self.source.swap(call.func, f"{self.draft.torch}.{_PUT_TOGETHER[name]}")
         return call
+
+    def _is_index_of_tensor(self, node: ast.expr) -> bool:
+        """Whether a tensor that torch makes there is indexed by `node`: a tensor picks from it what the array does."""
+        parent = self.source.parents[node]
+        if isinstance(parent, ast.Tuple):
+            node, parent = parent, self.source.parents[parent]
+        return (
+            isinstance(parent, ast.Subscript)
+            and parent.slice is node
+            and isinstance(parent.ctx, ast.Load)
+            and isinstance(parent.value, ast.Call)
+            and _qualified(self.draft, parent.value.func).startswith("torch.")
+        )
 
     def _unpacked(self, values: ast.Tuple, node: ast.expr) -> bool:
         """Whether `node` among `values` gets a name of its own, as in `a, b = x.mean(), x.std()`."""

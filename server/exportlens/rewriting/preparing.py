@@ -22,6 +22,7 @@ from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held
 from exportlens.rewriting.operands import compared, kept, meets_tensor, scalar, tensor_behind
 from exportlens.rewriting.optional import made_where_used
+from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -34,6 +35,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     kinds = kinds.copy()
     for step in (
         made_where_used,
+        picked_inside,
         _inline,
         _hoist_logs,
         _collect_appends,

@@ -10,6 +10,7 @@ from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
 
@@ -43,6 +44,38 @@ def empty_for_size(place: Call, context: RewriteContext) -> Fix | Refusal:
         dtype = f", dtype={draft.torch}.{TENSOR_TYPES[short]}" if short in TENSOR_TYPES else ""
         swaps = [draft.source.swap(node.func, f"{draft.torch}.empty"), Replacement(end, end, dtype)]
         return draft.replace(f"Use `{draft.torch}.empty`", swaps)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def new_for_resized(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`t.new().resize_(size)` -> `t.new_empty(size)`: of a tensor that is made there nothing else shares the memory."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        made = (
+            node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        )
+        if (
+            not isinstance(node, ast.Call)
+            or not isinstance(node.func, ast.Attribute)
+            or node.func.attr != "resize_"
+            or node.keywords
+            or not node.args
+            or not isinstance(made, ast.Call)
+            or not isinstance(made.func, ast.Attribute)
+            or made.func.attr != "new"
+            or made.args
+            or made.keywords
+            or (dotted(made.func) or "").partition(".")[0] in draft.modules
+        ):
+            raise Refused(
+                "what else shares the memory is not provable: make the tensor anew with `reshape` or `new_empty`, and "
+                "bind the name to it"
+            )
+        owner = draft.source.end(made.func.value)
+        swap = Replacement(owner, draft.source.end(node.func), ".new_empty")
+        return draft.replace("Use `.new_empty`", [swap], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

@@ -1,0 +1,240 @@
+"""Rows that a mask picks before a branch, and that only the branch's arms use, are picked in these.
+
+Of two tensors with as many rows as one mask finds, torch.cond's arms no longer know that they are as long as each other
+(measured on torch 2.13): what is computed of both cannot be traced. What is picked inside of an arm is known to be.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from exportlens.rewriting.kind import length_from_data
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, dotted, reads
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
+
+_ROWS = ("numel", "nelement", "size")
+# What takes rows as they are, and gives as many.
+_SHAPED = frozenset(
+    {
+        "float",
+        "long",
+        "int",
+        "double",
+        "bool",
+        "sigmoid",
+        "detach",
+        "contiguous",
+        "squeeze",
+        "view",
+        "reshape",
+    }
+)
+
+
+def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where the arms pick the rows, and the branch in it; None where none can be moved."""
+    function = source.enclosing_function(node)
+    if function is None or not _starts_line(source, node) or not source.begins_line(node.body[0]):
+        return None
+    if node.orelse and (_starts_elif(source, node) or not source.begins_line(node.orelse[0])):
+        return None
+    block, index = source.block_of(node)
+    moved: list[ast.Assign] = []
+    asked: dict[ast.expr, str] = {}
+    for statement in reversed(block[:index]):
+        found = _pick(source, function, node, statement, kinds, moved)
+        if found is not None and isinstance(statement, ast.Assign):
+            moved.insert(0, statement)
+            asked |= found
+    if not moved:
+        return None
+    swaps = [source.swap(each, text) for each, text in asked.items()]
+    swaps += [_without(source, each) for each in moved]
+    swaps += list(_inserted(source, node, block[index + 1 :], moved))
+    start = source.start(node)
+    gone = sum(each.end - each.start for each in swaps if each.end <= start and not each.text)
+    changed = Source(replaced(source.text, swaps))
+    for each in ast.walk(changed.tree):
+        if isinstance(each, ast.If) and changed.start(each) == start - gone:
+            return changed, each
+    return None
+
+
+def _starts_line(source: Source, node: ast.If) -> bool:
+    return source.begins_line(node) and not source.text.startswith("elif", source.start(node))
+
+
+def _starts_elif(source: Source, node: ast.If) -> bool:
+    return source.text.startswith("elif", source.start(node.orelse[0]))
+
+
+def _pick(
+    source: Source,
+    function: Function,
+    node: ast.If,
+    statement: ast.stmt,
+    kinds: Kinds,
+    moved: Sequence[ast.Assign],
+) -> dict[ast.expr, str] | None:
+    """What the branch's condition asks of the rows, in other words, where `statement` picks rows that move; else None."""
+    if not (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        and source.begins_line(statement)
+        and "\n" not in source.of(statement)
+        and _is_pick(statement.value, kinds)
+    ):
+        return None
+    name = statement.targets[0].id
+    block, index = source.block_of(node)
+    stays = [each for each in block[block.index(statement) + 1 : index] if each not in moved]
+    needed = reads(statement.value) | {name}
+    if needed & set(bound(stays)) or any(_writes(each, needed) for each in stays):
+        return None
+    asked: dict[ast.expr, str] = {}
+    ways = exits(node.body) | exits(node.orelse)
+    inside = [*node.body, *node.orelse, *moved, *(block[index + 1 :] if "returns" in ways else [])]
+    allowed = {id(each) for one in inside for each in ast.walk(one)}
+    for each in ast.walk(function):
+        if not (isinstance(each, ast.Name) and each.id == name):
+            continue
+        if isinstance(each.ctx, ast.Load) and id(each) not in allowed:
+            text = _asked(source, each, statement.value, kinds) if _within(each, node.test) else None
+            if text is None:
+                # Before the statement, the name may be of something else.
+                if source.start(each) < source.end(statement) and not _in_loop(source, node, function):
+                    continue
+                return None
+            asked[text[0]] = text[1]
+    if any(_writes(each, {name}) for each in inside):
+        return None
+    return asked
+
+
+def _is_pick(value: ast.expr, kinds: Kinds) -> bool:
+    """Whether `value` picks rows by a mask or by what an operator found, and does nothing else."""
+    while (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in _SHAPED
+        and not value.keywords
+    ):
+        value = value.func.value
+    if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Name):
+        return False
+    index = kinds.of(value.slice)
+    if index.dtype != "bool" and not length_from_data(index):
+        return False
+    return all(
+        not isinstance(each, ast.Call) or (isinstance(each.func, ast.Attribute) and each.func.attr in _SHAPED)
+        for each in ast.walk(value.value)
+    ) and not any(isinstance(each, (ast.NamedExpr, ast.Lambda)) for each in ast.walk(value))
+
+
+def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tuple[ast.expr, str] | None:
+    """The part of a condition that asks whether there are rows, and the same asked of the mask."""
+    if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Name):
+        return None
+    if kinds.of(value.slice).dtype != "bool":
+        return None
+    count = _count_of(source, name)
+    if count is None:
+        return None
+    mask = value.slice.id
+    parent = source.parents[count]
+    if isinstance(parent, ast.Compare) and len(parent.ops) == 1 and parent.left is count:
+        other, operator = parent.comparators[0], parent.ops[0]
+        number = other.value if isinstance(other, ast.Constant) else None
+        some = (isinstance(operator, (ast.Gt, ast.NotEq)) and number == 0) or (
+            isinstance(operator, ast.GtE) and number == 1
+        )
+        none = (isinstance(operator, (ast.Eq, ast.LtE)) and number == 0) or (
+            isinstance(operator, ast.Lt) and number == 1
+        )
+        if type(number) is int and (some or none):
+            return parent, f"{mask}.any()" if some else f"not {mask}.any()"
+        return None
+    if isinstance(parent, ast.If) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
+        return count, f"{mask}.any()"
+    return None
+
+
+def _count_of(source: Source, name: ast.Name) -> ast.expr | None:
+    """`len(p)`, `p.numel()`, `p.size(0)`, `p.shape[0]`."""
+    parent = source.parents[name]
+    call = source.parents.get(parent)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "len":
+        return parent
+    if not isinstance(parent, ast.Attribute):
+        return None
+    if parent.attr in _ROWS and isinstance(call, ast.Call) and call.func is parent and not call.keywords:
+        texts = [ast.unparse(each) for each in call.args]
+        return call if texts == (["0"] if parent.attr == "size" else []) else None
+    if parent.attr == "shape" and isinstance(call, ast.Subscript) and ast.unparse(call.slice) == "0":
+        return call
+    return None
+
+
+def _within(node: ast.AST, outer: ast.AST) -> bool:
+    return any(each is node for each in ast.walk(outer))
+
+
+def _in_loop(source: Source, node: ast.If, function: Function) -> bool:
+    for each in source.ancestors(node):
+        if each is function:
+            return False
+        if isinstance(each, (ast.For, ast.While)):
+            return True
+    return False
+
+
+def _writes(statement: ast.stmt, names: set[str]) -> bool:
+    """Whether `statement` may write in place to one of `names`, which may share memory with others that it writes to."""
+    return any(_written(each, names) for each in ast.walk(statement))
+
+
+def _written(node: ast.AST, names: set[str]) -> bool:
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        return True
+    if isinstance(node, ast.AugAssign):
+        return True
+    return (
+        isinstance(node, ast.Call)
+        and (dotted(node.func) or str(getattr(node.func, "attr", ""))).endswith("_")
+        and not (dotted(node.func) or "").endswith("__")
+    )
+
+
+def _without(source: Source, statement: ast.stmt) -> Replacement:
+    """The line of `statement` goes, with the comments above and behind it: they go along."""
+    start, end = source.span([statement])
+    begin = source.text.rfind("\n", 0, start) + 1
+    line_end = source.text.find("\n", end)
+    return Replacement(begin, line_end + 1 if line_end >= 0 else end, "")
+
+
+def _inserted(
+    source: Source, node: ast.If, rest: Sequence[ast.stmt], moved: Sequence[ast.Assign]
+) -> Iterator[Replacement]:
+    for arm in (node.body, node.orelse, rest):
+        used = _used(arm, moved) if arm else []
+        if used:
+            indent = source.indent_of(arm[0])
+            text = source.block(used, indent)[len(indent) :]
+            at = source.start(arm[0])
+            yield Replacement(at, at, f"{text}{source.newline}{indent}")
+
+
+def _used(arm: Sequence[ast.stmt], moved: Sequence[ast.Assign]) -> list[ast.stmt]:
+    """Those of `moved` that `arm` reads, and that these read, in their order."""
+    needed = reads(arm)
+    kept: list[ast.stmt] = []
+    for statement in reversed(moved):
+        if needed & set(bound(statement)):
+            kept.insert(0, statement)
+            needed |= reads(statement.value)
+    return kept
