@@ -10,12 +10,32 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from exportlens.rewriting.names import bound, dotted
+from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.text import Function, Source
 
 _ASKING = frozenset({"cross_entropy", "nll_loss", "cdist", "logsumexp"})
 _ASKING_MODULES = frozenset({"CrossEntropyLoss", "NLLLoss"})
 _COUNTS = frozenset({"sum", "count_nonzero"})
+# What makes another tensor of a mask, of which torch does not know that it picks as many rows.
+_OTHERS = frozenset(
+    {
+        "any",
+        "all",
+        "sum",
+        "mean",
+        "float",
+        "long",
+        "int",
+        "double",
+        "shape",
+        "size",
+        "numel",
+        "unsqueeze",
+        "view",
+        "expand_as",
+    }
+)
+_TAKING = frozenset({"any", "all", "sum", "logical_and", "logical_or", "logical_not", "count_nonzero"})
 _CONVERSIONS = frozenset({"item", "float", "long", "int", "detach", "cpu", "double", "bool"})
 
 
@@ -135,21 +155,44 @@ def _called_on(node: ast.expr, names: set[str] | frozenset[str]) -> str | None:
 
 
 def _picks_here_alone(source: Source, function: Function, mask: str, statements: Sequence[ast.stmt]) -> bool:
-    """Whether the arm picks by `mask`, and what is not an arm of a branch that asks it does not."""
+    """Whether the arm picks by `mask`, and what is not an arm of a branch that asks it does not, nor may hand it on to what
+    does."""
+    if function.name != "forward" and mask in {each.arg for each in arguments(function.args)}:
+        return False
     inside = {id(each) for statement in statements for each in ast.walk(statement)}
     found = False
     for each in ast.walk(function):
         if _writes(each, mask):
             return False
-        if not _is_pick(each, mask):
-            continue
         if id(each) in inside:
-            found = True
-        elif source.enclosing_function(each) is function and not any(
-            isinstance(outer, ast.If) and mask in ast.unparse(outer.test) for outer in source.ancestors(each)
+            found = found or _is_pick(each, mask)
+        elif (
+            isinstance(each, ast.Name)
+            and each.id == mask
+            and isinstance(each.ctx, ast.Load)
+            and source.enclosing_function(each) is function
+            and not _is_only_asked(source, each)
+            and not any(_asks_for(source, function, outer, mask) for outer in source.ancestors(each))
         ):
             return False
     return found
+
+
+def _asks_for(source: Source, function: Function, node: ast.AST, mask: str) -> bool:
+    """Whether `node` is a branch that asks whether `mask` picks rows: it becomes an operator as well."""
+    return isinstance(node, ast.If) and any(
+        mask in _masks(source, function, node.test, taken) for taken in (True, False)
+    )
+
+
+def _is_only_asked(source: Source, name: ast.Name) -> bool:
+    """Whether what is made of the mask there is another tensor, or none."""
+    parent = source.parents[name]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _OTHERS
+    if isinstance(parent, ast.Call):
+        return (dotted(parent.func) or "").rpartition(".")[2] in _TAKING
+    return isinstance(parent, (ast.UnaryOp, ast.BinOp, ast.Compare, ast.BoolOp))
 
 
 def _writes(node: ast.AST, mask: str) -> bool:
