@@ -249,6 +249,15 @@ def test_compiled_code_that_checks_nothing_is_noted(worker: Runner) -> None:
     assert any("float64 is taken" in note or "end the process" in note for note in target.notes), target.notes
 
 
+def test_a_string_that_no_torch_reads_back_is_told(worker: Runner) -> None:
+    """torch.export.save writes a program that returns one, and torch.export.load fails on it without a reason."""
+    report = worker.export("traps.py:Says", INPUT, targets=("torch",))
+    [target] = report.targets
+    assert report.modes[0].ok and target.failure is not None and target.failure.kind == "lower"
+    assert "returns 'plus'" in target.failure.message and "leave it out" in target.failure.message
+    assert worker.export("traps.py:Tells", INPUT, targets=("torch",)).ok
+
+
 def test_an_unknown_target_is_refused(worker: Runner) -> None:
     with pytest.raises(ValueError, match="no such target: abacus"):
         worker.export("traps.py:Dynamic", INPUT, targets=("abacus",))

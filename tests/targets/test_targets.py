@@ -87,6 +87,33 @@ def test_inputs_that_export_has_fixed_stop_no_target(export: Export, environment
         assert found.comparison is not None and found.comparison["equal"]
 
 
+@pytest.mark.parametrize(
+    ("environment", "target"),
+    [
+        ("executorch", "executorch-portable"),
+        ("onnxruntime", "onnxruntime-cpu"),
+        ("onnxruntime", "aoti-cpu"),
+        ("openvino", "openvino-cpu"),
+        ("iree", "iree-llvm-cpu"),
+        ("tvm", "tvm-llvm"),
+        ("coreml", "coreml"),
+        ("litert", "litert"),
+    ],
+)
+@pytest.mark.parametrize("name", ["Says", "Tells"])
+def test_outputs_that_export_has_fixed_stop_no_target(
+    export: Export, environment: str, target: str, name: str
+) -> None:
+    """Strings, numbers and None stay out of the file where the target has no place for them; a note says which."""
+    report = export(environment, f"traps.py:{name}", "(torch.randn(3, 4),)", target)
+    [found] = report.targets
+    assert found.status == "ok", found.failure
+    if target != "coreml":
+        assert found.comparison is not None and found.comparison["equal"]
+    if name == "Says":
+        assert any("fixed by export" in note for note in found.notes)
+
+
 def test_inputs_and_outputs_are_those_of_the_file(export: Export) -> None:
     """LiteRT's conversion narrows int64 inputs to int32, and its files sort outputs by name."""
     report = export("litert", "traps.py:Names", "(torch.randint(0, 50, (2, 8)),)", "litert")

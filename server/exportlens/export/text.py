@@ -96,10 +96,13 @@ def _mode_line(mode: ModeReport) -> str:
     lines = [f"{exports}, {words}, {mode.seconds:.1f} s"]
     dims = [f"{' = '.join(d['places'])}: {d['low']} to {d['high'] or 'any'}" for d in mode.dynamic_dims]
     latency = comparison.get("latency") or {}
-    calls = " -> ".join(_number(latency.get(key)) for key in ("eager_ms", "exported_ms"))
+    eager, exported = (latency.get(key) for key in ("eager_ms", "exported_ms"))
+    calls = f"a call takes {_number(eager)} -> {_number(exported)} ms (eager -> exported)"
+    if exported is None:  # a slow model's program is not called again to be timed
+        calls = f"a call takes {_number(eager)} ms in eager"
     facts = [
         f"dynamic {', '.join(dims)}" if dims else "fixed sizes",
-        f"a call takes {calls} ms (eager -> exported)",
+        calls,
         f"peak memory {_size(mode.peak_memory)}",
         _operators(mode.histogram),
     ]

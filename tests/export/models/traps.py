@@ -216,3 +216,17 @@ class RemembersFirst(nn.Module):
         if "mean" not in self.cache:
             self.cache["mean"] = x.mean(0)
         return x + self.cache["mean"]
+
+
+class Says(nn.Module):
+    """Returns more than tensors."""
+
+    def forward(self, x: torch.Tensor) -> dict[str, object]:
+        return {"y": x + 1, "name": "plus", "left": None, "rows": 3}
+
+
+class Tells(nn.Module):
+    """Returns a number and None, and no string."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, None, int]:
+        return x + 1, None, 3

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Probe, Target
+from exportlens.export.targets.target import Probe, Target, constant_outputs
 
 
 class AotiCpu(Target):
@@ -35,6 +35,10 @@ class AotiCpu(Target):
         import torch
 
         return f"torch {torch.__version__}"
+
+    def left_out(self, program: Any) -> list[bool]:
+        """None may stay."""
+        return [fixed not in ("", "NoneType") for fixed in constant_outputs(program)]
 
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return program

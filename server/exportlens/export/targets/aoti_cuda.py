@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Probe, Target
+from exportlens.export.targets.target import Probe, Target, constant_outputs
 
 
 class AotiCuda(Target):
@@ -26,6 +26,10 @@ class AotiCuda(Target):
         if not torch.cuda.is_available():
             return Probe(False, "no CUDA device is visible", self.install)
         return Probe(True, f"torch {torch.__version__}, {torch.cuda.get_device_name()}")
+
+    def left_out(self, program: Any) -> list[bool]:
+        """None may stay."""
+        return [fixed not in ("", "NoneType") for fixed in constant_outputs(program)]
 
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from torch.export.passes import move_to_device_pass

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Coverage, Left, Probe, Target
+from exportlens.export.targets.target import Coverage, Left, Probe, Target, constant_outputs
 
 
 class Executorch(Target):
@@ -32,6 +32,11 @@ class Executorch(Target):
     def _partitioner(self) -> Any:
         module, _, attribute = self.partitioner.partition(":")
         return getattr(importlib.import_module(module), attribute)()
+
+    def left_out(self, program: Any) -> list[bool]:
+        """Numbers and None may stay, unless a string is among them."""
+        fixed = constant_outputs(program)
+        return [bool(each) and "str" in fixed for each in fixed]
 
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         from executorch.exir import to_edge_transform_and_lower

@@ -87,6 +87,10 @@ class Target:
         """The versions that would be used, for people."""
         return ", ".join(f"{name} {version_of(name)}" for name in self.requires) or "part of torch"
 
+    def left_out(self, program: Any) -> list[bool]:
+        """Of each output of the model, whether it must go before the program is lowered: those that export has fixed."""
+        return [bool(fixed) for fixed in constant_outputs(program)]
+
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Lower to whatever `save` takes. `args` and `kwargs` are the example inputs."""
         raise NotImplementedError
@@ -106,6 +110,21 @@ class Target:
     def notes(self) -> list[str]:
         """What a user of the artifact must know."""
         return []
+
+
+def constant_outputs(program: Any) -> list[str]:
+    """Of each of the model's outputs the type (`int`, `str`, `NoneType`) of what export has fixed it to, or nothing."""
+    from torch.export.graph_signature import ConstantArgument, OutputKind
+
+    specs = program.graph_signature.output_specs
+    returned = [spec.arg for spec in specs if spec.kind is OutputKind.USER_OUTPUT]
+    return [type(each.value).__name__ if isinstance(each, ConstantArgument) else "" for each in returned]
+
+
+def returned_words(program: Any) -> list[str]:
+    """The strings that a program returns: `torch.export.save` writes them, and no `torch.export.load` reads them (2.13)."""
+    values = (getattr(spec.arg, "value", None) for spec in program.graph_signature.output_specs)
+    return [value for value in values if isinstance(value, str)]
 
 
 def written_buffers(program: Any) -> dict[str, str]:

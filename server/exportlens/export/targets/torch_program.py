@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from exportlens.export.targets.target import Target
+from exportlens.export.targets.target import Target, TargetError, constant_outputs, returned_words
 
 
 class TorchProgram(Target):
@@ -25,7 +25,17 @@ class TorchProgram(Target):
 
         return f"torch {torch.__version__}"
 
+    def left_out(self, program: Any) -> list[bool]:
+        return [False for _ in constant_outputs(program)]
+
     def lower(self, program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        words = returned_words(program)
+        if words:
+            said = ", ".join(map(repr, words))
+            raise TargetError(
+                f"the model returns {said}, and torch.export.load cannot read a program that returns a string: "
+                "leave it out of what forward returns"
+            )
         return program
 
     def save(self, lowered: Any, path: Path) -> None:

@@ -125,6 +125,9 @@ def _fresh(tree: Any, kind: str = "random") -> Any:
     )
 
 
+_CALLED = {"zeros": "all-zero"}
+
+
 def generated_cases(
     args: tuple[Any, ...], kwargs: dict[str, Any], kinds: tuple[str, ...], seed: int
 ) -> list[Case]:
@@ -133,7 +136,14 @@ def generated_cases(
     for offset, kind in enumerate(kinds):
         seed_all(seed + offset)
         new_args, new_kwargs = _fresh((args, kwargs), kind)
-        cases.append(Case(f"{kind} inputs (seed {seed + offset})", new_args, new_kwargs, seed + offset))
+        cases.append(
+            Case(
+                f"{_CALLED.get(kind, kind)} inputs (seed {seed + offset})",
+                new_args,
+                new_kwargs,
+                seed + offset,
+            )
+        )
     return cases
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from exportlens.export.targets.target import returned_words
 from exportlens.export.worker import cases as inputs_of
 from exportlens.export.worker.blame import (
     GuardLog,
@@ -192,7 +193,7 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     stages.put("dynamic_dims", [asdict(d) for d in inputs_of.dynamic_dims(program, *_both(prepared))])
     folder = Path(request["folder"])
     _keep_graph(program, owner, folder)
-    saved = _keep_program(program, folder, stages)
+    _keep_program(program, folder, stages)
     stages.enter("compare")
     same = fingerprint(program)
     known = _confirmed_before(same, request)
@@ -203,8 +204,7 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     with prepared.compared():
         cases = all_cases(program, prepared.inputs, prepared.cost)
         eager = run_eager(prepared.subject, cases, slow=prepared.slow, begun=prepared.begun)
-        if saved:
-            _keep_cases(eager, prepared, folder, stages)
+        _keep_cases(eager, prepared, folder, stages)
         confirmation = confirm_program(program, eager, slow=prepared.slow)
     frozen = inputs_of.static_by_accident(program, *_both(prepared), prepared.inputs.dynamic_shapes)
     for name, dim, size in frozen:
@@ -248,16 +248,18 @@ def _keep_graph(program: Any, owner: Owner, folder: Path) -> None:
     (folder / "graph.json").write_text(json.dumps(describe_graph(program, owner)))
 
 
-def _keep_program(program: Any, folder: Path, stages: Stages) -> bool:
+def _keep_program(program: Any, folder: Path, stages: Stages) -> None:
     """Save the program before anything runs it (running writes into its buffers); the targets start from the
-    file.
+    file. One that cannot be written and read back is exported anew for each target.
     """
+    path = folder / "program.pt2"
     try:
-        torch.export.save(program, folder / "program.pt2")
+        if returned_words(program):
+            return
+        torch.export.save(program, path)
     except Exception as error:
+        path.unlink(missing_ok=True)  # it may be there in part
         stages.put("save_error", f"{type(error).__name__}: {error}")
-        return False
-    return True
 
 
 def _keep_cases(eager: EagerRun, prepared: Prepared, folder: Path, stages: Stages) -> None:

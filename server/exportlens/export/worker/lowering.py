@@ -84,10 +84,15 @@ def target_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     folder = Path(request["folder"])
     program = _load_program(request, folder, stages, owner)
     kept = _load_cases(folder)
-    taken = TensorsOnly(program) if target.tensors_only else None
-    if taken is not None:
-        program = taken.program
-        kept["cases"] = [{**entry, "case": taken.case(entry["case"])} for entry in kept["cases"]]
+    notes: list[str] = []
+    left_out = target.left_out(program)
+    if target.tensors_only or any(left_out):
+        taken = TensorsOnly(program, left_out, keep_inputs=not target.tensors_only)
+        program, notes = taken.program, taken.notes()
+        kept["cases"] = [
+            {**entry, "case": taken.case(entry["case"]), "outputs": taken.outputs(entry["outputs"])}
+            for entry in kept["cases"]
+        ]
     example: Case = kept["cases"][0]["case"]
     lowered = _lower(target, program, example, stages, owner)
     own = folder / target.name
@@ -99,9 +104,9 @@ def target_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
     names = {str(path): path.name.removeprefix("artifact") for path in made}
     stages.put("artifact", {"files": names, "suffix": target.suffix, "bytes": sum(map(size_of, made))})
     if not target.runs_here:
-        stages.put("notes", ["lowered, not run here", *target.notes()])
+        stages.put("notes", ["lowered, not run here", *notes, *target.notes()])
         return
-    _run(target, artifact, program, kept, stages, owner)
+    _run(target, artifact, program, kept, notes, stages, owner)
 
 
 def _load_program(request: dict[str, Any], folder: Path, stages: Stages, owner: Owner) -> Any:
@@ -173,7 +178,9 @@ def _blamed(error: BaseException, program: Any, owner: Owner, stage: str, diagno
     found = describe(error, owner)
     inner = _links(error)[0]
     diagnostics = error.diagnostics if isinstance(error, CompilerRefused) else diagnostics
-    said = f"{type(inner).__name__}: {first_sentences(str(inner)) or 'no message'}"
+    said = first_sentences(str(inner)) or "no message"
+    if not isinstance(inner, TargetError):
+        said = f"{type(inner).__name__}: {said}"
     compiler = re.search(r"error: (.+)|(Missing operator: .+)", diagnostics)
     if compiler:
         said = f"{said}: {(compiler[1] or compiler[2])[:400]}"
@@ -182,6 +189,8 @@ def _blamed(error: BaseException, program: Any, owner: Owner, stage: str, diagno
     frame = failing_frame(error, program, owner, diagnostics)
     if frame is not None or not (found["frame"] and owner.is_users(found["frame"]["file"])):
         found["frame"] = frame
+    if found["frame"] is None:
+        found["whole"] = "definition"  # it is shown on the model's `forward`
     return StageError(failure_kind(error, stage), said, error, [found])
 
 
@@ -271,7 +280,13 @@ def _explain(target: Target, program: Any, lowered: Any, stages: Stages, owner: 
 
 
 def _run(
-    target: Target, artifact: Path, program: Any, kept: dict[str, Any], stages: Stages, owner: Owner
+    target: Target,
+    artifact: Path,
+    program: Any,
+    kept: dict[str, Any],
+    notes: list[str],
+    stages: Stages,
+    owner: Owner,
 ) -> None:
     """Run the artifact on every recorded case; what differs is a failure, what is only unguarded a note."""
     stages.enter("run")
@@ -280,7 +295,7 @@ def _run(
     random = kept["random"] and not target.torch_generators
     with forward_only() if kept["forward_only"] else nullcontext():
         results = [_run_case(runner, entry, target.slack, random) for entry in entries]
-    notes = target.notes()
+    notes = [*notes, *target.notes()]
     for result, entry in zip(results, entries, strict=True):
         if not result.ok and 0 in entry["case"].sizes.values():
             notes.append(f"{result.name}: {result.message}; give the Dim min=1")
