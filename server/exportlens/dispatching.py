@@ -112,7 +112,9 @@ class Dispatcher:
         site = report.place.site
         key = (id(report.node), report.rule.code)
         known = self.found.get(key)
-        certain = site.certain or self._is_own(site)
+        certain = site.certain or (
+            self._is_own(site) and (report.rule.of_optional_inputs or not site.optional)
+        )
         if known is None:
             known = self.found[key] = Known(report, certain)
         elif _weight(report, certain) > _weight(known.report, known.certain):

@@ -69,7 +69,8 @@ class Rule:
 
     `places` are the Place classes that `check` is called for; for `Call`, `callees` narrows to qualified names, each exact or ending in ".*"
     (empty: every call). A rule has a fix when it overrides `fix`. With `of_declared_sizes` it also sees the places of a
-    run in which inputs have the sizes that an export call's `dynamic_shapes` declares. A rule without `fix` says in
+    run in which inputs have the sizes that an export call's `dynamic_shapes` declares. Unless `of_optional_inputs`, what
+    only inputs lead to that may be left out is a warning: such a model is mostly exported without them. A rule without `fix` says in
     `no_fix` why there is none, which its findings tell.
 
     `targets` names the hardware targets whose hazard this is, each exact or ending in "*": the rule looks at code only
@@ -83,6 +84,7 @@ class Rule:
     callees: ClassVar[tuple[str, ...]] = ()
     examples: ClassVar[tuple[Example, ...]] = ()
     of_declared_sizes: ClassVar[bool] = False
+    of_optional_inputs: ClassVar[bool] = True
     no_fix: ClassVar[str] = ""
     targets: ClassVar[tuple[str, ...]] = ()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.attributes import AUTOGRAD_FUNCTIONS
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Bound, ClassValue, Const, Static, Tensor, Unknown, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
@@ -216,10 +217,7 @@ def _function_class(place: Call) -> ClassValue | None:
     if not applies and place.name != "torch.autograd.Function.apply":
         return None
     for value in candidates:
-        if isinstance(value, ClassValue) and any(
-            name in ("torch.autograd.Function", "torch.autograd.function.Function")
-            for name in base_names(value)
-        ):
+        if isinstance(value, ClassValue) and any(name in AUTOGRAD_FUNCTIONS for name in base_names(value)):
             return value
     return None
 

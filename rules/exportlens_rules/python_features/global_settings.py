@@ -25,6 +25,7 @@ class GlobalSettings(CallOf):
     code = "EXL326"
     name = "global-settings"
     outcome = Outcome(FAILS, OK)
+    of_optional_inputs = False
     no_fix = "what runs later may rely on the setting: set it once, where the model is called"
     callees = (
         "torch.set_num_threads",

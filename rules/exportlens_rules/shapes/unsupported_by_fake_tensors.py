@@ -30,6 +30,7 @@ class UnsupportedByFakeTensors(CallOf):
     code = "EXL409"
     name = "operator-without-shape-rule"
     outcome = Outcome(FAILS, FAILS)
+    of_optional_inputs = False
     no_fix = (
         "torch has no other operator that gives this result: compute it before the model is called, and hand "
         "it in"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from exportlens.inference.places import Call
+from exportlens.inference.registration import lacks_parameters
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example
 
@@ -12,7 +14,8 @@ class ModuleMovedInForward(CallOf):
     """A Module is moved or cast while tracing.
 
     ## What it does
-    Finds `self.layer.to(...)`, `.float()`, `.half()`, `.cpu()` and the like on Modules in traced code.
+    Finds `self.layer.to(...)`, `.float()`, `.half()`, `.cpu()` and the like on Modules in traced code. Modules
+    without Parameters may be moved.
 
     ## Why it matters
     Moving a Module replaces its parameters, which non-strict tracing has exchanged for traced ones: it fails.
@@ -67,3 +70,6 @@ class M(nn.Module):
 """,
         ),
     )
+
+    def applies(self, place: Call) -> bool:
+        return place.receiver is None or not lacks_parameters(place.receiver)

@@ -39,6 +39,7 @@ class PackedSequence(Rule):
     code = "EXL606"
     name = "packed-sequence"
     outcome = Outcome(FAILS, FAILS)
+    of_optional_inputs = False
     places = (Call,)
     callees = (
         *_PACKING,

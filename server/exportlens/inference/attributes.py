@@ -335,6 +335,16 @@ def bind(machine: Machine, value: Value, owner: Value, attr: str, frame: Frame, 
     return value
 
 
+# What a class derives from that defines its own gradient.
+AUTOGRAD_FUNCTIONS = frozenset(
+    {
+        "torch.autograd.Function",
+        "torch.autograd.function.Function",
+        "torch.autograd.function.InplaceFunction",
+    }
+)
+
+
 def _attribute_of_class(machine: Machine, owner: ClassValue, attr: str, frame: Frame) -> Value:
     value, _, hidden = class_attribute(owner, attr)
     if value is not None:
@@ -344,11 +354,7 @@ def _attribute_of_class(machine: Machine, owner: ClassValue, attr: str, frame: F
     if attr == "__name__":
         return Const(owner.name)
     for base in class_order(owner):
-        if (
-            isinstance(base, Named)
-            and base.name in ("torch.autograd.Function", "torch.autograd.function.Function")
-            and attr == "apply"
-        ):
+        if isinstance(base, Named) and base.name in AUTOGRAD_FUNCTIONS and attr == "apply":
             return Bound(owner, Named("torch.autograd.Function.apply"), attr)
     return Unknown(f"`{attr}` of class `{owner.name}`" + (" (a base is not followed)" if hidden else ""))
 

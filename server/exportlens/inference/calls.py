@@ -118,7 +118,14 @@ def call_value(
         result = callee.run(machine, plain_items(args), closed_items(kwargs), frame, node)
         if callee.name.startswith("torch.nn.Module."):
             call_place(
-                machine, callee.name, None, plain_items(args), closed_items(kwargs), result, frame, node
+                machine,
+                callee.name,
+                callee.owner,
+                plain_items(args),
+                closed_items(kwargs),
+                result,
+                frame,
+                node,
             )
         return result
     if isinstance(callee, Choice):

@@ -75,6 +75,7 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
     if rest:
         machine.doubt = 1
         machine.conditions.append(ast.Name(" and ".join(f"{name} given" for name in rest)))
+        machine.optional = True
         _run_once(machine, cls, forward, given=frozenset(optional))
 
 
@@ -113,6 +114,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.active.clear()
         machine.data_guards.clear()
         machine.doubt = 0
+        machine.optional = False
         machine.conditions.clear()
         machine.quiet = 0
 

@@ -111,6 +111,8 @@ class Machine:
         self.refusals = 0
         self.attempts = 0
         self.conditions: list[ast.expr | None] = []
+        # Whether the inputs that may be left out are given in this run.
+        self.optional = False
         self.entry: str | None = None
         self.tracing = False
         self.quiet = 0
@@ -149,6 +151,7 @@ class Machine:
             self.doubt == 0,
             self.entry,
             self.conditions[-1] if self.conditions else None,
+            self.optional,
         )
 
     def emits(self, kind: type[Place]) -> bool:

@@ -114,7 +114,7 @@ def module_attribute(machine: Machine, owner: Instance, attr: str) -> Value | No
         return Native("torch.nn." + attr, lambda m, a, k, f, n: _container_method(m, owner, attr, a, k, f, n))
     method = _METHODS.get(attr)
     if method is not None:
-        return Native("torch.nn.Module." + attr, lambda m, a, k, f, n: method(m, owner, a, k))
+        return Native("torch.nn.Module." + attr, lambda m, a, k, f, n: method(m, owner, a, k), owner)
     if attr in ("_modules", "_parameters", "_buffers"):
         return Mapping_({}, Unknown("state of a module"))
     items = owner.attributes.get("__items__")

@@ -26,7 +26,8 @@ class Site:
     first, as (scope, chunk, call node); `certain` is false where only configuration that is not known leads here (an
     `if` on it, an optional argument); `entry` is "Class" or "Class.method" of the entry point, None for module-level code;
     `condition` is the
-    innermost test that leads here and that configuration decides.
+    innermost test that leads here and that configuration decides; `optional` is true where only inputs that may be left
+    out lead here.
     """
 
     scope: ModuleScope
@@ -36,6 +37,7 @@ class Site:
     certain: bool
     entry: str | None
     condition: ast.expr | None = None
+    optional: bool = False
 
 
 @dataclass(slots=True)

@@ -6,7 +6,17 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.classes import class_order, is_module_class, same_kind
-from exportlens.inference.values import ClassValue, Const, Instance, Mapping_, Named, Sequence, Tensor, Value
+from exportlens.inference.values import (
+    ClassValue,
+    Const,
+    Instance,
+    Mapping_,
+    Named,
+    Sequence,
+    Static,
+    Tensor,
+    Value,
+)
 
 LAYERS_WITH_PARAMETERS = (
     "Linear",
@@ -139,6 +149,21 @@ def _has_parameters(value: Value, depth: int = 0) -> bool:
         if value.cls.name.rpartition(".")[2] in LAYERS_WITH_PARAMETERS and not without:
             return True
     return is_module_class(value.cls) and any(_has_parameters(each, depth + 1) for each in _children(value))
+
+
+def lacks_parameters(module: Value, depth: int = 0) -> bool:
+    """Whether a Module surely has no Parameter: nothing that it holds is unknown."""
+    if not isinstance(module, Instance) or module.open or depth > _MOST_DEEP:
+        return False
+    if isinstance(module.cls, Named) and not module.cls.name.startswith("torch.nn."):
+        return False
+    held = [part for value in module.attributes.values() for part in (value, *_items(value))]
+    return not _has_parameters(module) and all(
+        isinstance(value, (Const, Static, Sequence, Mapping_))
+        or (isinstance(value, Tensor) and value.origin != "parameter")
+        or lacks_parameters(value, depth + 1)
+        for value in held
+    )
 
 
 def _children(module: Instance) -> Iterator[Value]:

@@ -349,10 +349,14 @@ class Choice(Value):
 
 @dataclass(eq=False, slots=True)
 class Native(Value):
-    """A callable that the interpreter implements itself; `run` takes the interpreter, the positional and keyword values."""
+    """A callable that the interpreter implements itself; `run` takes the interpreter, the positional and keyword values.
+
+    `owner` is the object that it is a method of, where that is told.
+    """
 
     name: str
     run: Callable[..., Value]
+    owner: Value | None = None
 
     def describe(self) -> str:
         return f"`{self.name}`"

@@ -465,3 +465,47 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "moved-without-parameters",
+    X2,
+    """
+class Noise(nn.Module):
+    def __init__(self, sigma=0.1, generator=None):
+        super().__init__()
+        self.generator = generator
+        self.register_buffer("sigma", torch.tensor(sigma))
+
+    def to(self, *args, **kwargs):
+        super().to(*args, **kwargs)
+        return self
+
+    def forward(self, x):
+        self.to(x.device)
+        return x * self.sigma
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.noise = Noise()
+        self.act = nn.ReLU()
+
+    def forward(self, x):
+        self.act.to(x.device)
+        return self.act(self.noise(x))
+""",
+)
+CASES(
+    "moved-with-parameters",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.ReLU(), nn.Linear(6, 6))
+
+    def forward(self, x):
+        self.layers.to(x.device)
+        return self.layers(x)
+""",
+)

@@ -716,3 +716,29 @@ class M(nn.Module):
             return x * 2
 """,
 )
+CASES(
+    "legacy-function-by-a-class-method",
+    X2,
+    """
+class Drop(torch.autograd.function.InplaceFunction):
+    @classmethod
+    def forward(cls, ctx, x, p=0.5, train=False):
+        ctx.p = p
+        ctx.train = train
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, None, None
+
+
+class M(nn.Module):
+    def __init__(self, p=0.1):
+        super().__init__()
+        self.p = p
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return Drop.apply(self.fc(x), self.p, self.training)
+""",
+)

@@ -443,3 +443,23 @@ class M(nn.Module):
 """,
     "('gru', 4)",
 )
+CASES(
+    "lengths-may-be-left-out",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, size=4, hidden=6):
+        super().__init__()
+        self.rnn = nn.GRU(size, hidden, batch_first=True)
+
+    def forward(self, x, lengths=None):
+        if lengths is not None:
+            lengths = lengths.clamp(min=1)
+            packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            out, hidden = self.rnn(packed)
+            out, _ = pad_packed_sequence(out, batch_first=True)
+        else:
+            out, hidden = self.rnn(x)
+        return out, hidden
+""",
+)
