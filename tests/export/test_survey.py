@@ -65,7 +65,16 @@ def test_a_survey_goes_on_where_it_was(folder: Path) -> None:
     second = CliRunner().invoke(command, [*words, "--html", str(page), "--targets", "torch,"])
     assert "1 of 2 models are in" in second.output and "1 model to confirm on 1 target" in second.output
     assert verdicts(list(read_results(results).values())) == EXPECTED
-    assert "Branches" in page.read_text() and "confirmed of 2" in second.output
+    text = page.read_text()
+    assert "Branches" in text and "confirmed of 2" in second.output and "confirmed of 2" in text
+    assert "What stands against them" in text and "nets.py:11: " in text and "torch.cond" in text
+
+
+def test_a_model_that_only_a_target_fails_is_told_why(folder: Path) -> None:
+    (folder / "nets.py").write_text(TEXT.partition("class Branches")[0])
+    words = [str(folder), "--results", str(folder / "r.jsonl"), "--mode", "non-strict"]
+    result = CliRunner().invoke(command, [*words, "--python", sys.executable, "--targets", "torch,tensorrt"])
+    assert "nets.py:Good: failed (tensorrt unavailable): " in result.output
 
 
 def test_a_changed_file_is_tried_again(folder: Path) -> None:

@@ -83,6 +83,7 @@ def command(
         summary_lines,
         survey_locally,
         survey_on_ray,
+        why_not,
     )
 
     try:
@@ -121,8 +122,8 @@ def command(
         with results.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         verdict = click.style("ok", fg="green") if row["ok"] else click.style("failed", fg="red")
-        failure = None if row["ok"] else row["failure"]
-        why = f" ({failure['kind']}): {one_line(failure['message'], 160)}" if failure else ""
+        kind, colon, said = why_not(row).partition(": ")
+        why = f" ({kind}){colon}{one_line(said, 160)}" if kind else ""
         click.echo(f"[{len(known.keys() & keys)}/{len(wanted)}] {row['model']}: {verdict}{why}")
 
     try:

@@ -218,28 +218,59 @@ def _short(model: str) -> str:
     return f"{Path(place).name}:{name}"
 
 
+def why_not(row: Row) -> str:
+    """Why a model is not confirmed, as `kind: message`; of targets, each with its name. Empty where it is."""
+    if row["ok"]:
+        return ""
+    if row["failure"]:
+        return f"{row['failure']['kind']}: {row['failure']['message']}"
+    failed = ((entry["name"], entry["failure"]) for entry in row["targets"] if entry["failure"])
+    return "; ".join(f"{name} {failure['kind']}: {failure['message']}" for name, failure in failed)
+
+
 def matrix_html(rows: list[Row]) -> str:
-    """The same table as one self-contained page; a cell's tooltip has the failure's message."""
+    """The same table as one self-contained page, with what stands against each model below it; a cell's tooltip has the
+    failure's message, or the largest error.
+    """
     names = list(dict.fromkeys(entry["name"] for row in rows for entry in row["targets"]))
     head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    body = []
+    body, reasons = [], []
     for row in sorted(rows, key=lambda row: str(row["model"])):
         cells = []
         by_name = {entry["name"]: entry for entry in row["targets"]}
         for name in names:
             text = cell_of(row, name)
             kind = "ok" if text.startswith("ok") else "off" if text in ("unavailable", "-") else "bad"
-            why = ((by_name.get(name) or {}).get("failure") or row["failure"] or {}).get("message", "")
-            title = html.escape(why if kind != "ok" else "", quote=True)
+            entry = by_name.get(name) or {}
+            said = (entry.get("failure") or row["failure"] or {}).get("message", "")
+            if kind == "ok":
+                error = entry.get("max_abs_error")
+                said = "lowered, not run here" if error is None else f"largest error {error:.2g}"
+            title = html.escape(said, quote=True)
             cells.append(f'<td class="{kind}" title="{title}">{html.escape(text)}</td>')
-        model = html.escape(str(row["model"]), quote=True)
-        body.append(f'<tr><th title="{model}">{html.escape(_short(row["model"]))}</th>{"".join(cells)}</tr>')
+        model, short = html.escape(str(row["model"]), quote=True), html.escape(_short(row["model"]))
+        body.append(f'<tr><th title="{model}">{short}</th>{"".join(cells)}</tr>')
+        if why := why_not(row):
+            reasons.append(f"<dt>{short}</dt><dd>{html.escape(why)}</dd>{_places(row)}")
+    counts = (sum(cell_of(row, name).startswith("ok") for row in rows) for name in names)
+    totals = "".join(f"<td>{count}</td>" for count in counts)
+    against = f"<h2>What stands against them</h2><dl>{''.join(reasons)}</dl>" if reasons else ""
+    torch = html.escape(", ".join(sorted({str(row["torch"]) for row in rows if row["torch"]})))
     return (
         '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>ExportLens survey</title><style>'
-        "body{font:14px system-ui,sans-serif;margin:20px;color:#1c1f24;background:#fff}"
-        "table{border-collapse:collapse}th,td{border:1px solid #d4d7dd;padding:4px 10px;text-align:left}"
-        "thead th{position:sticky;top:0;background:#f5f6f8}.ok{background:#dcf5e3}.bad{background:#fde3e3}"
-        ".off{color:#8a909b}</style>"
-        f"<h1>Survey: {len(rows)} models</h1><table><thead><tr><th>model</th>{head}</tr></thead>"
-        f"<tbody>{''.join(body)}</tbody></table></html>"
+        ":root{color-scheme:light dark;--line:#d4d7dd;--soft:#f5f6f8;--ok:#dcf5e3;--bad:#fde3e3;--dim:#646b76}"
+        "@media(prefers-color-scheme:dark){:root{--line:#383d46;--soft:#23272e;--ok:#1d3d28;--bad:#4a2326;--dim:#9aa2af}}"
+        "body{font:14px system-ui,sans-serif;margin:20px}"
+        "table{border-collapse:collapse}th,td{border:1px solid var(--line);padding:4px 10px;text-align:left}"
+        "thead th{position:sticky;top:0;background:var(--soft)}.ok{background:var(--ok)}.bad{background:var(--bad)}"
+        ".off,.dim{color:var(--dim)}dt{font-weight:600;margin-top:10px}dd{margin:2px 0 0 16px;overflow-wrap:anywhere}</style>"
+        f'<h1>Survey: {len(rows)} models</h1><p class="dim">torch {torch or "?"}</p>'
+        f"<table><thead><tr><th>model</th>{head}</tr></thead>"
+        f"<tbody>{''.join(body)}</tbody><tfoot><tr><th>confirmed of {len(rows)}</th>{totals}</tr></tfoot></table>{against}</html>"
     )
+
+
+def _places(row: Row) -> str:
+    """The lines that are blamed, with what is said of them."""
+    found = (f"{Path(each['filename']).name}:{each['row']}: {each['message']}" for each in row["findings"])
+    return "".join(f'<dd class="dim">{html.escape(text)}</dd>' for text in dict.fromkeys(found))
