@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-import operator
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from exportlens.export.constructors import BATCH, LENGTH, SIDE, WIDTH, Constructor
 from exportlens.export.dimensions import longest_sequence, shape_of
+from exportlens.export.drawn import ON_CHANNELS, ON_LAST, of_rank, randn, tensor, tuple_of, with_steps
+from exportlens.export.expressions import Expressions, names_end
 from exportlens.export.flows import DEEPEST, Parts, Place, Taker, in_order, takers
 from exportlens.export.request import ANNOTATIONS, COMMON_SHAPES, FIRST_LAYERS
 from exportlens.export.uses import counts, is_per_edge, kind_of, pattern_rank, rank_of, usual
@@ -17,21 +18,6 @@ from exportlens.source.parsing import parse_python
 
 if TYPE_CHECKING:
     from exportlens.export.models import FileNames
-
-_ARITHMETIC: dict[type[ast.operator], object] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
-
-
-_ON_CHANNELS = re.compile(r"torch\.randn\((\d+), (\d+), (\d+)\)")
-_ON_LAST = re.compile(r"torch\.randn\((\d+), (\d+)\)")
-"""What a layer takes that works on the last dimension alone: there may be others between."""
 
 
 class LayerReader:
@@ -45,6 +31,7 @@ class LayerReader:
         self._names = names
         self._forward = forward
         self._parts = Parts(cls, names, made.values)
+        self._known = Expressions(self._parts, names)
         self._values = self._parts.values
         self._attributes = self._parts.attributes
         self._taken: dict[str, list[Taker | Place]] = {}
@@ -78,14 +65,14 @@ class LayerReader:
                 or self._of_shape(p, shape, self.kind(p) if named else "float")
                 for p, text in zip(wanted, known, strict=True)
             ]
-            return _tuple([self._with_edges(p, t) for p, t in zip(wanted, texts, strict=True)])
+            return tuple_of([self._with_edges(p, t) for p, t in zip(wanted, texts, strict=True)])
 
         if any(annotated):
             both = [a or b for a, b in zip(annotated, layered, strict=True)]
             yield of(both, (BATCH, WIDTH)), ANNOTATIONS
         if any(layered):
-            longer = [_with_steps(text) if text else text for text in layered]
-            sequences = any(text and _ON_CHANNELS.fullmatch(text) for text in layered)
+            longer = [with_steps(text) if text else text for text in layered]
+            sequences = any(text and ON_CHANNELS.fullmatch(text) for text in layered)
             tries = [longer, layered] if sequences else [layered, longer]
             for known in tries if longer != layered else tries[:1]:
                 for rest in ((BATCH, WIDTH), (BATCH, LENGTH, WIDTH)):
@@ -139,8 +126,7 @@ class LayerReader:
             )
         )
         items = [
-            self.accepted(f"{parameter.arg}[{key!r}]", 0) or usual(key) or _randn(BATCH, WIDTH)
-            for key in keys
+            self.accepted(f"{parameter.arg}[{key!r}]", 0) or usual(key) or randn(BATCH, WIDTH) for key in keys
         ]
         inside = ", ".join(f"{key!r}: {item}" for key, item in zip(keys, items, strict=True))
         return f"{{{inside}}}" if keys else None
@@ -179,7 +165,7 @@ class LayerReader:
             if item is None:
                 return None
             items.append(item)
-        return _tuple(items)
+        return tuple_of(items)
 
     def _starred(self) -> str | None:
         """Inputs for `*args`, as many as forward takes out by number; None where it takes out none."""
@@ -197,9 +183,9 @@ class LayerReader:
         ]
         if not places or min(places) < 0:
             return None
-        return _tuple(
+        return tuple_of(
             [
-                self.accepted(f"{given.arg}[{place}]", 0) or _randn(BATCH, WIDTH)
+                self.accepted(f"{given.arg}[{place}]", 0) or randn(BATCH, WIDTH)
                 for place in range(max(places) + 1)
             ]
         )
@@ -223,11 +209,11 @@ class LayerReader:
         if rank is not None and rank != len(shape):
             shape = {4: (BATCH, 3, SIDE, SIDE)}.get(rank, (BATCH, *[LENGTH] * (rank - 2), WIDTH)[-rank:])
         if kind == "float":
-            return _randn(*shape)
+            return randn(*shape)
         sizes = list(
             shape[: rank or max(1, len(shape) - 1)]
         )  # as a rule one dimension less than what it picks from
-        return _tensor(sizes, {"index": "Int", "mask": "Bool"}[kind])
+        return tensor(sizes, {"index": "Int", "mask": "Bool"}[kind])
 
     def _needed(self) -> set[str]:
         arguments = [*self._forward.args.posonlyargs, *self._forward.args.args]
@@ -258,11 +244,11 @@ class LayerReader:
                 "Float32",
                 "Int64",
             ):
-                return _tensor([self._size(word) for word in match[1].split() if word != "..."], kind)
+                return tensor([self._size(word) for word in match[1].split() if word != "..."], kind)
         doc = ast.get_docstring(self._forward) or ""
         match = re.search(rf"\b{re.escape(parameter.arg)}\b[^\n(\[]{{0,60}}[(\[]([\w\s,*]+)[)\]]", doc)
         if match and "," in match[1]:
-            return _tensor(
+            return tensor(
                 [self._size(word.strip()) for word in match[1].split(",") if word.strip()],
                 {"index": "Int", "mask": "Bool", "float": "Float"}[self.kind(parameter)],
             )
@@ -276,7 +262,7 @@ class LayerReader:
         if word.isdigit():
             return int(word)
         try:
-            known = self._number(parse_python(word, mode="eval").body)
+            known = self._known.number(parse_python(word, mode="eval").body)
         except SyntaxError:
             known = None
         if known is not None and known > 0:
@@ -287,68 +273,6 @@ class LayerReader:
         if first in ("h", "w", "height", "width"):
             return SIDE
         return 3 if first in ("c", "channels", "channel") else LENGTH
-
-    def _number(self, node: ast.expr | None, depth: int = 0) -> int | None:
-        """An integer expression of `__init__`, with the proposed arguments; None where it is not one."""
-        if node is None or depth > 20:
-            return None
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return int(node.value)
-        if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            return self._number(self._resolved(node), depth + 1)
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):  # `out_channels or channels`
-            numbers = (self._number(value, depth + 1) for value in node.values)
-            return next((number for number in numbers if number), None)
-        if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-            left, right = self._number(node.left, depth + 1), self._number(node.right, depth + 1)
-            if left is None or right is None:
-                return None
-            try:
-                return int(_ARITHMETIC[type(node.op)](left, right))  # type: ignore[operator]
-            except (ArithmeticError, ValueError):
-                return None
-        if isinstance(node, ast.Call) and names_end(self._names.full(node.func), "int") and node.args:
-            return self._number(node.args[0], depth + 1)
-        if isinstance(node, ast.Call) and names_end(self._names.full(node.func), "len") and node.args:
-            items = self._resolved(node.args[0])
-            return len(items.elts) if isinstance(items, (ast.List, ast.Tuple)) else None
-        return None
-
-    def _resolved(self, node: ast.expr, depth: int = 0) -> ast.expr | None:
-        """What a name, an attribute or an item stands for, as far as `__init__` and the proposed arguments tell."""
-        if depth > 20:
-            return None
-        found: ast.expr | None = node
-        if isinstance(node, ast.Name):
-            found = self._values.get(node.id) or self._names.constants.get(node.id)
-        elif isinstance(node, ast.Attribute):
-            if isinstance(node.value, ast.Name) and node.value.id == "self":
-                found = self._attributes.get(node.attr)
-            else:
-                owner = self._resolved(node.value, depth + 1)
-                found = self._part(owner, node.attr) if owner is not None else None
-        elif isinstance(node, ast.Subscript):
-            owner = self._resolved(node.value, depth + 1)
-            key = self._resolved(node.slice, depth + 1)
-            found = (
-                self._part(owner, key.value) if owner is not None and isinstance(key, ast.Constant) else None
-            )
-        if found is None or found is node:
-            return found
-        return self._resolved(found, depth + 1)
-
-    def _part(self, owner: ast.expr, key: object) -> ast.expr | None:
-        """The part of a configuration object, a dict or a list that has this name or place."""
-        if isinstance(owner, (ast.List, ast.Tuple)) and isinstance(key, int):
-            return owner.elts[key] if -len(owner.elts) <= key < len(owner.elts) else None
-        if isinstance(owner, ast.Dict):
-            pairs = zip(owner.keys, owner.values, strict=True)
-            return next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
-        if not isinstance(owner, ast.Call):
-            return None
-        given = next((k.value for k in owner.keywords if k.arg == key), None)
-        cls = self._names.classes.get(self._names.full(owner.func))
-        return given if given is not None or cls is None else _field(cls, str(key))
 
     def first_layers(self, parameters: list[str]) -> dict[str, str]:
         """The kind (`Linear`) of the torch.nn layer that takes each parameter first, where there is one."""
@@ -367,7 +291,7 @@ class LayerReader:
 
     def longest_sequence(self) -> int | None:
         """The length that the model has positions for."""
-        return longest_sequence(self._values, self._attributes, self._number)
+        return longest_sequence(self._values, self._attributes, self._known.number)
 
     def _layered(self, parameter: ast.arg) -> str | None:
         """The input that the first layer that takes the parameter accepts."""
@@ -378,8 +302,8 @@ class LayerReader:
         for taker in self._takers(name):
             shape = self._accepts(taker.layer, depth, taker.position) if isinstance(taker, Taker) else None
             if shape is not None:
-                match = _ON_CHANNELS.fullmatch(shape) if isinstance(taker, Taker) and taker.swapped else None
-                shape = _randn(int(match[1]), LENGTH, int(match[2])) if match else shape
+                match = ON_CHANNELS.fullmatch(shape) if isinstance(taker, Taker) and taker.swapped else None
+                shape = randn(int(match[1]), LENGTH, int(match[2])) if match else shape
                 return self._ranked(shape, name)
         return None
 
@@ -445,37 +369,37 @@ class LayerReader:
 
     def _ranked(self, text: str, name: str) -> str:
         """What a layer takes over the last dimension alone, with as many dimensions as the code says."""
-        match = _ON_LAST.fullmatch(text)
+        match = ON_LAST.fullmatch(text)
         rank = self.rank(name) if match is not None else None
         if rank is None or rank < 3 or match is None:
             return text
-        return _randn(BATCH, *[LENGTH] * (rank - 2), int(match[2]))
+        return randn(BATCH, *[LENGTH] * (rank - 2), int(match[2]))
 
     def _kind(self, layer: ast.Call) -> str:
         """The name of the layer's class: `LSTM` for `nn.LSTM(...)` and for `getattr(nn, "LSTM")(...)`."""
         called = layer.func
         if isinstance(called, ast.Call) and names_end(self._names.full(called.func), "getattr"):
-            name = self._resolved(called.args[1]) if len(called.args) > 1 else None
+            name = self._known.resolved(called.args[1]) if len(called.args) > 1 else None
             return str(name.value) if isinstance(name, ast.Constant) else ""
         return self._names.full(called).rpartition(".")[2]
 
     def _state(self, layer: ast.Call, kind: str) -> str | None:
         """What a recurrent layer takes as its second argument: one state, or two of an LSTM."""
-        size = self._number(_pick(layer, 1, "hidden_size"))
+        size = self._known.number(_pick(layer, 1, "hidden_size"))
         if size is None:
             return None
-        given = {word.arg: self._resolved(word.value) for word in layer.keywords}
+        given = {word.arg: self._known.resolved(word.value) for word in layer.keywords}
 
         def on(name: str) -> bool:
             value = given.get(name)
             return isinstance(value, ast.Constant) and bool(value.value)
 
         if kind.endswith("Cell"):
-            state = _randn(BATCH, size)
+            state = randn(BATCH, size)
         else:  # a state for each layer and direction; what comes first in the input is the batch only if it is said to be
-            layers = self._number(_pick(layer, 2, "num_layers")) or 1
+            layers = self._known.number(_pick(layer, 2, "num_layers")) or 1
             rows = BATCH if on("batch_first") else LENGTH
-            state = _randn(layers * (2 if on("bidirectional") else 1), rows, size)
+            state = randn(layers * (2 if on("bidirectional") else 1), rows, size)
         return f"({state}, {state})" if kind.startswith("LSTM") else state
 
     def _accepts(self, layer: ast.Call, depth: int = 0, position: int = 0) -> str | None:
@@ -500,8 +424,8 @@ class LayerReader:
             part = self._parts.made(_pick(layer, 0, "encoder_layer", "decoder_layer"))
             return self._accepts(part, depth + 1) if part is not None else None
         if kind == "Rearrange":
-            return _of_rank(pattern_rank(layer, 0))
-        size = self._number(_pick(layer, 0, *SIZE_KEYWORDS))
+            return of_rank(pattern_rank(layer, 0))
+        size = self._known.number(_pick(layer, 0, *SIZE_KEYWORDS))
         if size is None:
             return None
         if kind in (
@@ -514,17 +438,17 @@ class LayerReader:
             "GRUCell",
             "RNNCell",
         ):
-            return _randn(BATCH, size)
+            return randn(BATCH, size)
         if kind in ("Conv1d", "ConvTranspose1d"):
-            return _randn(BATCH, size, SIDE)
+            return randn(BATCH, size, SIDE)
         if kind in ("Conv2d", "ConvTranspose2d", "BatchNorm2d", "InstanceNorm2d"):
-            return _randn(BATCH, size, SIDE, SIDE)
+            return randn(BATCH, size, SIDE, SIDE)
         if kind in ("Conv3d", "ConvTranspose3d", "BatchNorm3d"):
-            return _randn(BATCH, size, 8, SIDE, SIDE)
+            return randn(BATCH, size, 8, SIDE, SIDE)
         if kind == "BatchNorm1d":
-            return _randn(BATCH, size)
+            return randn(BATCH, size)
         if kind == "GroupNorm":
-            return _randn(BATCH, self._number(_pick(layer, 1, "num_channels")) or size, SIDE, SIDE)
+            return randn(BATCH, self._known.number(_pick(layer, 1, "num_channels")) or size, SIDE, SIDE)
         if kind in ("Embedding", "EmbeddingBag"):
             return f"torch.randint(0, {size}, ({BATCH}, {LENGTH}))"
         if kind in (
@@ -536,7 +460,7 @@ class LayerReader:
             "TransformerEncoderLayer",
             "TransformerDecoderLayer",
         ):
-            return _randn(BATCH, LENGTH, size)
+            return randn(BATCH, LENGTH, size)
         return None
 
 
@@ -554,35 +478,10 @@ SIZE_KEYWORDS = (
 )
 
 
-def names_end(full: str, name: str) -> bool:
-    return full == name or full.endswith("." + name)
-
-
 def _fixed(reader: LayerReader, node: ast.expr) -> ast.expr:
     """An argument as a number where the outer class knows it: the inner class has other names."""
-    number = reader._number(node)
-    return ast.Constant(number) if number is not None else reader._resolved(node) or node
-
-
-def _field(cls: ast.ClassDef, name: str) -> ast.expr | None:
-    """The default that a configuration class gives to one of its fields."""
-    for node in cls.body:
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
-        if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            continue
-        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if isinstance(value, ast.Call) and ast.unparse(value.func).endswith("field"):
-            said = {k.arg: k.value for k in value.keywords}
-            made = said.get("default_factory")
-            return said.get("default") or (made.body if isinstance(made, ast.Lambda) else None)
-        return value
-    return None
+    number = reader._known.number(node)
+    return ast.Constant(number) if number is not None else reader._known.resolved(node) or node
 
 
 def _pick(call: ast.Call, position: int, *names: str) -> ast.expr | None:
@@ -590,36 +489,3 @@ def _pick(call: ast.Call, position: int, *names: str) -> ast.expr | None:
         if keyword.arg in names:
             return keyword.value
     return call.args[position] if len(call.args) > position else None
-
-
-def _of_rank(rank: int | None) -> str | None:
-    """A tensor of so many dimensions: features, sequences, pictures, videos."""
-    shapes = {
-        2: (BATCH, WIDTH),
-        3: (BATCH, LENGTH, WIDTH),
-        4: (BATCH, 3, SIDE, SIDE),
-        5: (BATCH, 3, LENGTH, SIDE, SIDE),
-    }
-    return _randn(*shapes[rank]) if rank in shapes else None
-
-
-def _with_steps(text: str) -> str:
-    """What a layer takes over the last dimension alone, with steps between; states stay as they are."""
-    return text if text.startswith("(") else _ON_LAST.sub(rf"torch.randn(\1, {LENGTH}, \2)", text)
-
-
-def _tensor(sizes: list[int], kind: str) -> str:
-    shape = ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "")
-    if kind.startswith("Int"):
-        return f"torch.randint(0, 2, ({shape}))"
-    if kind == "Bool":
-        return f"torch.rand({shape}) > 0.5"
-    return f"torch.randn({', '.join(map(str, sizes))})"
-
-
-def _randn(*sizes: int) -> str:
-    return f"torch.randn({', '.join(map(str, sizes))})"
-
-
-def _tuple(parts: list[str]) -> str:
-    return f"({', '.join(parts)},)"
