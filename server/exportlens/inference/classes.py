@@ -41,12 +41,15 @@ def define_function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionD
         from exportlens.inference.calls import call_value
         from exportlens.inference.expressions import evaluate
 
-        with _quietly(machine), _decorating(machine), apart(machine, _MAX_DECORATOR_STEPS):
-            try:
-                made = call_value(machine, evaluate(machine, decorator, frame), [value], {}, frame, decorator)
-            except (Raised, OutOfBudget):
-                # A decorator that does much more than wrap is about something else: documentation, registration.
-                continue
+        made: Value | None = None
+        with (
+            _quietly(machine),
+            _decorating(machine),
+            apart(machine, _MAX_DECORATOR_STEPS),
+            # A decorator that does much more than wrap is about something else: documentation, registration.
+            suppress(Raised, OutOfBudget),
+        ):
+            made = call_value(machine, evaluate(machine, decorator, frame), [value], {}, frame, decorator)
         if isinstance(made, (Function, Partial, Bound)) or (
             isinstance(made, Instance) and made.cls is not None and not made.open
         ):

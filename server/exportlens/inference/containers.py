@@ -187,8 +187,8 @@ def _mapping_method(
     if name == "update":
         for value in args:
             if isinstance(value, Mapping_):
-                for key, item in value.items.items():
-                    machine.journal.write(owner.items, key, item)
+                for known, item in value.items.items():
+                    machine.journal.write(owner.items, known, item)
                 if value.rest is not None:
                     machine.journal.write(owner, "rest", value.rest)
             else:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import ExportCall, ProgramCall, SizesMeet
 from exportlens.inference.values import (
+    NO_END,
+    Bounds,
     Const,
     Function,
     Instance,
@@ -33,27 +35,12 @@ _PROGRAM = "torch.export.ExportedProgram"
 _CREATIONS = frozenset(f"torch.{name}" for name in ("rand", "randn", "zeros", "ones", "empty"))
 # torch.fx.experimental.symbolic_shapes: sizes 0 and 1 are never among those that a dynamic dimension stands for.
 _SMALLEST = 2
-_NO_END = 2**31
 _COMPARE: Mapping[type[ast.cmpop], Callable[[int, int], bool]] = {
     ast.Lt: operator.lt,
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The Dim that a size is declared with: its name and the sizes from `low` to `high` that it stands for."""
-
-    name: str
-    low: int
-    high: int
-
-    @property
-    def words(self) -> str:
-        """The range for people."""
-        return f"{self.low} to {self.high}" if self.high < _NO_END else f"{self.low} and up"
 
 
 def make_dim(
@@ -154,7 +141,7 @@ def _bounds(dim: Value | None) -> Bounds | None:
     name, low, high = (dim.arguments.get(key, Const(None)) for key in ("name", "min", "max"))
     if not (isinstance(name, Const) and isinstance(low, Const) and isinstance(high, Const)):
         return None
-    ends = low.value or _SMALLEST, high.value or _NO_END
+    ends = low.value or _SMALLEST, high.value or NO_END
     if not isinstance(name.value, str) or not all(isinstance(end, int) for end in ends):
         return None
     return Bounds(name.value, max(ends[0], _SMALLEST), ends[1])

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from exportlens.inference.dynamic import Bounds
-    from exportlens.inference.scopes import ModuleScope
-    from exportlens.source.document import Chunk
+from exportlens.inference.scopes import ModuleScope
+from exportlens.source.document import Chunk
+
+# From this size on a dimension counts as one without an upper end.
+NO_END = 2**31
 
 
 class Value:
@@ -74,6 +75,20 @@ class Static(Value):
 
     def describe(self) -> str:
         return f"configuration ({self.type})" if self.type else "configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The Dim that a size is declared with: its name and the sizes from `low` to `high` that it stands for."""
+
+    name: str
+    low: int
+    high: int
+
+    @property
+    def words(self) -> str:
+        """The range for people."""
+        return f"{self.low} to {self.high}" if self.high < NO_END else f"{self.low} and up"
 
 
 @dataclass(frozen=True, slots=True)
