@@ -53,7 +53,8 @@ targets`. The models are those of `examples/tutorial`; segmentation and speech r
 are written, as `exportlens repair` leaves them. A cell has the seconds that one target took (its process, lowering,
 saving, running on every case) and the largest absolute difference to eager over all cases; or the kind of the failure,
 whose message stands below the table. Each process had a limit of some minutes, and other work ran on the machine at the
-same time, some of it five times what two cores can do: the seconds are upper bounds, and a timeout is no refusal."""
+same time, some of it five times what two cores can do: the seconds are upper bounds that compare with each other only
+roughly, and a timeout is no refusal."""
 
 
 def interpreter(extra: str) -> Path:
