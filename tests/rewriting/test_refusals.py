@@ -27,6 +27,11 @@ REFUSED = [
         "if x.sum() > 0:\n    x = x + 1\n    if self.count:\n        raise ValueError('counted')\nreturn x",
         "one way through the branch raises",
     ),
+    (
+        "lists of different lengths",
+        "if x.sum() > 0:\n    parts = [x.mean(), x.max()]\nelse:\n    parts = [x.min()]\nreturn sum(parts)",
+        "`parts` has 2 items on one side of the branch and 1 on the other",
+    ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
     (
         "a name bound on one side only",

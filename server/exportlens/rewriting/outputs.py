@@ -407,6 +407,16 @@ def _same_tensor(name: str, a: Kind, b: Kind) -> None:
             )
     elif {a.what, b.what} == {"tensor", "container"}:
         raise Refused(f"{name} is one tensor on one side of the branch and several on the other")
+    elif a.items is not None and b.items is not None and not (a.keys or b.keys):
+        if len(a.items) != len(b.items):
+            raise Refused(
+                f"{name} has {len(a.items)} items on one side of the branch and {len(b.items)} on the other"
+            )
+        if any(_is_number(one) != _is_number(other) for one, other in zip(a.items, b.items, strict=True)):
+            raise Refused(
+                f"{name} has Python numbers among its items on one side of the branch and tensors on the other: start with "
+                "tensors, as `torch.zeros(())`"
+            )
 
 
 def _dtype_differs(a: str, b: str) -> bool:
