@@ -230,6 +230,14 @@ def _is_classmethod(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Name) and decorator.id == "classmethod"
 
 
+def _is_conditional(node: ast.AST, method: ast.FunctionDef) -> bool:
+    """Whether an option decides over a part of a method: `if inplace: ctx.mark_dirty(x)`, which is mostly off."""
+    return any(
+        isinstance(outer, ast.If) and any(part is node for part in ast.walk(outer))
+        for outer in ast.walk(method)
+    )
+
+
 def _is_of_super(node: ast.AST) -> bool:
     """Whether this is a call of `super().method`."""
     return (
@@ -266,7 +274,11 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None, bool]]:
                 yield "reads `ctx.saved_variables`, which is now `ctx.saved_tensors`", inner, True
             if method.name == "backward" and isinstance(inner, ast.Call) and _is_variable(inner.func):
                 yield "calls `Variable` in `backward`", inner, True
-            if isinstance(inner, ast.Attribute) and inner.attr == "mark_dirty":
+            if (
+                isinstance(inner, ast.Attribute)
+                and inner.attr == "mark_dirty"
+                and not _is_conditional(inner, method)
+            ):
                 yield "calls `ctx.mark_dirty`", None, False
             if (
                 isinstance(inner, ast.Attribute)

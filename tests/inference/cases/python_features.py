@@ -742,3 +742,33 @@ class M(nn.Module):
         return Drop.apply(self.fc(x), self.p, self.training)
 """,
 )
+CASES(
+    "dirty-only-in-place",
+    X2,
+    """
+class Drop(torch.autograd.function.InplaceFunction):
+    @staticmethod
+    def forward(ctx, x, p=0.5, train=False, inplace=False):
+        ctx.p = p
+        if inplace:
+            ctx.mark_dirty(x)
+            output = x
+        else:
+            output = x.clone()
+        return output
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output, None, None, None
+
+
+class M(nn.Module):
+    def __init__(self, p=0.1, inplace=False):
+        super().__init__()
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, x):
+        return Drop.apply(x, self.p, self.training, self.inplace)
+""",
+)
