@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference.attributes import set_attribute
 from exportlens.inference.calls import call_value
@@ -81,11 +82,29 @@ def run_assign(machine: Machine, node: ast.Assign, frame: Frame) -> bool:
     first = node.targets[0]
     if isinstance(first, (ast.Tuple, ast.List)) and not any(isinstance(t, ast.Starred) for t in first.elts):
         value = unpacked(machine, node.value, len(first.elts), frame)
+        _tell_rank(machine, node.value, len(first.elts), value, frame)
     else:
         value = evaluate(machine, node.value, frame)
     for target in node.targets:
         assign(machine, target, value, frame)
     return True
+
+
+def _tell_rank(machine: Machine, node: ast.expr, number: int, value: Value, frame: Frame) -> None:
+    """`b, n = x.shape`: `x` has as many dimensions as there are names, or the assignment raises."""
+    if isinstance(node, ast.Call) and not node.args and not node.keywords:
+        node = node.func
+    if not (
+        isinstance(node, ast.Attribute)
+        and node.attr in ("shape", "size")
+        and isinstance(node.value, ast.Name)
+        and isinstance(value, Sequence)
+        and value.type_name == "torch.Size"
+    ):
+        return
+    tensor = frame.locals.get(node.value.id)
+    if isinstance(tensor, Tensor) and tensor.rank is None:
+        machine.journal.write(frame.locals, node.value.id, replace(tensor, rank=number))
 
 
 def run_ann_assign(machine: Machine, node: ast.AnnAssign, frame: Frame) -> bool:

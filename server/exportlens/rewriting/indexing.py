@@ -89,6 +89,14 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         text = None if isinstance(statement, ast.AugAssign) else _text(source, node, kinds)
         if text is None and isinstance(place, ItemRead) and _is_plain(place):
             text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)].select(0, 0)"
+        if (
+            text is None
+            and isinstance(place, ItemWrite)
+            and _is_plain(place)
+            and isinstance(statement, ast.Assign)
+        ):
+            # What fits a row fits one row of rows.
+            text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)]"
         if text is None:
             raise Refused(
                 f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
@@ -99,8 +107,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         return Refusal(str(refused))
 
 
-def _is_plain(place: ItemRead) -> bool:
-    """Whether the interpreter knows `x[j]` as a tensor by one int of a tensor."""
+def _is_plain(place: ItemRead | ItemWrite) -> bool:
+    """Whether the interpreter knows `x` in `x[j]` as a tensor, and `j` as one int of a tensor."""
     keys = options(place.key)
     return all(isinstance(each, Tensor) for each in options(place.owner)) and all(
         isinstance(each, Tensor) and each.rank == 0 and (each.dtype or "").startswith(("int", "uint"))
