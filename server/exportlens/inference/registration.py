@@ -9,6 +9,7 @@ from exportlens.inference.classes import class_order, is_module_class, same_kind
 from exportlens.inference.values import (
     ClassValue,
     Const,
+    Function,
     Instance,
     Mapping_,
     Named,
@@ -159,7 +160,7 @@ def lacks_parameters(module: Value, depth: int = 0) -> bool:
         return False
     held = [part for value in module.attributes.values() for part in (value, *_items(value))]
     return not _has_parameters(module) and all(
-        isinstance(value, (Const, Static, Sequence, Mapping_))
+        isinstance(value, (Const, Function, Static, Sequence, Mapping_))
         or (isinstance(value, Tensor) and value.origin != "parameter")
         or lacks_parameters(value, depth + 1)
         for value in held
