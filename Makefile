@@ -13,7 +13,7 @@ NODE24 := PATH="$(CURDIR)/.tools/node24/bin:$$PATH"
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run code test real targets fuzz lint lint-python lint-extension bench format clean
+.PHONY: help setup run code test real targets fuzz wheel lint lint-python lint-extension bench format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -69,8 +69,12 @@ format:  ## let ruff and prettier shape the files
 	@npm run --silent format
 
 bench:  ## compare with TorchFix and a bare parse; time from keystroke to diagnostics
-	@$(SET_UP) python examples bench
+	@$(SET_UP) python examples bench wheel
 	@$(BIN)/python -m benchmarks
+
+wheel:  ## build the wheel that users install into dist/, and check the inference of what is compiled in it
+	@$(SET_UP) python examples wheel
+	@PYTHONPATH=.tools/compiled $(BIN)/pytest -n $(PROCESSES) tests/inference tests/rules tests/source tests/cli/test_check.py
 
 clean:  ## remove everything that was installed or built here
 	rm -rf .venv .tools node_modules extension/dist artifacts .mypy_cache .ruff_cache .pytest_cache .hypothesis

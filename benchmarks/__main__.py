@@ -14,10 +14,13 @@ from benchmarks.processes import CommandFailed, Contender, Times, race
 
 ROOT = Path(__file__).resolve().parent.parent
 TORCHFIX = ROOT / ".tools" / "bench" / "bin" / "torchfix"
-EXPORTLENS = Path(sys.executable).with_name("exportlens")
 RESULT = ROOT / "artifacts" / "bench.json"
 
+# What the wheel for users holds: the interpreter compiled (setup.py).
+COMPILED = ROOT / ".tools" / "compiled"
+
 CHECK, OTHER, BARE = "exportlens check", "torchfix", "libcst.parse_module"
+SOURCES = "exportlens, not compiled"
 AT_LEAST_FASTER_THAN_TORCHFIX = 10.0
 AT_MOST_SLOWER_THAN_PARSING = 2.5
 
@@ -55,18 +58,22 @@ def main() -> int:
     options = parser.parse_args()
     try:
         files = modeling_files(options.files)
-        if not TORCHFIX.exists():
-            raise FileNotFoundError(f"{TORCHFIX} is missing: make setup")
+        for needed in (TORCHFIX, COMPILED):
+            if not needed.exists():
+                raise FileNotFoundError(f"{needed} is missing: make bench brings it in")
     except FileNotFoundError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
+    compiled = {"PYTHONPATH": str(COMPILED)}
+    check = [sys.executable, "-m", "exportlens", "check", "--output-format", "json"]
     contenders = [
-        Contender(CHECK, [EXPORTLENS, "check", "--output-format", "json", *files], accepted=(0, 1)),
+        Contender(CHECK, [*check, *files], accepted=(0, 1), environment=compiled),
+        Contender(SOURCES, [*check, *files], accepted=(0, 1)),
         Contender(BARE, [sys.executable, bare_parse.__file__, *files], accepted=(0,)),
         Contender(OTHER, [TORCHFIX, *files], accepted=(0, 1)),
     ]
     try:
-        keys = asyncio.run(keystroke.measure(files[0]))
+        keys = asyncio.run(keystroke.measure(files[0], compiled))
         times = race(contenders, options.rounds, lambda line: print(line, file=sys.stderr, flush=True))
     except (CommandFailed, asyncio.TimeoutError) as error:
         print(f"bench: {error or 'the language server did not answer in time'}", file=sys.stderr)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import statistics
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +72,7 @@ def place_to_type(text: str) -> int:
     return longest.body[-1].lineno - 1
 
 
-async def measure(path: Path, keys: str = f"{WORD} = 1") -> KeystrokeTimes:
+async def measure(path: Path, environment: Mapping[str, str], keys: str = f"{WORD} = 1") -> KeystrokeTimes:
     """Open `path` in a new server, type `keys` one by one into its longest `forward`, wait for each answer.
 
     Raises TimeoutError when the server does not answer.
@@ -78,7 +80,7 @@ async def measure(path: Path, keys: str = f"{WORD} = 1") -> KeystrokeTimes:
     text = path.read_text(encoding="utf-8")
     uri = path.as_uri()
     editor = Editor()
-    await editor.start_io(sys.executable, "-m", "exportlens", "server")
+    await editor.start_io(sys.executable, "-m", "exportlens", "server", env={**os.environ, **environment})
     try:
         await editor.initialize_async(
             types.InitializeParams(

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,11 +20,12 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True)
 class Contender:
-    """One command; `accepted` are the exit codes with which it has done its work."""
+    """One command; `accepted` are the exit codes with which it has done its work, `environment` is added to ours."""
 
     name: str
     command: Sequence[str | Path]
     accepted: tuple[int, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -55,7 +56,7 @@ def run_once(contender: Contender) -> tuple[float, float]:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "XDG_CACHE_HOME": cache},
+            env={**os.environ, **contender.environment, "XDG_CACHE_HOME": cache},
             check=False,
         )
         wall, after = time.perf_counter() - start, os.times()

@@ -32,6 +32,9 @@ VENV = ROOT / ".venv"
 PYPROJECT = ROOT / "pyproject.toml"
 TORCHVISION_OPERATORS = ROOT / "scripts" / "torchvision_operators.py"
 BENCH_VENV = TOOLS / "bench"
+WHEELS = ROOT / "dist"
+# The wheel with the compiled interpreter, unpacked: on PYTHONPATH it stands before the sources that .venv uses.
+COMPILED = TOOLS / "compiled"
 NODE_HOME = TOOLS / "node24"
 CODE_SERVER_HOME = TOOLS / "code-server"
 
@@ -208,6 +211,27 @@ def install_bench(log: Log) -> None:
     pip(log, BENCH_VENV, "--group", "bench")
 
 
+def build_wheel(log: Log) -> None:
+    python = VENV / "bin" / "python"
+    # What an earlier build copied would stay in the wheel, be its source gone or not.
+    for old in (ROOT / "build", COMPILED, *WHEELS.glob("exportlens-*.whl")):
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
+    log.run(
+        python,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+        WHEELS,
+        ".",
+        env={"EXPORTLENS_COMPILE": "1"},
+    )
+    [wheel] = WHEELS.glob("exportlens-*.whl")
+    log.run(python, "-m", "pip", "install", "--no-deps", "--no-index", "--target", COMPILED, wheel)
+
+
 def create_venv(folder: Path, log: Log) -> None:
     if (folder / "bin" / "python").exists() and (folder / "bin" / "pip").exists():
         return
@@ -360,6 +384,17 @@ PROVISIONS: dict[str, Provision] = {
         outputs=(BENCH_VENV / "bin" / "torchfix",),
         install=install_bench,
         needs=("examples",),
+    ),
+    "wheel": Provision(
+        title="the wheel that users install, its interpreter compiled by mypyc",
+        inputs=(
+            PYPROJECT,
+            ROOT / "setup.py",
+            *sorted(path for folder in ("server", "rules") for path in (ROOT / folder).rglob("*.py")),
+        ),
+        outputs=(COMPILED / "exportlens",),
+        install=build_wheel,
+        needs=("python", "compiler"),
     ),
     "node": Provision(
         title=f"Node {NODE_VERSION} for the editor tests",

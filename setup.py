@@ -1,0 +1,34 @@
+"""What pyproject.toml cannot say: with EXPORTLENS_COMPILE=1 the interpreter is compiled to C by mypyc.
+
+The wheels that users install are built so (`make wheel`): `check` spends most of its time there. Without the variable,
+and without a C compiler, the same sources are installed as they are.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+# What is compiled: the abstract interpreter, but for its tables of torch, which are read once.
+COMPILED = "server/exportlens/inference"
+
+
+COMPILE = os.environ.get("EXPORTLENS_COMPILE") == "1"
+
+
+def extensions() -> list[Extension]:
+    if not COMPILE:
+        return []
+    from mypyc.build import mypycify
+
+    sources = sorted(str(path) for path in Path(COMPILED).glob("*.py") if path.name != "__init__.py")
+    compiled: list[Extension] = mypycify(
+        [*sources, "--config-file=", "--ignore-missing-imports"], opt_level="1", multi_file=True
+    )
+    return compiled
+
+
+# pip brings in what stands here before it builds; it cannot depend on the variable in pyproject.toml.
+setup(ext_modules=extensions(), setup_requires=["mypy"] if COMPILE else [])
