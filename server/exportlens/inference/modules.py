@@ -107,7 +107,7 @@ def module_attribute(machine: Machine, owner: Instance, attr: str) -> Value | No
         return _base_attribute(machine, owner, attr)
     if attr == "training":
         return Const(machine.settings.training)
-    known = _state_attribute(owner, attr)
+    known = state_attribute(owner, attr)
     if known is not None:
         return known
     if container_kind(owner.cls) is not None and attr in _CONTAINER_METHODS:
@@ -133,7 +133,8 @@ def _base_attribute(machine: Machine, owner: Instance, attr: str) -> Value | Non
     return None
 
 
-def _state_attribute(owner: Instance, attr: str) -> Value | None:
+def state_attribute(owner: Instance, attr: str) -> Value | None:
+    """A Parameter, a buffer, a Module or an option that torch's own classes give `owner` under the name `attr`."""
     for base in class_order(owner.cls):
         if attr == "weight" and isinstance(base, Named) and base.name.rpartition(".")[2] in _CONVOLUTIONS:
             return Tensor("parameter", "self.weight")

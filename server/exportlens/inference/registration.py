@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.inference import knowledge
 from exportlens.inference.classes import class_order, is_module_class, same_kind
+from exportlens.inference.modules import container_kind, state_attribute
 from exportlens.inference.values import (
     ClassValue,
     Const,
@@ -53,6 +55,8 @@ LAYERS_WITH_PARAMETERS = (
 _PLAIN_BASES = frozenset(
     {"torch.nn.Module", "torch.nn.modules.module.Module", "abc.ABC", "builtins.object", "object"}
 )
+# Their state is not recorded: no instance of them was made.
+_ABSTRACT = frozenset({"RNNBase", "RNNCellBase"})
 _OTHER_WAYS = frozenset(
     {
         "_modules",
@@ -156,14 +160,43 @@ def lacks_parameters(module: Value, depth: int = 0) -> bool:
     """Whether a Module surely has no Parameter: nothing that it holds is unknown."""
     if not isinstance(module, Instance) or module.open or depth > _MOST_DEEP:
         return False
-    if isinstance(module.cls, Named) and not module.cls.name.startswith("torch.nn."):
+    if not all(_brings_no_parameters(base, module) for base in class_order(module.cls)):
         return False
+    given = [value for value in module.arguments.values() if isinstance(value, Instance)]
     held = [part for value in module.attributes.values() for part in (value, *_items(value))]
-    return not _has_parameters(module) and all(
-        isinstance(value, (Const, Function, Static, Sequence, Mapping_))
+    return all(
+        isinstance(value, (Const, ClassValue, Function, Static, Sequence, Mapping_))
+        or (isinstance(value, Named) and value.name.startswith("torch."))
         or (isinstance(value, Tensor) and value.origin != "parameter")
         or lacks_parameters(value, depth + 1)
-        for value in held
+        for value in [*given, *held]
+    )
+
+
+def _brings_no_parameters(base: Value, module: Instance) -> bool:
+    """Whether one of the classes that `module` derives from surely gives it no Parameter, by what torch says of its own."""
+    if isinstance(base, ClassValue):
+        return True
+    if not isinstance(base, Named):
+        return False
+    if base.name in _PLAIN_BASES:
+        return True
+    if container_kind(base) is not None:
+        items = module.attributes.get("__items__")
+        return (isinstance(items, Sequence) and (items.items is not None or items.element is not None)) or (
+            isinstance(items, Mapping_) and items.rest is None
+        )
+    known = knowledge.lookup_module(base.name)
+    if (
+        known is None
+        or base.name.rpartition(".")[2] in _ABSTRACT
+        or any(param.name == "module" for param in known.params)
+    ):
+        return False
+    state = (state_attribute(module, entry.name) for entry in known.state)
+    return all(
+        isinstance(value, Const) or (isinstance(value, Tensor) and value.origin == "buffer")
+        for value in state
     )
 
 

@@ -510,3 +510,90 @@ class M(nn.Module):
         return self.layers(x)
 """,
 )
+CASES(
+    "moved-layer-of-a-class-of-its-own",
+    X2,
+    """
+class Narrow(nn.Linear):
+    def forward(self, x):
+        return super().forward(x)[:, :3]
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.narrow = Narrow(6, 6)
+
+    def forward(self, x):
+        self.narrow.to(x.device)
+        return self.narrow(x)
+""",
+)
+CASES(
+    "moved-encoder",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 2, enable_nested_tensor=False)
+
+    def forward(self, x):
+        self.encoder.to(x.device)
+        return self.encoder(x)
+""",
+)
+CASES(
+    "moved-norms-and-what-calls-functions",
+    X4,
+    """
+class Act(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.function = F.relu
+
+    def forward(self, x):
+        return self.function(x)
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.BatchNorm2d(3, affine=False), nn.InstanceNorm2d(3), Act())
+
+    def forward(self, x):
+        self.layers.to(x.device)
+        return self.layers(x)
+""",
+)
+CASES(
+    "moved-norm-with-parameters-by-choice",
+    X4,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.InstanceNorm2d(3, affine=True)
+
+    def forward(self, x):
+        self.norm.to(x.device)
+        return self.norm(x)
+""",
+)
+CASES(
+    "moved-layers-by-name",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, names):
+        super().__init__()
+        self.layers = nn.ModuleDict({name: nn.Linear(6, 6) for name in names})
+
+    def forward(self, x):
+        self.layers.to(x.device)
+        for layer in self.layers.values():
+            x = layer(x)
+        return x
+""",
+    "(['a', 'b'],)",
+)
