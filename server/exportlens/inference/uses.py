@@ -14,6 +14,7 @@ from exportlens.inference.expressions import evaluate
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.names import apart
 from exportlens.inference.parameters import from_annotation, input_tensor
+from exportlens.inference.rebinding import stands_for_another, was_set
 from exportlens.inference.values import (
     ClassValue,
     Function,
@@ -110,11 +111,22 @@ class _Uses:
                 self.weak += 1
             else:
                 self.container += 1
-                self.object += knowledge.tensor_property(node.attr) is None and isinstance(node.ctx, ast.Load)
+                self.object += self._is_no_tensors(node)
         elif isinstance(node.value, ast.Compare) and self.is_it(node.value.left):
             # `(x > 0).any()`: only a tensor compares element by element.
             self.strong += node.attr in _STRONG
         self._visit_children(node)
+
+    def _is_no_tensors(self, node: ast.Attribute) -> bool:
+        """Whether an attribute that is read of the parameter is none that a tensor has."""
+        function = self.function.node
+        return (
+            isinstance(node.ctx, ast.Load)
+            and not node.attr.startswith("_")
+            and knowledge.tensor_property(node.attr) is None
+            and not stands_for_another(function, self.name, node.value)
+            and not was_set(function, self.name, node)
+        )
 
     def _visit_subscript(self, node: ast.Subscript) -> None:
         if self.is_it(node.value):

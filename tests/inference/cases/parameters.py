@@ -396,3 +396,61 @@ class M(nn.Module):
         return scale * (graph.adjacency @ self.fc(graph.x))
 """,
 )
+CASES(
+    "parameter-that-is-bound-to-an-object-later",
+    X2,
+    """
+class Output:
+    def __init__(self, logits):
+        self.logits = logits
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 3)
+
+    def forward(self, x):
+        return Output(self.fc(x))
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = Head()
+
+    def forward(self, x):
+        if x.sum() > 0:
+            x = x * 2
+        x = self.head(x)
+        return x.logits
+""",
+)
+CASES(
+    "parameter-whose-name-others-have-too",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6), nn.Linear(6, 6)])
+
+    def forward(self, x):
+        sizes = [x.in_features for x in self.layers]
+        if x.sum() > 0:
+            return x * sum(sizes)
+        return x
+""",
+)
+CASES(
+    "parameter-that-is-given-an-attribute",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        x.weight = 2.0
+        if x.sum() > 0:
+            return x * x.weight
+        return x
+""",
+)
