@@ -13,8 +13,8 @@ from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words
 
-# They ask the tensor for its shape.
-_ASKING = frozenset({"numpy.shape", "numpy.ndim", "numpy.size"})
+# They ask the tensor for its shape or its type.
+_ASKING = frozenset({"numpy.shape", "numpy.ndim", "numpy.size", "numpy.isscalar"})
 
 
 class NumpyOfTensor(Rule):

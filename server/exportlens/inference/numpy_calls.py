@@ -27,7 +27,7 @@ def call_numpy(
 ) -> Value:
     """`name(...)` for a function of NumPy, named in full."""
     if name in _FACTS and args and isinstance(args[0], Tensor):
-        return _fact_of(machine, name, args, frame, node)
+        return _fact_of(machine, name, args[0], args[1] if len(args) > 1 else kwargs.get("axis"), frame, node)
     result = _result_of(machine, name, args, kwargs, frame, node)
     # NumPy's random functions give numbers of Python where no size is asked for.
     if isinstance(result, Array) and not result.traced and not name.startswith("numpy.random."):
@@ -37,15 +37,21 @@ def call_numpy(
 
 
 # What NumPy asks the tensor for, without making an array of it.
-_FACTS = {"numpy.shape": "shape", "numpy.ndim": "ndim", "numpy.size": "size"}
+_FACTS = {"numpy.shape": "shape", "numpy.ndim": "ndim", "numpy.size": "size", "numpy.isscalar": "type"}
 
 
-def _fact_of(machine: Machine, name: str, args: list[Value], frame: Frame, node: ast.AST) -> Value:
+def _fact_of(
+    machine: Machine, name: str, tensor: Tensor, axis: Value | None, frame: Frame, node: ast.AST
+) -> Value:
     from exportlens.inference.attributes import get_attribute
+    from exportlens.inference.items import get_item
 
-    if name == "numpy.size" and len(args) > 1:
-        return Static("int")
-    return get_attribute(machine, args[0], _FACTS[name], frame, node)
+    if name == "numpy.isscalar":
+        return Const(False)
+
+    if name == "numpy.size" and axis is not None:
+        return get_item(machine, get_attribute(machine, tensor, "shape", frame, node), axis, frame, node)
+    return get_attribute(machine, tensor, _FACTS[name], frame, node)
 
 
 def _result_of(

@@ -840,3 +840,52 @@ class M(nn.Module):
         return x / np.size(x, 1)
 """,
 )
+CASES(
+    "numpy-asks-for-the-size-of-what-a-mask-picks",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        positive = x[x > 0]
+        if np.size(positive, 0) > 2:
+            return positive.sum() * 2
+        return positive.sum()
+""",
+)
+CASES(
+    "numpy-asks-for-a-size-by-its-axis",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        if np.size(x, axis=1) > 2:
+            x = x * 2
+        return x / np.size(x, axis=1)
+""",
+)
+CASES(
+    "numpy-asks-whether-it-is-a-number",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        if np.isscalar(x):
+            return x
+        return x * 2
+""",
+)
+CASES(
+    "numpy-asks-numbers-and-lists",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, scale=2):
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, x):
+        if np.isscalar(self.scale):
+            return x * self.scale
+        return x * np.ndim(x.shape)
+""",
+)
