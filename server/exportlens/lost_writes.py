@@ -78,7 +78,7 @@ class _State:
 
 def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]], certain: bool = False) -> str | None:
     """The attribute that a model would read after tracing lost what was written to it, if an operator were put at a place; None
-    where there is none. With `certain`, only what is lost whichever way an `if` goes.
+    where there is none. With `certain`, only what is lost whichever way an `if` goes that does not decide over the place.
 
     `ways` lead there: the statements of a file's chunk, and the node in it that the operator takes the place of, or the call that
     leads to it; the place itself comes first, the entry point last.
@@ -243,7 +243,11 @@ class _Order:
 
     def _arms(self, node: ast.If) -> None:
         before, ends = self.state, []
-        for arm in (node.body, node.orelse):
+        arms = [node.body, node.orelse]
+        if before.certain:
+            # What leads to the goal is known to run.
+            arms = [arm for arm in arms if self._holds_goal(arm)] or arms
+        for arm in arms:
             self.state = before.copy()
             self.block(arm)
             before.read = before.read or self.state.read
@@ -251,6 +255,9 @@ class _Order:
                 ends.append(self.state)
         self.state = before
         before.join(ends)
+
+    def _holds_goal(self, arm: Iterable[ast.AST]) -> bool:
+        return any(each is self.goal for statement in arm for each in walk(statement))
 
     def _is_training(self, test: ast.AST) -> bool:
         return isinstance(test, ast.Attribute) and test.attr == "training" and _is(test.value, self.own)

@@ -703,3 +703,21 @@ class M(nn.Module):
         return total / x.size(1)
 """,
 )
+CASES(
+    "written-around-an-operator-under-a-flag-that-is-on",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, smooth=True):
+        super().__init__()
+        self.smooth = smooth
+        self.scale = None
+
+    def forward(self, x):
+        self.scale = x.mean()
+        if self.smooth:
+            y = torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+            self.scale = y.mean() + 2
+        return x * self.scale
+""",
+)
