@@ -31,6 +31,9 @@ OUTSIDE = {
     "picked before": "before = x[mask].sum()",
     "handed on": "before = self.pick(x, mask)",
     "under another name": "other = mask\n        before = x[other].sum()",
+    "by the name that it had": "other = mask\n        mask = other\n        before = x[other].sum()",
+    "by what shares its memory": "other = mask\n        mask = other.detach()\n        before = x[other].sum()",
+    "by a function made before": "def pick():\n            return x[mask].sum()\n\n        before = pick()",
     "as it is, of the same type": "before = x[mask.bool()].sum()",
     "where it is given": "before = x.sum()\n        if mask is not None:\n            before = x[mask].sum()",
     "changed in place": "mask[0] = False\n        before = x.sum()",
@@ -56,3 +59,56 @@ def test_it_is_said_where_the_arm_alone_picks(before: str) -> None:
     assert_equivalent(
         text, mended, [(x, torch.tensor(y)) for y in ([0, 1, 2, 0], [0, 0, 0, 0], [1, 2, 1, 2])]
     )
+
+
+NOT_OF_THE_MASK = {
+    "a count that may be given": """
+        mask = y > 0
+        if given is None:
+            given = mask.sum()
+        if given > 0:
+            return F.cross_entropy(x[mask], y[mask])
+        return x.sum() * 0
+""",
+    "a count of what the name was before": """
+        count = given.sum()
+        given = given & (y > 1)
+        if count > 0:
+            return F.cross_entropy(x[given], y[given])
+        return x.sum() * 0
+""",
+}
+
+
+@pytest.mark.parametrize("body", NOT_OF_THE_MASK.values(), ids=NOT_OF_THE_MASK)
+def test_nothing_is_said_where_the_count_is_not_of_the_mask(body: str) -> None:
+    assert "_check(" not in mend(HEAD.partition("        mask =")[0] + body.lstrip("\n")).text
+
+
+def test_nothing_is_said_of_a_mask_that_the_condition_picks_by() -> None:
+    text = HEAD.format("before = x.sum()").replace("if mask.any()", "if x[mask].sum() > 0 and mask.any()")
+    assert "_check(" not in mend(text).text
+
+
+INSIDE = """
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = M()
+
+    def forward(self, x, y, mask):
+        return self.inner(x, y, mask) + x[mask].sum()
+"""
+
+
+@pytest.mark.parametrize("rest", ["", INSIDE], ids=["alone", "in another model"])
+def test_an_input_is_known_to_be_the_models_alone_where_no_other_has_it(rest: str) -> None:
+    given = (
+        HEAD.format("before = x.sum()")
+        .replace("        mask = y > 0\n", "")
+        .replace("y, given=None", "y, mask")
+    )
+    mended = mend(given + rest)
+    assert ("_check(" in mended.text) == (not rest)
+    assert any("asks whether `mask` picks any rows" in each for each in mended.refusals) == bool(rest)

@@ -98,7 +98,7 @@ class BranchRewrite:
             self._replace_super(arm)
             taken = arm is self.then
             arm.first_lines += checks(
-                self.source, self.function, self.node, arm.statements, taken, self.torch
+                self.source, self.function, self.node, arm.statements, taken, self.kinds, self.torch
             )
         self.writes = OutsideWrites(
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)

@@ -10,6 +10,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kind import LOCAL
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.text import Function, Source
 
@@ -45,23 +48,59 @@ def checks(
     branch: ast.If,
     statements: Sequence[ast.stmt],
     taken: bool,
+    kinds: Kinds,
     torch: str,
 ) -> list[str]:
     """The lines that say, at the start of the arm of `statements`, which masks pick rows: the arm runs where `branch`'s
-    condition is `taken`."""
-    if not any(_asks(source, each) for statement in statements for each in ast.walk(statement)):
-        return []
-    written = set(bound(statements))
-    return [
-        f"{torch}._check({mask}.nonzero().shape[0] > 0)"
-        for mask in dict.fromkeys(_masks(source, function, branch.test, taken))
-        if mask not in written and _picks_here_alone(source, function, mask, statements)
+    condition is `taken`. Raises Refused where an operator asks for the rows of a mask of which it cannot be said."""
+    asking = [
+        each
+        for statement in statements
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Call) and _asks(source, each)
     ]
+    written = set(bound(statements))
+    asked = dict.fromkeys(_masks(source, function, branch.test, taken) if asking else ())
+    said = [
+        mask
+        for mask in asked
+        if mask not in written
+        and _is_known_by_name(source, function, mask, kinds)
+        and _picks_here_alone(source, function, mask, statements)
+    ]
+    for call in asking:
+        for name in _names_picked_by(call):
+            is_mask = name.id in asked or kinds.of(name).dtype == "bool"
+            if (
+                is_mask
+                and name.id not in (*said, *written)
+                and not _is_asked_inside(source, function, name, branch)
+            ):
+                raise Refused(
+                    f"an operator in the branch asks whether `{name.id}` picks any rows: that they are there is not known, "
+                    "or what else picks by it is not"
+                )
+    return [f"{torch}._check({mask}.nonzero().shape[0] > 0)" for mask in said]
 
 
-def _asks(source: Source, node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
+def _names_picked_by(call: ast.Call) -> Iterator[ast.Name]:
+    """The names of tensors by which the arguments of `call` are picked there."""
+    for each in ast.walk(call):
+        if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Name):
+            yield each.slice
+
+
+def _is_asked_inside(source: Source, function: Function, name: ast.Name, branch: ast.If) -> bool:
+    """Whether a branch inside of the arm, which becomes an operator of its own, asks whether the mask `name` picks rows."""
+    for outer in source.ancestors(name):
+        if outer is branch:
+            return False
+        if isinstance(outer, ast.If) and _asks_for(source, function, outer.test, name.id):
+            return True
+    return False
+
+
+def _asks(source: Source, node: ast.Call) -> bool:
     name = (dotted(node.func) or "").rpartition(".")[2] or getattr(node.func, "attr", "")
     if name in _ASKING:
         return True
@@ -118,7 +157,7 @@ def _counted(source: Source, function: Function, node: ast.expr) -> str | None:
         node = node.func.value
     if isinstance(node, ast.Name):
         bindings = _bindings(function, node.id)
-        parent = source.parents[bindings[0]] if len(bindings) == 1 else None
+        parent = source.parents.get(bindings[0]) if len(bindings) == 1 else None
         if not isinstance(parent, ast.Assign) or isinstance(parent.value, ast.Name):
             return None
         mask = _counted(source, function, parent.value)
@@ -127,8 +166,10 @@ def _counted(source: Source, function: Function, node: ast.expr) -> str | None:
     return _called_on(node, _COUNTS)
 
 
-def _bindings(function: Function, name: str) -> list[ast.Name]:
-    return [
+def _bindings(function: Function, name: str) -> list[ast.Name | ast.arg]:
+    """Where `name` is bound, the parameters of `function` included."""
+    given = [each for each in arguments(function.args) if each.arg == name]
+    return given + [
         each
         for each in ast.walk(function)
         if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
@@ -154,14 +195,41 @@ def _called_on(node: ast.expr, names: set[str] | frozenset[str]) -> str | None:
     return inner.id if isinstance(inner, ast.Name) else None
 
 
+def _is_known_by_name(source: Source, function: Function, mask: str, kinds: Kinds) -> bool:
+    """Whether the tensor was made here or is the model's input, and has no other name by which it could pick elsewhere."""
+    known = kinds.names.get(mask)
+    if known is None or not known.roots:
+        return False
+    given = known.roots == {mask} and not _is_submodule(source, function, kinds)
+    return (given or all(root.startswith(LOCAL) for root in known.roots)) and not any(
+        name != mask and (kind.roots is None or kind.roots & known.roots)
+        for name, kind in kinds.names.items()
+    )
+
+
+def _is_submodule(source: Source, function: Function, kinds: Kinds) -> bool:
+    """Whether another class of the file names the class of `function`: it may have given it what it picks by itself."""
+    own = next((each.name for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
+    classes = [
+        each
+        for chunk in kinds.around
+        for each in chunk.body
+        if isinstance(each, ast.ClassDef)
+        and own in {one.id for one in ast.walk(each) if isinstance(one, ast.Name)}
+    ]
+    return bool(classes)
+
+
 def _picks_here_alone(source: Source, function: Function, mask: str, statements: Sequence[ast.stmt]) -> bool:
     """Whether the arm picks by `mask`, and what is not an arm of a branch that asks it does not, nor may hand it on to what
     does."""
-    if function.name != "forward" and mask in {each.arg for each in arguments(function.args)}:
+    around = [each for each in source.ancestors(function) if isinstance(each, Function)]
+    whole = around[-1] if around else function
+    if whole.name != "forward" and mask in {each.arg for each in arguments(whole.args)}:
         return False
     inside = {id(each) for statement in statements for each in ast.walk(statement)}
     found = False
-    for each in ast.walk(function):
+    for each in ast.walk(whole):
         if _writes(each, mask):
             return False
         if id(each) in inside:
@@ -170,18 +238,47 @@ def _picks_here_alone(source: Source, function: Function, mask: str, statements:
             isinstance(each, ast.Name)
             and each.id == mask
             and isinstance(each.ctx, ast.Load)
-            and source.enclosing_function(each) is function
             and not _is_only_asked(source, each)
-            and not any(_asks_for(source, function, outer, mask) for outer in source.ancestors(each))
+            and not _is_in_asking_arm(source, whole, each, mask)
         ):
             return False
     return found
 
 
-def _asks_for(source: Source, function: Function, node: ast.AST, mask: str) -> bool:
-    """Whether `node` is a branch that asks whether `mask` picks rows: it becomes an operator as well."""
-    return isinstance(node, ast.If) and any(
-        mask in _masks(source, function, node.test, taken) for taken in (True, False)
+def _is_in_asking_arm(source: Source, function: Function, name: ast.Name, mask: str) -> bool:
+    """Whether `name` stands in an arm of a branch that asks whether `mask` picks rows: it is or becomes an operator."""
+    inner: ast.AST = name
+    for outer in source.ancestors(name):
+        if (
+            isinstance(outer, ast.If)
+            and inner is not outer.test
+            and _asks_for(source, function, outer.test, mask)
+        ):
+            return True
+        if isinstance(outer, Function) and outer is not function and _is_arm(source, outer):
+            return True
+        inner = outer
+    return False
+
+
+def _asks_for(source: Source, function: Function, test: ast.expr, mask: str) -> bool:
+    return any(mask in _masks(source, function, test, taken) for taken in (True, False))
+
+
+def _is_arm(source: Source, function: Function) -> bool:
+    """Whether `function` is run by `torch.cond` alone."""
+    block, index = source.block_of(function)
+    uses: list[ast.AST] = []
+    for statement in block[index + 1 :]:
+        if isinstance(statement, Function) and statement.name == function.name:
+            break
+        uses += [
+            source.parents[each]
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Name) and each.id == function.name
+        ]
+    return bool(uses) and all(
+        isinstance(each, ast.Call) and (dotted(each.func) or "").endswith(".cond") for each in uses
     )
 
 

@@ -7,11 +7,12 @@ Of two tensors with as many rows as one mask finds, torch.cond's arms no longer 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.moving import may_write, writes
 from exportlens.rewriting.names import bound, dotted, reads
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
@@ -32,6 +33,7 @@ _SHAPED = frozenset(
         "reshape",
     }
 )
+_OTHERS = (ast.NamedExpr, ast.Lambda, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
@@ -45,7 +47,7 @@ def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
     moved: list[ast.Assign] = []
     asked: dict[ast.expr, str] = {}
     for statement in reversed(block[:index]):
-        found = _pick(source, function, node, statement, kinds, moved)
+        found = _pick(source, function, node, statement, kinds, moved, asked)
         if found is not None and isinstance(statement, ast.Assign):
             moved.insert(0, statement)
             asked |= found
@@ -78,45 +80,94 @@ def _pick(
     statement: ast.stmt,
     kinds: Kinds,
     moved: Sequence[ast.Assign],
+    asked: Mapping[ast.expr, str],
 ) -> dict[ast.expr, str] | None:
-    """What the branch's condition asks of the rows, in other words, where `statement` picks rows that move; else None."""
+    """What the branch's condition asks of the rows, in other words, where `statement` picks rows that move; else None.
+
+    `moved` and `asked` are what was found of the statements behind it.
+    """
     if not (
         isinstance(statement, ast.Assign)
         and len(statement.targets) == 1
         and isinstance(statement.targets[0], ast.Name)
-        and source.begins_line(statement)
-        and "\n" not in source.of(statement)
+        and _has_line(source, statement)
         and _is_pick(statement.value, kinds)
     ):
         return None
     name = statement.targets[0].id
+    needed = reads(statement.value) | {name}
+    if needed & set(bound(moved)) or name in map(_mask_of, asked.values()):
+        return None
     block, index = source.block_of(node)
     stays = [each for each in block[block.index(statement) + 1 : index] if each not in moved]
-    needed = reads(statement.value) | {name}
-    if needed & set(bound(stays)) or any(_writes(each, needed) for each in stays):
+    if not _is_kept(statement, needed, [*stays, node.test], kinds):
         return None
-    asked: dict[ast.expr, str] = {}
     ways = exits(node.body) | exits(node.orelse)
-    inside = [*node.body, *node.orelse, *moved, *(block[index + 1 :] if "returns" in ways else [])]
-    allowed = {id(each) for one in inside for each in ast.walk(one)}
-    for each in ast.walk(function):
-        if not (isinstance(each, ast.Name) and each.id == name):
-            continue
-        if isinstance(each.ctx, ast.Load) and id(each) not in allowed:
-            text = _asked(source, each, statement.value, kinds) if _within(each, node.test) else None
-            if text is None:
-                # Before the statement, the name may be of something else.
-                if source.start(each) < source.end(statement) and not _in_loop(source, node, function):
-                    continue
-                return None
-            asked[text[0]] = text[1]
-    if any(_writes(each, {name}) for each in inside):
+    rest = block[index + 1 :] if "returns" in ways else []
+    if statement in _used(rest, [statement, *moved]):
+        # Behind an arm that does not return, the rows are picked once more.
+        falling = [each for arm in (node.body, node.orelse) if "falls" in exits(arm) for each in arm]
+        if not _is_kept(statement, needed, falling, kinds):
+            return None
+    inside = [*node.body, *node.orelse, *moved, *rest]
+    if writes(inside):
         return None
-    return asked
+    allowed = {id(each) for one in inside for each in ast.walk(one)}
+    found: dict[ast.expr, str] = {}
+    for each in ast.walk(function):
+        if not (isinstance(each, ast.Name) and each.id == name and id(each) not in allowed):
+            continue
+        text = _asked(source, each, statement.value, kinds) if _within(each, node.test) else None
+        if text is not None:
+            found[text[0]] = text[1]
+        elif _needs(source, each) and not _is_before(source, function, node, each, statement):
+            return None
+    return found
+
+
+def _has_line(source: Source, statement: ast.stmt) -> bool:
+    """Whether `statement` has one line of its own, comments apart."""
+    behind = source.text[source.end(statement) :].partition("\n")[0].strip()
+    return (
+        source.begins_line(statement)
+        and "\n" not in source.of(statement)
+        and (not behind or behind.startswith("#"))
+    )
+
+
+def _is_kept(statement: ast.Assign, needed: set[str], passed: Sequence[ast.AST], kinds: Kinds) -> bool:
+    """Whether `statement`, which needs these names, gives the same behind what is `passed`."""
+    if needed & set(bound(passed)) or may_write(passed, kinds):
+        return False
+    state = any((dotted(each) or "").startswith("self.") for each in ast.walk(statement.value))
+    # A layer may write to buffers of its own.
+    return not state or not any(
+        isinstance(each, ast.Call) and (dotted(each.func) or "").startswith("self.")
+        for one in passed
+        for each in ast.walk(one)
+    )
+
+
+def _needs(source: Source, name: ast.Name) -> bool:
+    """Whether `name` must be bound there."""
+    return not isinstance(name.ctx, ast.Store) or isinstance(source.parents[name], ast.AugAssign)
+
+
+def _is_before(source: Source, function: Function, node: ast.If, name: ast.Name, statement: ast.stmt) -> bool:
+    """Whether `name` runs before `statement` only, where it may be of something else."""
+    scopes = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    scope = next(each for each in source.ancestors(name) if isinstance(each, scopes))
+    return (
+        scope is function
+        and source.start(name) < source.end(statement)
+        and not _in_loop(source, node, function)
+    )
 
 
 def _is_pick(value: ast.expr, kinds: Kinds) -> bool:
     """Whether `value` picks rows by a mask or by what an operator found, and does nothing else."""
+    if any(isinstance(each, _OTHERS) or _is_other_call(each) for each in ast.walk(value)):
+        return False
     while (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
@@ -127,12 +178,17 @@ def _is_pick(value: ast.expr, kinds: Kinds) -> bool:
     if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Name):
         return False
     index = kinds.of(value.slice)
-    if index.dtype != "bool" and not length_from_data(index):
-        return False
-    return all(
-        not isinstance(each, ast.Call) or (isinstance(each.func, ast.Attribute) and each.func.attr in _SHAPED)
-        for each in ast.walk(value.value)
-    ) and not any(isinstance(each, (ast.NamedExpr, ast.Lambda)) for each in ast.walk(value))
+    return index.dtype == "bool" or length_from_data(index)
+
+
+def _is_other_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and not (
+        isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPED
+    )
+
+
+def _mask_of(asked: str) -> str:
+    return asked.removeprefix("not ").partition(".")[0]
 
 
 def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tuple[ast.expr, str] | None:
@@ -190,23 +246,6 @@ def _in_loop(source: Source, node: ast.If, function: Function) -> bool:
         if isinstance(each, (ast.For, ast.While)):
             return True
     return False
-
-
-def _writes(statement: ast.stmt, names: set[str]) -> bool:
-    """Whether `statement` may write in place to one of `names`, which may share memory with others that it writes to."""
-    return any(_written(each, names) for each in ast.walk(statement))
-
-
-def _written(node: ast.AST, names: set[str]) -> bool:
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-        return True
-    if isinstance(node, ast.AugAssign):
-        return True
-    return (
-        isinstance(node, ast.Call)
-        and (dotted(node.func) or str(getattr(node.func, "attr", ""))).endswith("_")
-        and not (dotted(node.func) or "").endswith("__")
-    )
 
 
 def _without(source: Source, statement: ast.stmt) -> Replacement:
