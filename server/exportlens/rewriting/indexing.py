@@ -6,13 +6,14 @@ import ast
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite
-from exportlens.inference.values import Tensor, options
+from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScalar, options
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import Write, kinds_before, loaded, own_expressions, visit, writes_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -97,23 +98,47 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         ):
             # What fits a row fits one row of rows.
             text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)]"
+        swaps = _of_one_dtype(source, node, place) if isinstance(place, ItemWrite) else []
         if text is None:
             raise Refused(
                 f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
                 "`torch.index_select` with `.reshape(1)`, or compare with `torch.arange`"
             )
-        return draft.replace("Use an index tensor", [source.swap(node, text)], uses_torch=False)
+        return draft.replace("Use an index tensor", [source.swap(node, text), *swaps], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _of_one_dtype(source: Source, node: ast.Subscript, place: ItemWrite) -> list[Replacement]:
+    """What is written, of the dtype of what it is written to: by an index tensor torch writes no other. Raises Refused."""
+    given, taken = options(place.value), options(place.owner)
+    if all(isinstance(each, (Const, Static, Shape, TensorScalar)) for each in given):
+        return []
+    dtypes = {each.dtype if isinstance(each, Tensor) else None for each in (*given, *taken)}
+    if len(dtypes) == 1 and None not in dtypes:
+        return []
+    statement = source.enclosing_statement(node)
+    alone = isinstance(statement, ast.Assign) and statement.targets == [node]
+    if not alone or dotted(node.value) is None or not all(isinstance(each, Tensor) for each in given):
+        raise Refused(
+            f"what is written to `{source.of(node)}` may be of another dtype, which an index tensor does not take"
+        )
+    assert isinstance(statement, ast.Assign)
+    text = f"{primary(source.of(statement.value))}.to({source.of(node.value)}.dtype)"
+    return [source.swap(statement.value, text)]
 
 
 def _is_plain(place: ItemRead | ItemWrite) -> bool:
     """Whether the interpreter knows `x` in `x[j]` as a tensor, and `j` as one int of a tensor."""
     keys = options(place.key)
     return all(isinstance(each, Tensor) for each in options(place.owner)) and all(
-        isinstance(each, Tensor) and each.rank == 0 and (each.dtype or "").startswith(("int", "uint"))
-        for each in keys
+        isinstance(each, Tensor) and each.rank == 0 and _is_int(each.dtype) for each in keys
     )
+
+
+def _is_int(dtype: str | None) -> bool:
+    """Whether an index of that dtype is a number: bytes are a mask."""
+    return (dtype or "").startswith(("int", "uint")) and dtype != "uint8"
 
 
 def _writes(statements: list[ast.stmt], kinds: Kinds) -> list[tuple[Write, Kinds]]:
@@ -165,7 +190,7 @@ def _text(source: Source, node: ast.Subscript, kinds: Kinds) -> str | None:
 def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:
     """Whether `node` is an int of a tensor, or probably: an item of a tensor of ints whose dimensions are not known."""
     kind = kinds.of(node)
-    if kind.what != "tensor" or not (kind.dtype or "").startswith(("int", "uint")):
+    if kind.what != "tensor" or not _is_int(kind.dtype):
         return False
     return kind.rank == 0 or (
         kind.rank is None and isinstance(node, ast.Subscript) and kinds.of(node.slice).type == "int"
