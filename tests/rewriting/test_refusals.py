@@ -274,7 +274,12 @@ NUMPY = [
         "values = x.numpy()\nturned = np.flip(values, 0)\nvalues[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
         "flips without copying",
     ),
+    (
+        "x = x + 0\nvalues = x.numpy()\nturned = np.flip(values, 0)\nx[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
+        "a tensor is written to",
+    ),
     ("values = x.numpy()\nreturn torch.from_numpy(np.transpose(values))", "not all dimensions"),
+    ("values = x.numpy()\nreturn torch.from_numpy(np.flip(values, axis=None).copy())", "not all dimensions"),
     ("return np.maximum(x, self.count)", "torch's function takes no numbers"),
 ]
 

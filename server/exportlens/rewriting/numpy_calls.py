@@ -18,6 +18,7 @@ from exportlens.rewriting.array_methods import ENDS, dot, translated
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import imported
+from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement, Source
 
@@ -71,7 +72,7 @@ def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
     if name in _SPREADS and form in ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)"):
         # NumPy divides by the number of elements, torch by one less.
         given = [*node.args, *(key.value for key in node.keywords)]
-        end = max(_bracketed(draft.source, node, each)[1] for each in given)
+        end = max(bracketed(draft.source, node, each)[1] for each in given)
         more = Replacement(end, end, ", correction=0")
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
     if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
@@ -92,12 +93,12 @@ def _of_dimensions(draft: Draft, node: ast.Call, function: str) -> list[Replacem
     if len(node.args) + len(node.keywords) != 2 or len(given) != 1 or isinstance(node.args[0], ast.Starred):
         raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
     numbers = given[0].elts if isinstance(given[0], (ast.Tuple, ast.List)) else [given[0]]
-    if not all(_is_literal(each) for each in numbers) or (given[0] in numbers and function == "permute"):
+    if not all(map(_is_int, numbers)) or (given[0] in numbers and function == "permute"):
         raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
     text = source.of(given[0])
     dims = f"({text},)" if given[0] in numbers else text
     name = source.swap(node.func, f"{draft.torch}.{function}")
-    start, end = _bracketed(source, node, given[0])
+    start, end = bracketed(source, node, given[0])
     if node.keywords:
         start = source.start(node.keywords[0])
     return [name, Replacement(start, end, dims)]
@@ -107,15 +108,14 @@ def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
     """`torch.clamp(a, min=2)` for `np.maximum(a, 2)` and `np.maximum(2, a)`."""
     source = draft.source
     array, number = node.args if _is_literal(node.args[1]) else reversed(node.args)
-    inner = number.operand if isinstance(number, ast.UnaryOp) else number
-    if not isinstance(inner, ast.Constant) or type(inner.value) is not int:
+    if not _is_int(number):
         # Of an array of ints NumPy makes one of double precision.
         raise Refused(
             f"`{source.of(number)}` is no whole number: use `{draft.torch}.clamp` where the array holds floats"
         )
     name = source.swap(node.func, f"{draft.torch}.clamp")
-    first, _ = _bracketed(source, node, number)
-    start, end = _bracketed(source, node, array)
+    first, _ = bracketed(source, node, number)
+    start, end = bracketed(source, node, array)
     if array is node.args[0]:
         return [name, Replacement(first, first, f"{bound}=")]
     # The array may be translated as well: what stands before it goes behind it.
@@ -123,7 +123,7 @@ def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
     return [name, Replacement(first, start, ""), Replacement(end, end, text)]
 
 
-def _bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]:
+def bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]:
     """Where an argument of `call` starts and ends, with the brackets that are written around it."""
     start, end = source.start(node), source.end(node)
     opened, closed = source.end(call.func) + 1, source.end(call) - 1
@@ -166,6 +166,11 @@ def _is_literal(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (
         isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant)
     )
+
+
+def _is_int(node: ast.expr) -> bool:
+    inner = node.operand if isinstance(node, ast.UnaryOp) else node
+    return isinstance(inner, ast.Constant) and type(inner.value) is int
 
 
 def _tensors_asked(draft: Draft, node: ast.Call) -> list[ast.expr]:
@@ -246,8 +251,9 @@ class _Way:
                     and not self._is_before(each)
                 ):
                     raise Refused(f"`{each.id}` is bound several times")
-        if self.is_written and self.flipped:
-            raise Refused("NumPy flips without copying, and an array is written to")
+        # The tensor that an array shares the memory of may be written to as well.
+        if self.flipped and (self.is_written or writes([function or self.source.tree])):
+            raise Refused("NumPy flips without copying, and an array or a tensor is written to")
         for each in self.copied if self.is_written else []:
             made = self.made[each.func]
             self.made[each.func] = Replacement(made.start, made.end, f"{made.text}.clone()")

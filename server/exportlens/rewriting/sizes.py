@@ -8,9 +8,11 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor
+from exportlens.rewriting.array_methods import dot
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.numpy_calls import bracketed
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
 
@@ -40,7 +42,7 @@ def empty_for_size(place: Call, context: RewriteContext) -> Fix | Refusal:
         short = name.removeprefix("torch.")
         if not isinstance(node, ast.Call) or not (short in TENSOR_TYPES or short == "Tensor"):
             raise Refused("which kind of tensor is made is not written in the call")
-        end = draft.source.end(node.args[0])
+        _, end = bracketed(draft.source, node, node.args[0])
         dtype = f", dtype={draft.torch}.{TENSOR_TYPES[short]}" if short in TENSOR_TYPES else ""
         swaps = [draft.source.swap(node.func, f"{draft.torch}.empty"), Replacement(end, end, dtype)]
         return draft.replace(f"Use `{draft.torch}.empty`", swaps)
@@ -73,8 +75,7 @@ def new_for_resized(place: Call, context: RewriteContext) -> Fix | Refusal:
                 "what else shares the memory is not provable: make the tensor anew with `reshape` or `new_empty`, and "
                 "bind the name to it"
             )
-        owner = draft.source.end(made.func.value)
-        swap = Replacement(owner, draft.source.end(node.func), ".new_empty")
+        swap = Replacement(dot(draft.source, made.func), draft.source.end(node.func), ".new_empty")
         return draft.replace("Use `.new_empty`", [swap], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
