@@ -12,6 +12,8 @@ from exportlens.finding import Applicability, Edit, Fix, Range, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, behind_imports
+from exportlens.rewriting.moving import writes
+from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement
 
 _PACK = "torch.nn.utils.rnn.pack_padded_sequence"
@@ -98,17 +100,27 @@ def _functions(draft: Draft) -> list[Edit]:
 
 
 def _tensor_of(lengths: ast.expr) -> ast.expr:
-    """The tensor in `list(t)`, `t.tolist()`, `t.numpy()`."""
+    """The tensor in `list(t)`, `list(map(int, t))`, `t.tolist()`, `t.numpy()`. Raises Refused where a list is of something else."""
+    given = lengths
     while isinstance(lengths, ast.Call):
         function = lengths.func
         if isinstance(function, ast.Name) and function.id == "list" and len(lengths.args) == 1:
             lengths = lengths.args[0]
+        elif (
+            isinstance(function, ast.Name)
+            and function.id == "map"
+            and [ast.unparse(each) for each in lengths.args[:-1]] == ["int"]
+        ):
+            lengths = lengths.args[1]
         elif (
             isinstance(function, ast.Attribute) and function.attr in ("tolist", "numpy") and not lengths.args
         ):
             lengths = function.value
         else:
             break
+    made = isinstance(lengths, ast.Call) and isinstance(lengths.func, ast.Name)
+    if lengths is not given and (made or isinstance(lengths, (ast.List, ast.ListComp, ast.GeneratorExp))):
+        raise Refused("the lengths are a list of something else than a tensor: give a tensor of lengths")
     return lengths
 
 
@@ -163,7 +175,7 @@ class _Packing:
         if not (isinstance(made, ast.Assign) and len(made.targets) == 1 and made in (*function.body, *block)):
             return False
         tensor = _tensor_of(made.value)
-        if tensor is made.value or isinstance(tensor, (ast.List, ast.ListComp, ast.Constant)):
+        if tensor is made.value or isinstance(tensor, ast.Constant):
             return False
         end = self.source.end(made)
         for each in ast.walk(function):
@@ -174,7 +186,11 @@ class _Packing:
                 call = self.source.parents[each]
                 if not (isinstance(call, ast.Call) and self.draft.qualified(call.func) == _PACK):
                     return False
-        self.kept[made] = self.source.swap(made.value, self.source.of(tensor))
+        text = self.source.of(tensor)
+        if writes([function]):
+            # The list stays what it was when the tensor is written to.
+            text = f"{primary(text)}.clone()"
+        self.kept[made] = self.source.swap(made.value, text)
         return True
 
     def _is_list(self, name: str) -> bool:
