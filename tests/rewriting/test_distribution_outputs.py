@@ -83,3 +83,23 @@ class M""",
 def test_a_distribution_of_more_than_tensors_is_refused() -> None:
     mended = mend(HEAD.format("return TransformedDistribution(Normal(mean, mean.exp()), [TanhTransform()])"))
     assert any("`TransformedDistribution` is not made of tensors alone" in each for each in mended.refusals)
+
+
+def test_torch_is_imported_once_for_a_class_and_the_distribution_that_it_holds() -> None:
+    mended = mend(
+        """from torch import nn
+from torch.distributions import Normal
+
+
+class Held:
+    def __init__(self, dist):
+        self.dist = dist
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return Held(Normal(x, x.exp()))
+"""
+    )
+    assert mended.text.count("import torch\n") == 1
+    assert not mended.refusals

@@ -170,7 +170,8 @@ def forward(self, x: torch.Tensor):
         distributions = register_distributions(held, context)
         if isinstance(distributions, Refusal):
             return distributions
-        edits = (*distributions.edits, *classes.edits)
+        # Both may import torch.
+        edits = tuple(dict.fromkeys((*distributions.edits, *classes.edits)))
         return Fix(classes.message, edits, Applicability.UNSAFE)
 
 
