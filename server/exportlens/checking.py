@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import functools
 import gc
 import multiprocessing
@@ -28,9 +29,11 @@ from exportlens.source.suppressions import Suppressions
 
 _SUFFIXES = (".py", ".pyi", ".ipynb")
 _ROUNDS = 100
-# Below this many files a second process costs more than it saves.
-_FILES_PER_PROCESS = 20
-_FILES_PER_PART = 4
+# With less than this to read a second process costs more than it saves.
+_BYTES_PER_PROCESS = 100_000
+# Neighbours import the same files; yet each process is to take several parts, so that none is left with the long ones.
+_MOST_FILES_PER_PART = 4
+_PARTS_PER_PROCESS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +132,10 @@ def check_files(
     by_config: dict[str, tuple[Config, list[Path]]] = {}
     for config, members in groups.values():
         by_config.setdefault(config.fingerprint(), (config, []))[1].extend(members)
-    wanted = min(processes or min(os.cpu_count() or 1, 8), len(files) // _FILES_PER_PROCESS)
+    wanted = min(processes or min(os.cpu_count() or 1, 8), len(files), _bytes(files) // _BYTES_PER_PROCESS)
     if wanted > 1 and not given and hasattr(os, "fork"):
-        parts = list(_parts(by_config.values()))
+        size = max(1, min(_MOST_FILES_PER_PART, len(files) // (wanted * _PARTS_PER_PROCESS)))
+        parts = list(_parts(by_config.values(), size))
         with concurrent.futures.ProcessPoolExecutor(
             wanted, multiprocessing.get_context("fork"), initializer=gc.disable
         ) as pool:
@@ -146,13 +150,11 @@ def check_files(
     return result
 
 
-def _parts(groups: Iterable[tuple[Config, list[Path]]]) -> Iterator[tuple[Config, list[Path]]]:
-    """Pieces of work that processes take one after the other, so that none is left with the long files: neighbours
-    stay together, as they import the same files.
-    """
+def _parts(groups: Iterable[tuple[Config, list[Path]]], size: int) -> Iterator[tuple[Config, list[Path]]]:
+    """Pieces of work of at most `size` files, neighbours together, that processes take one after the other."""
     for config, members in groups:
-        for start in range(0, len(members), _FILES_PER_PART):
-            yield config, members[start : start + _FILES_PER_PART]
+        for start in range(0, len(members), size):
+            yield config, members[start : start + size]
 
 
 _engines: dict[str, tuple[Engine, Sources]] = {}
