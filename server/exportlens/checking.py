@@ -150,6 +150,15 @@ def check_files(
     return result
 
 
+def _bytes(files: Iterable[Path]) -> int:
+    """How much there is to read; files that are not there count for nothing."""
+    total = 0
+    for file in files:
+        with contextlib.suppress(OSError):
+            total += file.stat().st_size
+    return total
+
+
 def _parts(groups: Iterable[tuple[Config, list[Path]]], size: int) -> Iterator[tuple[Config, list[Path]]]:
     """Pieces of work of at most `size` files, neighbours together, that processes take one after the other."""
     for config, members in groups:
