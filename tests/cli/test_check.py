@@ -253,8 +253,10 @@ def test_rule_prints_its_page(project: Path) -> None:
 
 
 def test_many_files_give_the_same_in_parallel(tmp_path: Path) -> None:
+    # Only with enough to read are there several processes.
+    remark = "# a long remark\n" * 300
     for number in range(90):
-        (tmp_path / f"m{number:02}.py").write_text(MODEL.replace("Gate", f"Gate{number}"))
+        (tmp_path / f"m{number:02}.py").write_text(MODEL.replace("Gate", f"Gate{number}") + remark)
     findings = found(cwd=tmp_path)
     assert [Path(str(f["filename"])).name for f in findings] == [f"m{number:02}.py" for number in range(90)]
 
