@@ -37,6 +37,14 @@ MOVED = {
             return x.sum() * 0
         return F.l1_loss(p * 3, q)
     """,
+    "asked for more than one": """
+        p = x[mask]
+        q = (x * 2)[mask]
+        loss = x.sum() * 0
+        if p.shape[0] > 2:
+            loss = F.mse_loss(p, q)
+        return loss
+    """,
     "on both ways": """
         p = x[mask]
         q = y[mask]

@@ -32,6 +32,11 @@ REFUSED = [
         "if x.sum() > 0:\n    parts = [x.mean(), x.max()]\nelse:\n    parts = [x.min()]\nreturn sum(parts)",
         "`parts` has 2 items on one side of the branch and 1 on the other",
     ),
+    (
+        "numbers in lists of lists",
+        "if x.sum() > 0:\n    parts = [[x.mean()], [x.max()]]\nelse:\n    parts = [[x.mean()], [0]]\nreturn parts",
+        "an item of `parts` has Python numbers among its items",
+    ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
     (
         "a name bound on one side only",

@@ -38,6 +38,7 @@ def indexed_by_tensors(
             return None
         written |= roots
     swaps: dict[int, Replacement] = {}
+    conversions: list[Replacement] = []
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         for each in own_expressions(statement):
@@ -50,14 +51,22 @@ def indexed_by_tensors(
                 if view and (roots is None or roots & written):
                     continue
                 text = _text(source, each, now)
-                if text is not None:
-                    swaps[source.start(each)] = source.swap(each, text)
+                if text is None:
+                    continue
+                if isinstance(each.ctx, ast.Store) and isinstance(statement, ast.Assign):
+                    written_to, given = now.of(each.value), now.of(statement.value)
+                    if given.what == "tensor" and (given.dtype is None or given.dtype != written_to.dtype):
+                        try:
+                            conversions.extend(_converted(source, each))
+                        except Refused:
+                            continue
+                swaps[source.start(each)] = source.swap(each, text)
 
     visit(statements, kinds.copy(), see)
     if not swaps:
         return None
     offset = source.start(node)
-    changed = Source(replaced(source.text, swaps.values()))
+    changed = Source(replaced(source.text, [*swaps.values(), *conversions]))
     return changed, next(
         each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
     )
@@ -117,15 +126,24 @@ def _of_one_dtype(source: Source, node: ast.Subscript, place: ItemWrite) -> list
     dtypes = {each.dtype if isinstance(each, Tensor) else None for each in (*given, *taken)}
     if len(dtypes) == 1 and None not in dtypes:
         return []
+    if not all(isinstance(each, Tensor) for each in given):
+        raise Refused(f"what is written to `{source.of(node)}` may be a tensor, and of another dtype")
+    return _converted(source, node)
+
+
+def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
+    """What is written to `node`, converted to its dtype. Raises Refused."""
     statement = source.enclosing_statement(node)
-    alone = isinstance(statement, ast.Assign) and statement.targets == [node]
-    if not alone or dotted(node.value) is None or not all(isinstance(each, Tensor) for each in given):
+    if not isinstance(statement, ast.Assign) or statement.targets != [node] or dotted(node.value) is None:
         raise Refused(
             f"what is written to `{source.of(node)}` may be of another dtype, which an index tensor does not take"
         )
-    assert isinstance(statement, ast.Assign)
-    text = f"{primary(source.of(statement.value))}.to({source.of(node.value)}.dtype)"
-    return [source.swap(statement.value, text)]
+    value = statement.value
+    start, end = source.start(value), source.end(value)
+    simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    opened, closed = ("", "") if simple else ("(", ")")
+    to = f"{closed}.to({source.of(node.value)}.dtype)"
+    return [Replacement(start, start, opened), Replacement(end, end, to)]
 
 
 def _is_plain(place: ItemRead | ItemWrite) -> bool:

@@ -412,7 +412,11 @@ def _same_tensor(name: str, a: Kind, b: Kind) -> None:
             raise Refused(
                 f"{name} has {len(a.items)} items on one side of the branch and {len(b.items)} on the other"
             )
-        if any(_is_number(one) != _is_number(other) for one, other in zip(a.items, b.items, strict=True)):
+        pairs = list(zip(a.items, b.items, strict=True))
+        for one, other in pairs:
+            if "container" in (one.what, other.what):
+                _same_tensor(f"an item of {name}", one, other)
+        if any(_is_number(one) != _is_number(other) for one, other in pairs):
             raise Refused(
                 f"{name} has Python numbers among its items on one side of the branch and tensors on the other: start with "
                 "tensors, as `torch.zeros(())`"

@@ -213,7 +213,8 @@ def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tup
         )
         if type(number) is int and (some or none):
             return parent, f"{mask}.any()" if some else f"not {mask}.any()"
-        return None
+        rows = not ast.unparse(count).endswith(("numel()", "nelement()"))
+        return (count, f"{mask}.sum()") if type(number) is int and rows else None
     if isinstance(parent, ast.If) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
         return count, f"{mask}.any()"
     return None
