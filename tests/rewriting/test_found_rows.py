@@ -18,6 +18,9 @@ class M(nn.Module):
     def pick(self, x, mask):
         return x[mask].sum()
 
+    def kept(self, y):
+        return y
+
     def forward(self, x, y, given=None):
         mask = y > 0
         {}
@@ -33,6 +36,8 @@ OUTSIDE = {
     "under another name": "other = mask\n        before = x[other].sum()",
     "by the name that it had": "other = mask\n        mask = other\n        before = x[other].sum()",
     "by what shares its memory": "other = mask\n        mask = other.detach()\n        before = x[other].sum()",
+    "by what holds it": "masks = [y > 0, y > 1]\n        mask = masks[0]\n        before = x[masks[0]].sum()",
+    "by what a method gives": "mask = self.kept(y)\n        before = x[self.kept(y)].sum()",
     "by a function made before": "def pick():\n            return x[mask].sum()\n\n        before = pick()",
     "as it is, of the same type": "before = x[mask.bool()].sum()",
     "where it is given": "before = x.sum()\n        if mask is not None:\n            before = x[mask].sum()",

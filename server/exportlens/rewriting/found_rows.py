@@ -200,11 +200,27 @@ def _is_known_by_name(source: Source, function: Function, mask: str, kinds: Kind
     known = kinds.names.get(mask)
     if known is None or not known.roots:
         return False
-    given = known.roots == {mask} and not _is_submodule(source, function, kinds)
-    return (given or all(root.startswith(LOCAL) for root in known.roots)) and not any(
+    bindings = _bindings(function, mask)
+    given = all(isinstance(each, ast.arg) for each in bindings) and not _is_submodule(source, function, kinds)
+    if not (known.roots == {mask} and given) and not all(root.startswith(LOCAL) for root in known.roots):
+        return False
+    if any(_takes_from_several(source, each, kinds) for each in bindings):
+        return False
+    return not any(
         name != mask and (kind.roots is None or kind.roots & known.roots)
         for name, kind in kinds.names.items()
     )
+
+
+def _takes_from_several(source: Source, binding: ast.Name | ast.arg, kinds: Kinds) -> bool:
+    """Whether a name is bound to what a list, a dict or the like may hold: it can be taken from there once more."""
+    parent = source.parents[binding]
+    if isinstance(parent, ast.Assign):
+        value = parent.value
+        return isinstance(value, ast.Subscript) and kinds.of(value.value).what != "tensor"
+    if isinstance(parent, ast.For):
+        return kinds.of(parent.iter).what != "tensor"
+    return False
 
 
 def _is_submodule(source: Source, function: Function, kinds: Kinds) -> bool:
