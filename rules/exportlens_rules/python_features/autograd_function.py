@@ -55,8 +55,9 @@ class AutogradFunction(Rule):
 
     ## What it does
     Finds, in `torch.autograd.Function` classes that traced code applies: `ctx.saved_variables`,
-    `ctx.mark_dirty`, gradients computed inside of `backward`, attributes of its own class that it reads by the
-    class's name, a missing `backward`, class methods for `forward` and `backward`, and `super().forward(...)`.
+    `ctx.mark_dirty`, but for arguments that need gradients and are returned, gradients computed inside of
+    `backward`, attributes of its own class that it reads by the class's name, a missing `backward`, class methods
+    for `forward` and `backward`, and `super().forward(...)`.
 
     ## Why it matters
     Strict tracing also traces `backward` where an argument needs gradients, as the output of any layer with
@@ -163,7 +164,7 @@ class M(nn.Module):
         if cls is None:
             return
         traced = _may_need_gradients(place)
-        for problem, node, in_backward in _problems(cls.node):
+        for problem, node, in_backward in _problems(cls.node, traced):
             if in_backward and not traced:
                 continue
             where = place
@@ -249,8 +250,30 @@ def _is_of_super(node: ast.AST) -> bool:
     )
 
 
-def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None, bool]]:
-    """What is wrong with an autograd.Function, where, if not at its call, and whether only tracing `backward` shows it."""
+def _returns(names: list[ast.expr], method: ast.FunctionDef) -> bool:
+    """Whether a method returns all of these arguments themselves, whichever way it ends."""
+    wanted = {each.id for each in names if isinstance(each, ast.Name)}
+    nodes = list(ast.walk(method))
+    ends = [each.value for each in nodes if isinstance(each, ast.Return)]
+    bound_anew = any(
+        isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in wanted for each in nodes
+    )
+    return (
+        len(wanted) == len(names)
+        and not bound_anew
+        and bool(ends)
+        and all(
+            wanted <= {part.id for part in getattr(end, "elts", [end]) if isinstance(part, ast.Name)}
+            for end in ends
+        )
+    )
+
+
+def _problems(node: ast.ClassDef, traced: bool) -> Iterator[tuple[str, ast.AST | None, bool]]:
+    """What is wrong with an autograd.Function, where, if not at its call, and whether only tracing `backward` shows it.
+
+    `traced`: whether its arguments may need gradients; such ones may be marked dirty, where they are returned (torch 2.13).
+    """
     methods = {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
     if "backward" not in methods and "vjp" not in methods:
         assigned = any(isinstance(item, ast.Assign) for item in node.body)
@@ -275,9 +298,11 @@ def _problems(node: ast.ClassDef) -> Iterator[tuple[str, ast.AST | None, bool]]:
             if method.name == "backward" and isinstance(inner, ast.Call) and _is_variable(inner.func):
                 yield "calls `Variable` in `backward`", inner, True
             if (
-                isinstance(inner, ast.Attribute)
-                and inner.attr == "mark_dirty"
+                isinstance(inner, ast.Call)
+                and isinstance(inner.func, ast.Attribute)
+                and inner.func.attr == "mark_dirty"
                 and not _is_conditional(inner, method)
+                and not (traced and _returns(inner.args, method))
             ):
                 yield "calls `ctx.mark_dirty`", None, False
             if (

@@ -772,3 +772,52 @@ class M(nn.Module):
         return Drop.apply(x, self.p, self.training, self.inplace)
 """,
 )
+CASES(
+    "dirty-of-a-layer-and-returned",
+    X2,
+    """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x.mul_(2)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 2
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return Twice.apply(self.fc(x)) + 1
+""",
+)
+CASES(
+    "dirty-of-a-layer-and-what-comes-of-it-returned",
+    X2,
+    """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        return grad_output * 2
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+
+    def forward(self, x):
+        return Twice.apply(self.fc(x)) + 1
+""",
+)
