@@ -72,9 +72,9 @@ bench:  ## compare with TorchFix and a bare parse; time from keystroke to diagno
 	@$(SET_UP) python examples bench wheel
 	@$(BIN)/python -m benchmarks
 
-wheel:  ## build the wheel that users install into dist/, and check the inference of what is compiled in it
+wheel:  ## build the wheel with the compiled interpreter into dist/, and run the tests of inference on it
 	@$(SET_UP) python examples wheel
-	@PYTHONPATH=.tools/compiled $(BIN)/pytest -n $(PROCESSES) tests/inference tests/rules tests/source tests/cli/test_check.py
+	@PYTHONPATH=$(CURDIR)/.tools/compiled $(BIN)/pytest -n $(PROCESSES) tests/inference tests/rules tests/source tests/cli/test_check.py
 
 clean:  ## remove everything that was installed or built here
 	rm -rf .venv .tools node_modules extension/dist artifacts .mypy_cache .ruff_cache .pytest_cache .hypothesis

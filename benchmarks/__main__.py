@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TORCHFIX = ROOT / ".tools" / "bench" / "bin" / "torchfix"
 RESULT = ROOT / "artifacts" / "bench.json"
 
-# What the wheel for users holds: the interpreter compiled (setup.py).
+# What the wheel with the compiled interpreter holds (setup.py).
 COMPILED = ROOT / ".tools" / "compiled"
 
 CHECK, OTHER, BARE = "exportlens check", "torchfix", "libcst.parse_module"

@@ -386,7 +386,7 @@ PROVISIONS: dict[str, Provision] = {
         needs=("examples",),
     ),
     "wheel": Provision(
-        title="the wheel that users install, its interpreter compiled by mypyc",
+        title="the wheel whose interpreter is compiled by mypyc",
         inputs=(
             PYPROJECT,
             ROOT / "setup.py",

@@ -7,7 +7,7 @@ import ast
 from exportlens.source.walking import walk
 
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
-_Binding = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For
+Binding = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For
 
 
 def stands_for_another(function: ast.AST, name: str, node: ast.expr) -> bool:
@@ -22,7 +22,7 @@ def stands_for_another(function: ast.AST, name: str, node: ast.expr) -> bool:
             and any(inner is node for inner in walk(outer))
         )
         or (
-            isinstance(outer, _Binding)
+            isinstance(outer, Binding)
             and outer.lineno < node.lineno
             and name in _stored_by(outer)
             and not _is_of_its_own(outer, name)
@@ -52,7 +52,7 @@ def _names_of(scope: ast.AST) -> set[str]:
     return _stored_by(scope) | {part.arg for part in walk(scope) if isinstance(part, ast.arg)}
 
 
-def _is_of_its_own(binding: _Binding, name: str) -> bool:
+def _is_of_its_own(binding: Binding, name: str) -> bool:
     """`graph = graph.to(device)`: what a method of an object gives is mostly like it."""
     value: ast.expr | None = None if isinstance(binding, ast.For) else binding.value
     while isinstance(value, (ast.Attribute, ast.Call)):

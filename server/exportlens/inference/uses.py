@@ -14,7 +14,7 @@ from exportlens.inference.expressions import evaluate
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.names import apart
 from exportlens.inference.parameters import from_annotation, input_tensor
-from exportlens.inference.rebinding import stands_for_another, was_set
+from exportlens.inference.rebinding import Binding, stands_for_another, was_set
 from exportlens.inference.values import (
     ClassValue,
     Function,
@@ -47,7 +47,6 @@ _NUMBER_NAME = re.compile(
     r"[hwHWBNTLDC]|height|width|depth|length|step|epoch|(?:num|n|max|min|total)_\w+|(?:\w+_)?(?:shapes?|sizes?|hw|resolution)"
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
-_Binding = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For
 _KINDS = (
     "strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated", "reckoned", "object", "asked",
 )  # fmt: skip
@@ -407,17 +406,17 @@ def _is_bound(callee: Function) -> bool:
     return callee.owner is not None and not any("staticmethod" in name for name in callee.decorators)
 
 
-def _assignments(machine: Machine, function: Function) -> list[_Binding]:
+def _assignments(machine: Machine, function: Function) -> list[Binding]:
     """The statements of a function, inner functions included, that bind names to values; kept for the run."""
     key = ("assignments", id(function.node))
-    known: list[_Binding] | None = machine.memo.get(key)
+    known: list[Binding] | None = machine.memo.get(key)
     if known is None:
-        known = [node for node in walk(function.node) if isinstance(node, _Binding)]
+        known = [node for node in walk(function.node) if isinstance(node, Binding)]
         machine.memo[key] = known
     return known
 
 
-def _bound_by(node: _Binding) -> set[str]:
+def _bound_by(node: Binding) -> set[str]:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}
 
