@@ -34,6 +34,7 @@ from exportlens.export.worker.confirming import (
     EagerRun,
     all_cases,
     confirm_program,
+    find_unsteady,
     run_eager,
 )
 from exportlens.export.worker.divergence import first_difference
@@ -206,6 +207,8 @@ def export_operation(request: dict[str, Any], stages: Stages, owner: Owner) -> N
         eager = run_eager(prepared.subject, cases, slow=prepared.slow, begun=prepared.begun)
         _keep_cases(eager, prepared, folder, stages)
         confirmation = confirm_program(program, eager, slow=prepared.slow)
+        if not (confirmation.ok or prepared.slow):
+            find_unsteady(eager, prepared.subject)
     frozen = inputs_of.static_by_accident(program, *_both(prepared), prepared.inputs.dynamic_shapes)
     for name, dim, size in frozen:
         why = " because the example's size is 1: use an example of 2 or more" if size == 1 else ""
