@@ -124,7 +124,7 @@ def check_rows(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the rows have no name: bind them to one, and check its `.shape[0]`")
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AnnAssign)):
             raise Refused("the call is a part of a compound statement")
-        if not source.begins_line(statement) or _is_inner(source, node, statement):
+        if not source.begins_line(statement) or is_inner(source, node, statement):
             raise Refused("the call does not run whenever its statement does")
         rows = place.argument(0, "input")
         if not isinstance(rows, Tensor) or rows.open_dim is None:
@@ -141,7 +141,7 @@ def check_rows(place: Call, context: RewriteContext) -> Fix | Refusal:
         return Refusal(str(refused))
 
 
-def _is_inner(source: Source, node: ast.AST, statement: ast.stmt) -> bool:
+def is_inner(source: Source, node: ast.AST, statement: ast.stmt) -> bool:
     """Whether `node` stands in what its statement may not run, or may run with other names."""
     for each in source.ancestors(node):
         if each is statement:

@@ -429,3 +429,59 @@ class M(nn.Module):
         return conf
 """,
 )
+CASES(
+    "picked-by-one-mask-twice",
+    "(torch.rand(2, 5), torch.randint(0, 2, (2, 5)).float(), torch.rand(2, 5) > 0.3)",
+    """
+class M(nn.Module):
+    def forward(self, scores, wanted, mask):
+        y = torch.masked_select(scores, mask)
+        t = torch.masked_select(wanted, mask)
+        return F.binary_cross_entropy(y.double(), t.double())
+""",
+)
+CASES(
+    "picked-by-a-mask-with-a-name",
+    "(torch.rand(2, 5), torch.rand(2, 5), torch.rand(2, 5) > 0.3)",
+    """
+class M(nn.Module):
+    def forward(self, scores, wanted, mask):
+        y = scores[mask]
+        t = wanted[mask]
+        return F.mse_loss(y, t)
+""",
+)
+CASES(
+    "picked-by-a-mask-that-is-bool-already",
+    "(torch.rand(2, 5), torch.rand(2, 5), torch.rand(2, 5) > 0.3)",
+    """
+class M(nn.Module):
+    def forward(self, scores, wanted, mask):
+        return F.mse_loss(scores[mask.bool()], wanted[mask.bool()])
+""",
+)
+CASES(
+    "picked-by-what-was-found-once",
+    "(torch.rand(5), torch.rand(5), torch.rand(5))",
+    """
+class M(nn.Module):
+    def forward(self, scores, wanted, mask):
+        return F.l1_loss(scores[mask.nonzero().squeeze(1)], wanted[mask.nonzero().squeeze(1)])
+""",
+)
+CASES(
+    "picked-by-a-view-of-the-mask",
+    "(torch.rand(2, 5), torch.rand(2, 5), torch.rand(2, 5) > 0.3)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.criterion = nn.MSELoss()
+
+    def forward(self, scores, wanted, mask):
+        mask = mask > 0
+        scores = scores.view(-1)[mask.view(-1)]
+        wanted = wanted.view(-1)[mask.view(-1)]
+        return self.criterion(scores, wanted)
+""",
+)
