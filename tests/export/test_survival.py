@@ -86,6 +86,17 @@ def test_what_a_model_leaves_running_is_ended(worker: Runner, tmp_path: Path) ->
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.parametrize("hangs", [False, True])
+def test_temporary_files_go_with_their_request(worker: Runner, tmp_path: Path, hangs: bool) -> None:
+    note = tmp_path / "names"
+    init = f"{str(note)!r}, {hangs}"
+    worker.export(
+        "unruly.py:LeavesTemporaryFiles", init=init, mode="non-strict", timeout=4 if hangs else None
+    )
+    names = note.read_text().split()
+    assert names and not [name for name in names if Path(name).exists()]
+
+
 def test_what_a_model_prints_goes_to_the_log_only(worker: Runner) -> None:
     report = worker.export("unruly.py:Prints", mode="non-strict")
     assert report.ok, report.failure

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.resources
 import json
-from pathlib import Path
 
 import pytest
-from exportlens import rule as rule_module
 from exportlens.export.registry import known_targets
 from exportlens.rule import concerns, registry
 
 from tests.rules.checking import findings
 
-TABLE = Path(rule_module.__file__).parents[2] / "rules" / "exportlens_rules" / "targets" / "refused.json"
+TABLE = importlib.resources.files("exportlens_rules.targets") / "refused.json"
 INVERSE = "def forward(self, x):\n    return torch.linalg.inv(x.T @ x)"
 
 

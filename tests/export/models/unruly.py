@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -99,6 +100,23 @@ class LeavesADaemon(Sound):
         if not self.note.exists():
             daemon = subprocess.Popen(["sleep", "3600"], start_new_session=True)
             self.note.write_text(str(daemon.pid))
+        return super().forward(x)
+
+
+class LeavesTemporaryFiles(Sound):
+    """Writes what nobody removes, in its own process and in one that it starts, and then hangs or is ended."""
+
+    def __init__(self, note: str, hangs: bool) -> None:
+        super().__init__()
+        self.note, self.hangs = Path(note), hangs
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _, name = tempfile.mkstemp()
+        other = subprocess.run(["mktemp"], capture_output=True, text=True, check=True).stdout.strip()
+        with self.note.open("a") as note:
+            note.write(f"{name}\n{other}\n")
+        if self.hangs:
+            time.sleep(3600)
         return super().forward(x)
 
 

@@ -11,15 +11,17 @@ import gc
 import json
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from exportlens.export.worker.channel import Channel
-from exportlens.export.worker.processes import descendants, resident_bytes
+from exportlens.export.worker.processes import descendants, put_temporary_files_into, resident_bytes
 
 # Imported ahead because the first export would import them: what `torch.export.export` in both modes added to
 # sys.modules of torch 2.13 after `import torch`. A name that another torch does not have is skipped.
@@ -95,6 +97,8 @@ class _Run:
     pid: int
     deadline: float | None
     memory: int | None
+    temporary: str | None
+    """The folder of its temporary files; None where none could be made."""
     peak: int = 0
     reason: str | None = None
     status: int | None = None
@@ -112,6 +116,11 @@ class _Run:
         for pid in (self.pid, *stray):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+
+    def remove_temporary(self) -> None:
+        """Remove its temporary files, once nothing writes to them any more."""
+        if self.temporary:
+            shutil.rmtree(self.temporary, ignore_errors=True)
 
 
 class _Parent:
@@ -141,7 +150,9 @@ class _Parent:
             self._watch()
         if self._run:
             self._run.kill(None)
-            self._reap()
+            with suppress(ChildProcessError):
+                os.waitpid(self._run.pid, 0)
+            self._run.remove_temporary()
 
     def _read(self) -> None:
         data = os.read(self._requests, 1 << 16)
@@ -159,14 +170,19 @@ class _Parent:
             return
         if self._run is not None:
             raise RuntimeError("one request at a time")
+        temporary = None
+        with suppress(OSError):
+            temporary = tempfile.mkdtemp(prefix="exportlens-request-")
         pid = os.fork()
         if pid == 0:
-            self._become_child(request)
+            self._become_child(request, temporary)
         seconds, memory = request.get("timeout"), request.get("memory_limit")
-        self._run = _Run(request["id"], pid, time.monotonic() + seconds if seconds else None, memory)
+        self._run = _Run(
+            request["id"], pid, time.monotonic() + seconds if seconds else None, memory, temporary
+        )
         self._channel.send("started", id=request["id"], pid=pid)
 
-    def _become_child(self, request: dict[str, Any]) -> None:
+    def _become_child(self, request: dict[str, Any], temporary: str | None) -> None:
         """In the fork: a session of its own, default signals, then the model. Never returns."""
         code = 1
         try:
@@ -177,6 +193,8 @@ class _Parent:
             os.close(self._requests)
             os.close(self._wakeup)
             self._channel.adopt()
+            if temporary:
+                put_temporary_files_into(temporary)
             from exportlens.export.worker.child import run_request
 
             run_request(request, self._channel)
@@ -219,6 +237,7 @@ class _Parent:
         for pid in descendants(os.getpid()):
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+        run.remove_temporary()
         self._run = None
         code = os.waitstatus_to_exitcode(run.status)
         with suppress(OSError):
@@ -249,4 +268,9 @@ def serve_once(requests: int, channel: Channel) -> None:
     os.close(requests)
     from exportlens.export.worker.child import run_request
 
-    run_request(json.loads(line), channel)
+    temporary = tempfile.mkdtemp(prefix="exportlens-request-")
+    try:
+        put_temporary_files_into(temporary)
+        run_request(json.loads(line), channel)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

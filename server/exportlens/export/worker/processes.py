@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import faulthandler
+import getpass
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
+from contextlib import suppress
 
 
 def _parents() -> dict[int, int]:
@@ -94,3 +98,16 @@ def leave_a_stack(path: str | None) -> None:
     faulthandler.enable(file)
     if hasattr(faulthandler, "register"):
         faulthandler.register(signal.SIGUSR1, file)
+
+
+def put_temporary_files_into(folder: str) -> None:
+    """From now on what this process and its children write to "the temporary folder" lands in `folder`, which is removed with
+    the request: a process that is killed removes nothing, and some packages wait for an orderly end of Python to do it.
+    """
+    with suppress(OSError, KeyError, ImportError):
+        # What torch compiled for one request is used by the next: its cache stays where torch has it by default.
+        user = re.sub(r'[\\/:*?"<>|]', "_", getpass.getuser())
+        cache = os.path.join(tempfile.gettempdir(), f"torchinductor_{user}")
+        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", cache)
+    os.environ["TMPDIR"] = os.environ["TMP"] = os.environ["TEMP"] = folder
+    tempfile.tempdir = None  # asked for anew
