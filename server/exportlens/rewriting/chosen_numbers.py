@@ -133,37 +133,92 @@ def _summed(
     ):
         return []
     inside: set[ast.AST] = set()
+    dtypes: set[str | None] = set()
     for each in updates:
-        statement = source.parents[each]
-        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, (ast.Add, ast.Sub)):
-            added = statement.value
-        elif (
-            isinstance(statement, ast.Assign)
-            and statement.targets == [each]
-            and isinstance(statement.value, ast.BinOp)
-            and isinstance(statement.value.op, (ast.Add, ast.Sub))
-            and isinstance(statement.value.left, ast.Name)
-            and statement.value.left.id == name
-        ):
-            added = statement.value.right
+        statement = source.enclosing_statement(each)
+        if dtypes and _is_share(statement, each):
+            inside |= {one for one in ast.walk(statement) if isinstance(one, ast.Name) and one.id == name}
+            continue
+        added = _added(statement, each)
+        if added is None or name in {one.id for one in ast.walk(added) if isinstance(one, ast.Name)}:
+            return []
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
             inside.add(statement.value.left)
-        else:
-            return []
-        if name in {one.id for one in ast.walk(added) if isinstance(one, ast.Name)}:
-            return []
         kind = kinds_before(function, statement, kinds).of(added)
-        if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in ("float", "float32"):
+        if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in (None, "float", "float32"):
             return []
+        dtypes.add(kind.dtype)
     rest = [each for each in loads if each not in inside]
-    for each in rest:
-        now = kinds_before(function, source.enclosing_statement(each), kinds)
-        kind = _met(source, each, now)
-        is_float = (kind.dtype or "").startswith(("float", "bfloat"))
-        if kind.what != "tensor" or not is_float:
-            return []
-    kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
+    if not rest or not all(_takes_tensor(source, function, each, start, kinds) for each in rest):
+        return []
     number = repr(float(ast.unparse(start)))
-    return [source.swap(start, f"{torch}.full((), {number})")] if rest else []
+    if dtypes <= {"float", "float32"}:
+        kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
+        return [source.swap(start, f"{torch}.full((), {number})")]
+    # What is made of tensors of one dtype has this mostly: an argument's, where they are one.
+    kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", None, 0))
+    like = _read_by(source, function, updates, kinds)
+    return [source.swap(start, f"{like or torch}.{'new_full' if like else 'full'}((), {number})")]
+
+
+def _is_share(statement: ast.AST, target: ast.Name) -> bool:
+    """Whether `statement` divides the number `target` by another name, or by a number."""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.AugAssign)) else None
+    operator = statement.op if isinstance(statement, ast.AugAssign) else getattr(value, "op", None)
+    divisor = value
+    if isinstance(statement, ast.Assign):
+        if statement.targets != [target] or not isinstance(value, ast.BinOp):
+            return False
+        divisor = value.right
+        if not isinstance(value.left, ast.Name) or value.left.id != target.id:
+            return False
+    plain = isinstance(divisor, ast.Constant) or (isinstance(divisor, ast.Name) and divisor.id != target.id)
+    return isinstance(operator, ast.Div) and plain
+
+
+def _added(statement: ast.AST, target: ast.Name) -> ast.expr | None:
+    """What `statement` adds to the number `target`, or subtracts from it."""
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, (ast.Add, ast.Sub)):
+        return statement.value
+    if (
+        isinstance(statement, ast.Assign)
+        and statement.targets == [target]
+        and isinstance(statement.value, ast.BinOp)
+        and isinstance(statement.value.op, (ast.Add, ast.Sub))
+        and isinstance(statement.value.left, ast.Name)
+        and statement.value.left.id == target.id
+    ):
+        return statement.value.right
+    return None
+
+
+def _takes_tensor(
+    source: Source, function: Function, node: ast.Name, start: ast.Constant, kinds: Kinds
+) -> bool:
+    """Whether the sum may be a tensor at `node`, where nothing was added as well: beside a float tensor, or as a result."""
+    outer = source.parents[node]
+    while isinstance(outer, (ast.Tuple, ast.List, ast.Dict)):
+        outer = source.parents[outer]
+    if isinstance(outer, ast.Return):
+        return True
+    now = kinds_before(function, source.enclosing_statement(node), kinds)
+    kind = _met(source, node, now)
+    is_float = (kind.dtype or "").startswith(("float", "bfloat"))
+    return kind.what == "tensor" and (is_float or (kind.dtype is None and type(start.value) is float))
+
+
+def _read_by(source: Source, function: Function, updates: list[ast.Name], kinds: Kinds) -> str | None:
+    """The argument of the function that what is added is made of, where it is made of no other tensor."""
+    arguments = {each.arg for each in function.args.args}
+    found: list[str] = []
+    for each in updates:
+        value = _added(source.parents[each], each)
+        now = kinds_before(function, source.enclosing_statement(each), kinds)
+        for one in ast.walk(value) if value is not None else ():
+            if isinstance(one, ast.Name) and now.of(one).what == "tensor":
+                found.append(one.id)
+    own = {name for name in found if name in arguments and name not in bound(function.body)}
+    return own.pop() if len(own) == 1 and own == set(found) else None
 
 
 def _met(source: Source, node: ast.expr, kinds: Kinds) -> Kind:

@@ -6,7 +6,7 @@ import ast
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.liveness import exits
-from exportlens.rewriting.text import Function, Source
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
 # Copying more than this of what follows into a branch hides the code more than the rewrite helps.
 _MOST_COPIED = 14
@@ -43,6 +43,49 @@ def continuation(source: Source, node: ast.If, function: Function, of_loop: bool
     if copied > _MOST_COPIED:
         raise Refused("much of the code that follows would have to be copied into the branch")
     return blocks
+
+
+def appending_else(source: Source, node: ast.If) -> tuple[Source, ast.If] | None:
+    """The text where the rest of a loop's body is the `else` of a branch that appends and continues, and that branch; None
+    where it is no such branch."""
+    if (
+        node.orelse
+        or not node.body
+        or not isinstance(node.body[-1], ast.Continue)
+        or len(node.body) < 2
+        or not all(source.begins_line(each) for each in (node, *node.body))
+        or source.text.startswith("elif", source.start(node))
+    ):
+        return None
+    block, index = source.block_of(node)
+    loop, rest = source.parents[node], block[index + 1 :]
+    if not isinstance(loop, (ast.For, ast.While)) or block is not loop.body or not rest:
+        return None
+    if exits(node.body[:-1]) | exits(rest) != {"falls"} or not (_appends(node.body) and _appends(rest)):
+        return None
+    indent, nl = source.indent_of(node), source.newline
+    inner = indent + source.indent_unit()
+    begin = source.start(node)
+    lines = [
+        source.text[begin : source.span(node.body[:-1])[1]],
+        f"{indent}else:",
+        source.block(rest, inner),
+    ]
+    changed = Source(replaced(source.text, [Replacement(begin, source.span(rest)[1], nl.join(lines))]))
+    return changed, next(
+        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == begin
+    )
+
+
+def _appends(statements: list[ast.stmt]) -> bool:
+    """Whether one of `statements` itself appends to something."""
+    return any(
+        isinstance(each, ast.Expr)
+        and isinstance(each.value, ast.Call)
+        and isinstance(each.value.func, ast.Attribute)
+        and each.value.func.attr == "append"
+        for each in statements
+    )
 
 
 def _nothing_follows(source: Source, statement: ast.stmt, function: Function) -> bool:

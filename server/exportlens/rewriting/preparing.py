@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
+from exportlens.rewriting.continuations import appending_else
 from exportlens.rewriting.counters import counted_in_tensors
 from exportlens.rewriting.effects import is_log, loaded, own_expressions, repeatable
 from exportlens.rewriting.held_in_loops import held_between_rounds
@@ -38,6 +39,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         picked_inside,
         _inline,
         _hoist_logs,
+        _without_continue,
         _collect_appends,
         _name_items,
         chosen_as_tensors,
@@ -159,6 +161,10 @@ def _removed(source: Source, statement: ast.stmt) -> Replacement:
     line_end = source.text.find("\n", end)
     begin = source.text.rfind("\n", 0, start) + 1
     return Replacement(begin, line_end + 1 if line_end >= 0 else end, "")
+
+
+def _without_continue(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    return appending_else(source, node)
 
 
 # --- lists and dicts of the outside ---------------------------------------------------------------------------
