@@ -392,9 +392,9 @@ def test_what_a_submodule_computes_is_not_asked_twice() -> None:
         return x
 """
     )
-    mended = mend(text)
-    assert mended.text == text
-    assert any("prints or logs" in each for each in mended.refusals), mended.refusals
+    mended = mend(text).text
+    assert mended.count("self.block.norm(x)") == 1
+    assert "if not torch.compiler.is_compiling():\n                print(" in mended
 
 
 @pytest.mark.parametrize(("other", "bounded"), [("3", False), ("", True)])

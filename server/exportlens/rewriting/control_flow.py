@@ -17,8 +17,8 @@ from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedNumber
-from exportlens.rewriting.effects import is_log, kinds_before, own_expressions, visit
+from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
+from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out, own_expressions, visit
 from exportlens.rewriting.growing import grown
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.kept_lists import with_kept
@@ -59,7 +59,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         own = draft.source.find(place.statement) is node
         arms = (dict(place.then), dict(place.other)) if own else ({}, {})
         selected = _selection(draft, node, kinds.copy(), value)
-        text, message = convert(draft.source, node, kinds, draft.torch, value, arms)
+        text, message = _converted(draft.source, node, kinds, draft.torch, value, arms)
         fix = draft.fix(message, text)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except (Refused, LookupError, SyntaxError) as refused:
@@ -85,7 +85,7 @@ def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.enclosing_statement(draft.source.find(place.node))
         if not isinstance(node, ast.For):
             raise Refused("only a `for` statement becomes a while_loop")
-        text, message = convert(
+        text, message = _converted(
             draft.source,
             node,
             _kinds(draft, node, getattr(place, "variables", {})),
@@ -109,6 +109,28 @@ def _reason(refused: Exception) -> str:
     if isinstance(refused, Refused):
         return str(refused)
     return "the rewritten code would not parse" if isinstance(refused, SyntaxError) else str(refused)
+
+
+def _converted(
+    source: Source,
+    node: ast.AST,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> tuple[str, str]:
+    """As `convert`, with what prints or logs kept out of the program where it cannot move before a branch."""
+    before = kinds.copy()
+    try:
+        return convert(source, node, kinds, torch, value, arms)
+    except RefusedLog:
+        region = left_loop(source, node) if isinstance(node, ast.stmt) else None
+        changed = (
+            logs_kept_out(source, region or node, node, before, torch) if isinstance(node, ast.stmt) else None
+        )
+        if changed is None:
+            raise
+        return convert(*changed, before, torch, value, ({}, {}))
 
 
 def convert(

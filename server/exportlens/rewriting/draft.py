@@ -25,6 +25,10 @@ class RefusedNumber(Refused):
     """A Python number that tensor data would choose is no output of a branch."""
 
 
+class RefusedLog(Refused):
+    """What is printed or logged would be part of a program."""
+
+
 class RefusedDtypes(Refused):
     """The dtypes that the ways through a branch give are not known, and may differ."""
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance, Tensor
-from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.draft import Refused, RefusedLog
 from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
-from exportlens.rewriting.text import Function, Source
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
 
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
@@ -353,13 +353,54 @@ def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds) -> None:
     if name in _ASSERTIONS:
         return
     if is_log(call, kinds):
-        raise Refused(f"`{_short(source, node)}` prints or logs: tracing would do that once and not per run")
+        if is_kept_out(source.parents[node]):
+            return
+        raise RefusedLog(
+            f"`{_short(source, node)}` prints or logs: tracing would do that once and not per run"
+        )
     if isinstance(call.func, ast.Attribute) and call.func.attr == "append":
         raise Refused(
             f"`{_short(source, node)}` is called for its effect, and data would decide how long the list becomes: append in "
             "each round, and weigh what is dropped with zero"
         )
     raise Refused(f"`{_short(source, node)}` is called for its effect")
+
+
+def is_kept_out(node: ast.AST) -> bool:
+    """Whether the body of `node` only runs where nothing is traced."""
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and ast.unparse(node.test).startswith("not ")
+        and ast.unparse(node.test).endswith(".compiler.is_compiling()")
+    )
+
+
+def logs_kept_out(
+    source: Source, region: ast.AST, node: ast.stmt, kinds: Kinds, torch: str
+) -> tuple[Source, ast.stmt] | None:
+    """The text where what prints or logs in `region` does so where nothing is traced, and `node`, in or around it; None where
+    nothing of it has a line of its own."""
+    swaps = []
+    for each in ast.walk(region):
+        if isinstance(each, ast.Expr) and is_log(each.value, kinds) and not is_kept_out(source.parents[each]):
+            if not source.begins_line(each):
+                return None
+            indent = source.indent_of(each)
+            inner = indent + source.indent_unit()
+            start, end = source.start(each), source.span([each])[1]
+            text = inner + source.shifted(start, end, indent, inner)
+            head = f"if not {torch}.compiler.is_compiling():{source.newline}"
+            swaps.append(Replacement(start, end, head + text))
+    if not swaps:
+        return None
+    begin = source.start(node)
+    offset = begin + sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
+    changed = Source(replaced(source.text, swaps))
+    for found in ast.walk(changed.tree):
+        if type(found) is type(node) and isinstance(found, ast.stmt) and changed.start(found) == offset:
+            return changed, found
+    return None
 
 
 def is_log(call: ast.expr, kinds: Kinds) -> bool:

@@ -21,11 +21,12 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
-from exportlens.rewriting.names import bound, every_name, fresh, reads
+from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
 
+_GROWING = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 Loop = ast.For | ast.While
 # More than this of a loop's body is not written out a second time.
 _MOST_COPIED = 12
@@ -91,6 +92,21 @@ class _Flags:
         several = "breaks" in ways or len(texts) > 1
         self.returned = {text: fresh("done", taken) if several else self.flag for text in texts}
         self._refuse_read_targets()
+        self._refuse_growing()
+
+    def _refuse_growing(self) -> None:
+        """What grows in each round has, behind a branch on the flag, a size that later branches cannot take in."""
+        for each in ast.walk(self.loop):
+            if (
+                isinstance(each, ast.Assign)
+                and isinstance(each.value, ast.Call)
+                and (dotted(each.value.func) or "").rpartition(".")[2] in _GROWING
+                and set(bound(each)) & reads(each.value)
+            ):
+                raise Refused(
+                    f"`{min(set(bound(each)) & reads(each.value))}` grows in each round until tensor data stops it: start with "
+                    "its largest size, and write each round's part into it"
+                )
 
     def _returned(self) -> list[str]:
         """The expressions that the loop's body returns, which have the same value when the loop is over."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.continuations import appending_else
 from exportlens.rewriting.counters import counted_in_tensors
-from exportlens.rewriting.effects import is_log, loaded, own_expressions, repeatable
+from exportlens.rewriting.effects import is_kept_out, is_log, loaded, own_expressions, repeatable
 from exportlens.rewriting.held_in_loops import held_between_rounds
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.inlining import inlined
@@ -141,7 +141,7 @@ def _logs(
                 earlier = body[:index]
                 free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
                 yield statement, " and ".join([*before, own]) if again and free else None
-            elif isinstance(statement, ast.If) and statement is body[0]:
+            elif isinstance(statement, ast.If) and statement is body[0] and not is_kept_out(statement):
                 yield from _logs(source, statement, [*before, own], kinds)
 
 

@@ -40,8 +40,15 @@ def empty_for_size(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         name = draft.qualified(node.func) if isinstance(node, ast.Call) else ""
         short = name.removeprefix("torch.")
-        if not isinstance(node, ast.Call) or not (short in TENSOR_TYPES or short == "Tensor"):
+        if not isinstance(node, ast.Call):
             raise Refused("which kind of tensor is made is not written in the call")
+        if not (short in TENSOR_TYPES or short == "Tensor"):
+            # A type that has another name, as an attribute that the constructor is given: an empty tensor of it makes more.
+            if dotted(node.func) is None:
+                raise Refused("which kind of tensor is made is not written in the call")
+            at = draft.source.end(node.func)
+            made = [Replacement(at, at, "().new_empty")]
+            return draft.replace("Use `.new_empty`", made, uses_torch=False)
         _, end = bracketed(draft.source, node, node.args[0])
         dtype = f", dtype={draft.torch}.{TENSOR_TYPES[short]}" if short in TENSOR_TYPES else ""
         swaps = [draft.source.swap(node.func, f"{draft.torch}.empty"), Replacement(end, end, dtype)]
