@@ -136,7 +136,9 @@ class Dispatcher:
         if site.entry is None or self.scope is None or site.scope is not self.scope:
             return False
         if site.condition is not None and (
-            _asks_what_inputs_are(site.condition) or _handles_an_exception(site.condition)
+            _asks_what_inputs_are(site.condition)
+            or _asks_for_none(site.condition)
+            or _handles_an_exception(site.condition)
         ):
             return False
         bindings = site.scope.bindings.get(site.entry.partition(".")[0], ())
@@ -151,6 +153,18 @@ _FACTS = frozenset(
 def _asks_what_inputs_are(condition: ast.expr) -> bool:
     """Whether a condition hangs on the type or the sizes of a tensor, rather than on an option."""
     return any(isinstance(node, ast.Attribute) and node.attr in _FACTS for node in ast.walk(condition))
+
+
+def _asks_for_none(condition: ast.expr) -> bool:
+    """Whether a condition is that there is nothing in a list: `len(found) > 0`, of which one arm hardly ever runs."""
+    return (
+        isinstance(condition, ast.Compare)
+        and isinstance(condition.left, ast.Call)
+        and isinstance(condition.left.func, ast.Name)
+        and condition.left.func.id == "len"
+        and isinstance(condition.comparators[0], ast.Constant)
+        and condition.comparators[0].value == 0
+    )
 
 
 def _handles_an_exception(condition: ast.expr) -> bool:

@@ -19,6 +19,7 @@ from exportlens.inference.values import (
     Sequence,
     Shape,
     Static,
+    Tensor,
     Unknown,
     Value,
 )
@@ -155,7 +156,7 @@ def _locals_of(changes: Changes, frame: Frame) -> dict[str, Value]:
 def _usual(machine: Machine, test: ast.expr, frame: Frame) -> bool | None:
     """What a test comes to in most models, where configuration decides.
 
-    Sizes of a real input rarely are 1, the batch apart; lists of numbers (axes, strides) are rarely empty.
+    Sizes of a real input rarely are 1, the batch apart; lists of numbers (axes, strides) and what a loop fills are rarely empty.
     """
     if isinstance(test, ast.BoolOp):
         decisive = isinstance(test.op, ast.Or)
@@ -175,10 +176,12 @@ def _usual(machine: Machine, test: ast.expr, frame: Frame) -> bool | None:
     finally:
         machine.quiet -= 1
     if counted:
-        numbers = (
-            isinstance(left, Sequence) and left.items is None and isinstance(left.element, (Const, Static))
+        some = isinstance(left, Unknown) or (
+            isinstance(left, Sequence)
+            and left.items is None
+            and isinstance(left.element, (Const, Static, Tensor, Unknown))
         )
-        return answer if numbers and right == Const(0) else None
+        return answer if some and right == Const(0) else None
     size = isinstance(left, Shape) and left.whole and left.dim not in (None, 0)
     return answer if size and right == Const(1) else None
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.source.walking import walk
 
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
 Binding = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For
+# What makes a tensor or an array of numbers: `labels = torch.tensor(labels)` was given what is none.
+_OF_NUMBERS = {"tensor", "as_tensor", "from_numpy", "array", "asarray", *TENSOR_TYPES}
 
 
 def stands_for_another(function: ast.AST, name: str, node: ast.expr) -> bool:
@@ -29,6 +32,24 @@ def stands_for_another(function: ast.AST, name: str, node: ast.expr) -> bool:
         )
         for outer in walk(function)
     )
+
+
+def as_given(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> range | None:
+    """The lines in which the parameter `name` still is what was given, where a tensor is made of it on the way; None for all."""
+    for statement in function.body if isinstance(function.body, list) else ():
+        if (
+            isinstance(statement, ast.Assign)
+            and [target.id for target in statement.targets if isinstance(target, ast.Name)] == [name]
+            and isinstance(statement.value, ast.Call)
+            and _called(statement.value) in _OF_NUMBERS
+            and any(isinstance(part, ast.Name) and part.id == name for part in walk(statement.value))
+        ):
+            return range((statement.end_lineno or statement.lineno) + 1)
+    return None
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def was_set(function: ast.AST, name: str, node: ast.Attribute) -> bool:

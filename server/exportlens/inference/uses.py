@@ -14,7 +14,7 @@ from exportlens.inference.expressions import evaluate
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.names import apart
 from exportlens.inference.parameters import from_annotation, input_tensor
-from exportlens.inference.rebinding import Binding, stands_for_another, was_set
+from exportlens.inference.rebinding import Binding, as_given, stands_for_another, was_set
 from exportlens.inference.values import (
     ClassValue,
     Function,
@@ -501,7 +501,8 @@ def _uses_of(machine: Machine, function: Function, name: str) -> _Uses:
     key = ("uses of an entry point", id(function.node), name)
     uses: _Uses | None = machine.memo.get(key)
     if uses is None:
-        uses = machine.memo[key] = _Uses(machine, function, name)
+        lines = as_given(function.node, name)
+        uses = machine.memo[key] = _Uses(machine, function, name, lines=lines)
         uses.visit_function()
     return uses
 

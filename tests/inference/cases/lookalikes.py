@@ -559,3 +559,24 @@ class M(nn.Module):
 """,
     "(6, True)",
 )
+CASES(
+    "nothing-in-the-list-that-a-loop-fills",
+    X3,
+    """
+class M(nn.Module):
+    def __init__(self, experts):
+        super().__init__()
+        self.experts = nn.ModuleList(experts)
+
+    def forward(self, x):
+        outs = []
+        for expert, rows in zip(self.experts, x):
+            outs.append(expert(rows))
+        if len(outs) > 0:
+            outs = torch.stack(outs)
+        else:
+            outs = torch.empty_like(x).requires_grad_()
+        return outs
+""",
+    "([nn.Linear(4, 4), nn.ReLU()],)",
+)

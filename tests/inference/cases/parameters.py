@@ -454,3 +454,19 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "number-that-a-tensor-is-made-of",
+    "(torch.randn(4, 5), 1)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.centers = nn.Parameter(torch.randn(3, 5))
+
+    def forward(self, features, labels):
+        labels = torch.tensor([labels] * features.size(0))
+        labels = labels.to(features.device)
+        chosen = torch.gather(self.centers, 0, labels.view(-1, 1).expand(-1, 5))
+        return F.mse_loss(features, chosen)
+""",
+)
