@@ -129,7 +129,9 @@ def test_the_memory_limit_ends_a_model(worker: Runner) -> None:
 
 def test_fake_cuda_parameters_end_the_child_only(worker: Runner) -> None:
     report = worker.export("unruly.py:FakeCuda", mode="non-strict")
-    assert report.failure is not None
+    assert report.failure is not None and report.failure.kind == "crash"
+    assert "SIGABRT" in report.failure.message
+    assert blamed(report) == {"EXP011 return x @ self.weight.T"}
     assert is_sound(worker)
 
 

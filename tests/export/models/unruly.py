@@ -167,7 +167,10 @@ class FakeCuda(Sound):
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         with FakeTensorMode(allow_non_fake_inputs=True):
-            self.layer = nn.Linear(8, 4, device="cuda")
+            self.weight = nn.Parameter(torch.empty(4, 8, device="cuda"))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight.T
 
 
 class AssertsWhileTraced(Sound):
