@@ -28,7 +28,7 @@ _SAME = {
     "clip": "clamp",
     "reshape": "reshape",
 }
-_DTYPES = {
+DTYPES = {
     "float": "float64",
     "int": "int64",
     "bool": "bool",
@@ -70,7 +70,7 @@ def dot(source: Source, attribute: ast.Attribute) -> int:
 
 def _text(name: str, texts: list[str], given: dict[str, str], torch: str) -> str | None:
     if name == "astype" and len(texts) == 1 and not given:
-        dtype = _DTYPES.get(texts[0].replace("numpy.", "np.").replace('"', "'"))
+        dtype = DTYPES.get(texts[0].replace("numpy.", "np.").replace('"', "'"))
         return None if dtype is None else f".to({torch}.{dtype})"
     if name in _SAME:
         return None if given else f".{_SAME[name]}({', '.join(texts)})"

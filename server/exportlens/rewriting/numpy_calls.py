@@ -14,12 +14,14 @@ from typing import Any
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, options
+from exportlens.rewriting.array_creation import created
 from exportlens.rewriting.array_methods import ENDS, dot, translated
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import imported
 from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import bound, dotted
 from exportlens.rewriting.text import Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -227,6 +229,9 @@ class _Way:
         self.leaves: list[ast.expr] = list(arrays)
         self.names: set[str] = set()
         self.bindings: set[ast.AST] = set()
+        self.followed: set[tuple[str, ast.AST]] = set()
+        # What binds a name of an array anew.
+        self.others: set[ast.AST] = set()
         self.copied: list[ast.Call] = []
         self.is_written = False
         self.flipped = False
@@ -246,7 +251,7 @@ class _Way:
             if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
                 parent = self.source.parents[each]
                 if (
-                    parent not in self.bindings
+                    parent not in self.bindings | self.others
                     and not isinstance(parent, ast.AugAssign)
                     and not self._is_before(each)
                 ):
@@ -300,6 +305,8 @@ class _Way:
             return None
         if self._is_index_of_tensor(node):
             return None
+        if isinstance(parent, ast.Tuple) and self._is_index(parent):
+            return self._indexed(parent, node)
         if isinstance(parent, (ast.List, ast.Tuple)):
             return self._together(parent)
         if isinstance(parent, ast.AugAssign) and parent.value is not node:
@@ -324,6 +331,56 @@ class _Way:
             return None
         self.made[call.func] = self.source.swap(call.func, f"{self.draft.torch}.{_PUT_TOGETHER[name]}")
         return call
+
+    def _is_index(self, node: ast.expr) -> bool:
+        parent = self.source.parents[node]
+        return isinstance(parent, ast.Subscript) and parent.slice is node
+
+    def _indexed(self, index: ast.expr, node: ast.expr) -> ast.expr | None:
+        """The array that is picked by `index`, which is the array `node` or holds it. What is indexed must be an array
+        that was a tensor, too, or one that torch can make as well."""
+        source, draft = self.source, self.draft
+        subscript = source.parents[index]
+        assert isinstance(subscript, ast.Subscript)
+        for each in index.elts if isinstance(index, ast.Tuple) else []:
+            made = self._created(each)
+            if made is not None:
+                self.made[each] = made
+            elif not isinstance(each, (ast.Constant, ast.Slice)) and each is not node:
+                self.put_together.append(each)
+        value = subscript.value
+        made = self._created(value)
+        if made is not None:
+            self.made[value] = made
+            self.passed.add(value)
+            return subscript if isinstance(subscript.ctx, ast.Load) else None
+        function = source.enclosing_function(subscript)
+        if function is not None and isinstance(value, ast.Name):
+            stores = [
+                each
+                for each in ast.walk(function)
+                if isinstance(each, ast.Name) and each.id == value.id and not isinstance(each.ctx, ast.Load)
+            ]
+            statement = (
+                source.parents[stores[0]] if len({source.parents[each] for each in stores}) >= 1 else None
+            )
+            first = statement.value if isinstance(statement, ast.Assign) else None
+            made = self._created(first) if first is not None else None
+            if made is not None and first is not None and first not in self.made:
+                self.made[first] = made
+                self.leaves.append(first)
+        if function is not None:
+            now = kinds_before(function, source.enclosing_statement(subscript), draft.kinds({}))
+            if now.of(value).what == "tensor":
+                return None
+        self.put_together.append(value)
+        return None
+
+    def _created(self, node: ast.expr) -> Replacement | None:
+        name = _qualified(self.draft, node.func) if isinstance(node, ast.Call) else ""
+        if not name.startswith("numpy."):
+            return None
+        return created(self.source, node, name.removeprefix("numpy."), self.draft.torch)
 
     def _is_index_of_tensor(self, node: ast.expr) -> bool:
         """Whether a tensor that torch makes there is indexed by `node`: a tensor picks from it what the array does."""
@@ -357,13 +414,15 @@ class _Way:
         return True
 
     def _follow(self, statement: ast.Assign, name: str) -> None:
-        if name in self.names:
+        if (name, statement) in self.followed:
             return
+        self.followed.add((name, statement))
         self.names.add(name)
         source = self.source
         function = source.enclosing_function(statement)
         # Before the statement, and in it, a name is what it was, unless a loop comes by again.
         again = any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(statement))
+        end = None if again else self._bound_anew(statement, name)
         self.leaves += [
             each
             for each in ast.walk(function or source.tree)
@@ -371,11 +430,23 @@ class _Way:
             and each.id == name
             and isinstance(each.ctx, ast.Load)
             and (again or source.start(each) >= source.end(statement))
+            and (end is None or source.start(each) < end)
         ]
+
+    def _bound_anew(self, statement: ast.Assign, name: str) -> int | None:
+        """Where a later statement of the same block that binds `name` to something else ends."""
+        block, index = self.source.block_of(statement)
+        for each in block[index + 1 :]:
+            if isinstance(each, ast.Assign) and [ast.unparse(one) for one in each.targets] == [name]:
+                self.others.add(each)
+                return self.source.end(each)
+            if name in bound(each):
+                return None
+        return None
 
     def _item(self, parent: ast.Subscript, node: ast.expr) -> ast.expr | None:
         if parent.value is not node:
-            return None
+            return None if self._is_index_of_tensor(node) else self._indexed(node, node)
         if any(
             isinstance(each, ast.Slice) and isinstance(each.step, ast.UnaryOp)
             for each in ast.walk(parent.slice)

@@ -700,3 +700,13 @@ class M(nn.Module):
         return x * rows + rest
 """,
 )
+CASES(
+    "bools-of-a-size",
+    "(torch.randn(2, 5),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        mask = torch.BoolTensor(x.size()).fill_(False)
+        return x.masked_fill(mask, 0.0)
+""",
+)
