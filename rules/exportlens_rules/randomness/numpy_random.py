@@ -16,6 +16,7 @@ from exportlens_rules.reading import words
 _ARRAY = Outcome(WRONG, WRONG)
 _UNREAD = Outcome(FAILS, OK)
 _NUMBERS = frozenset({"rand", "randn", "random", "uniform", "normal"})
+_GENERATORS = ("numpy.random.Generator.", "numpy.random.RandomState.")
 _STATE = frozenset({"seed", "get_state", "set_state"})
 
 
@@ -24,7 +25,7 @@ class NumpyRandom(Rule):
 
     ## What it does
     Finds calls of `numpy.random.rand`, `randn`, `randint`, `choice`, `default_rng` and the others in traced
-    code.
+    code, and draws of a generator that the model holds (`self.rng.normal()`).
 
     ## Why it matters
     Non-strict tracing draws once and writes the number into the program, which repeats it for ever.
@@ -84,6 +85,31 @@ class M(nn.Module):
 """,
             outcome=_ARRAY,
         ),
+        Example(
+            bad="""
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chance = np.random.default_rng()
+
+    def forward(self, x):
+        return x + torch.from_numpy(self.chance.normal(size=4)).float()
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + torch.randn(4)
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -91,8 +117,9 @@ class M(nn.Module):
         function = place.name.rpartition(".")[2]
         if function in _STATE:
             return
-        several = bool(place.args) and function in ("rand", "randn")
-        if not place.used and (several or place.kwargs or function not in _NUMBERS):
+        held = place.name.startswith(_GENERATORS)
+        several = bool(place.args) and function in ("rand", "randn") and not held
+        if not place.used and not held and (several or place.kwargs or function not in _NUMBERS):
             return  # an array that nothing reads
         yield self.report(
             place,
@@ -104,4 +131,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
+        if report.place.name.startswith(_GENERATORS):
+            return Refusal(
+                "the generator has a seed of its own: draw from a `torch.Generator` outside, and pass the numbers in"
+            )
         return torch_random(report.place, context)

@@ -13,6 +13,7 @@ from exportlens.rule import Example, Report
 from exportlens_rules.calls import CallOf
 
 _UNREAD = Outcome(FAILS, OK)
+_GENERATOR = "random.Random"
 
 
 def _is_fixed(place: Call) -> bool:
@@ -30,7 +31,8 @@ class PythonRandom(CallOf):
     """Numbers of Python's random module are frozen at export.
 
     ## What it does
-    Finds calls of `random.random`, `random.randint`, `random.choice`, `random.shuffle` and the others.
+    Finds calls of `random.random`, `random.randint`, `random.choice`, `random.shuffle` and the others, and the same methods of a
+    `random.Random` that the model holds.
 
     ## Why it matters
     Strict tracing fails. Non-strict tracing draws once and writes the number into the program, which then
@@ -43,21 +45,25 @@ class PythonRandom(CallOf):
     code = "EXL501"
     name = "python-random"
     outcome = Outcome(FAILS, WRONG)
-    callees = (
-        "random.random",
-        "random.randint",
-        "random.uniform",
-        "random.choice",
-        "random.choices",
-        "random.sample",
-        "random.shuffle",
-        "random.gauss",
-        "random.normalvariate",
-        "random.randrange",
-        "random.getrandbits",
-        "random.betavariate",
-        "random.triangular",
-        "random.expovariate",
+    callees = tuple(
+        f"{owner}.{name}"
+        for owner in ("random", _GENERATOR)
+        for name in (
+            "random",
+            "randint",
+            "uniform",
+            "choice",
+            "choices",
+            "sample",
+            "shuffle",
+            "gauss",
+            "normalvariate",
+            "randrange",
+            "getrandbits",
+            "betavariate",
+            "triangular",
+            "expovariate",
+        )
     )
     wrong = "draws once, while tracing: the program repeats that number for ever."
     advice = "Use torch.rand, torch.randint or torch.randperm."
@@ -100,6 +106,31 @@ def forward(self, x):
 """,
             outcome=_UNREAD,
         ),
+        Example(
+            bad="""
+import random
+
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chance = random.Random()
+
+    def forward(self, x):
+        return x * self.chance.random()
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x * torch.rand(())
+""",
+        ),
     )
 
     def outcome_of(self, place: Call) -> Outcome:
@@ -107,4 +138,8 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
+        if report.place.name.startswith(_GENERATOR):
+            return Refusal(
+                "the generator has a seed of its own: draw from a `torch.Generator` outside, and pass the numbers in"
+            )
         return torch_random(report.place, context)

@@ -12,7 +12,14 @@ from exportlens.inference.cloning import clone
 from exportlens.inference.einops import call_layer
 from exportlens.inference.functions import call_function, closed_items, fingerprint, plain_items
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.modules import call_external_module, container_kind, initialize, module_attribute
+from exportlens.inference.modules import (
+    HOOKED_CALL,
+    call_external_module,
+    container_kind,
+    initialize,
+    is_hooked,
+    module_attribute,
+)
 from exportlens.inference.values import (
     Bound,
     ClassValue,
@@ -120,6 +127,9 @@ def call_instance(
     call, _, hidden = class_attribute(instance.cls, "__call__")
     if isinstance(call, Function) and not hidden:
         return call_function(machine, call, [instance, *args], kwargs, frame, node)
+    if is_hooked(instance):
+        given, named = plain_items(args), closed_items(kwargs)
+        call_place(machine, HOOKED_CALL, instance, given, named, Unknown("not known yet"), frame, node)
     forward = instance.attributes.get("forward") or class_attribute(instance.cls, "forward")[0]
     if isinstance(forward, Function):
         given = args if "forward" in instance.attributes else [instance, *args]

@@ -1,8 +1,9 @@
-"""Library: objects of other packages that model code makes and asks, namespaces and probability distributions."""
+"""Library: objects of other packages that model code makes and asks, namespaces, distributions and generators of random numbers."""
 
 from __future__ import annotations
 
-from exportlens.inference.values import Bound, Instance, Named, Native, Tensor, Unknown, Value
+from exportlens.inference.numpy_calls import call_numpy
+from exportlens.inference.values import Bound, Instance, Named, Native, Static, Tensor, Unknown, Value
 
 _NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace"})
 _DISTRIBUTIONS = "torch.distributions."
@@ -14,6 +15,18 @@ _MOMENTS = frozenset({"mean", "mode", "stddev", "variance", "probs", "logits", "
 
 
 _STACK = "contextlib.ExitStack"
+# What makes generators of random numbers, and their classes.
+_GENERATORS = {
+    "numpy.random.default_rng": "numpy.random.Generator",
+    "numpy.random.RandomState": "numpy.random.RandomState",
+    "random.Random": "random.Random",
+}
+_NUMBERS = {
+    **dict.fromkeys(
+        ("random", "uniform", "gauss", "normalvariate", "betavariate", "triangular", "expovariate"), "float"
+    ),
+    **dict.fromkeys(("randint", "randrange", "getrandbits"), "int"),
+}
 
 
 def make_object(name: str, args: list[Value], kwargs: dict[str, Value]) -> Instance | None:
@@ -21,6 +34,8 @@ def make_object(name: str, args: list[Value], kwargs: dict[str, Value]) -> Insta
     short = name.rpartition(".")[2]
     if name == _STACK:
         return Instance(Named(name), open=True)
+    if name in _GENERATORS:
+        return Instance(Named(_GENERATORS[name]), open=True)
     if name in _NAMESPACES:
         return Instance(Named(name), dict(kwargs), open=bool(args))
     if name.startswith(_DISTRIBUTIONS) and short[:1].isupper() and not short.endswith(("Transform", "Error")):
@@ -37,6 +52,8 @@ def object_attribute(owner: Instance, attr: str) -> Value | None:
     """An attribute of an object that `make_object` made; None where nothing is known of it."""
     if isinstance(owner.cls, Named) and owner.cls.name == _STACK and attr == "enter_context":
         return Bound(owner, Native(f"{_STACK}.{attr}", lambda *_: Unknown("what a context gives")), attr)
+    if isinstance(owner.cls, Named) and owner.cls.name in _GENERATORS.values():
+        return Bound(owner, _draw(owner.cls.name, attr), attr)
     if not (isinstance(owner.cls, Named) and owner.cls.name.startswith(_DISTRIBUTIONS)):
         return None
     if attr in _DRAWS:
@@ -44,3 +61,19 @@ def object_attribute(owner: Instance, attr: str) -> Value | None:
     if attr in _MOMENTS:
         return Tensor() if attr != "base_dist" else Unknown("the base of a distribution")
     return None
+
+
+def _draw(kind: str, method: str) -> Native:
+    """The method of a generator of random numbers of the class `kind`."""
+    if kind.startswith("numpy."):
+        return Native(
+            f"{kind}.{method}",
+            lambda machine, args, kwargs, frame, node: call_numpy(
+                machine, f"numpy.random.{method}", args, kwargs, frame, node
+            ),
+        )
+    number = _NUMBERS.get(method)
+    drawn: Value = (
+        Static(number) if number is not None else Unknown("what a generator of random numbers gives")
+    )
+    return Native(f"{kind}.{method}", lambda *_: drawn)

@@ -256,6 +256,23 @@ def _nothing(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[
     return Const(None)
 
 
+# Under this key stands that a Module was given a hook on its gradients, which its calls run from then on.
+_HOOKED = "__backward_hook__"
+# As what such a call is noticed.
+HOOKED_CALL = "torch.nn.Module.__call__"
+
+
+def _hook_gradients(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del args, kwargs
+    machine.journal.write(owner.attributes, _HOOKED, Const(True))
+    return Const(None)
+
+
+def is_hooked(owner: Instance) -> bool:
+    """Whether a Module certainly has a hook on its gradients."""
+    return owner.attributes.get(_HOOKED) == Const(True)
+
+
 def _each_parameter() -> Value:
     return Sequence("generator", None, Tensor("parameter"))
 
@@ -373,11 +390,14 @@ _METHODS: dict[str, Method] = {
         _itself,
     ),
     **dict.fromkeys(
+        ("register_backward_hook", "register_full_backward_hook", "register_full_backward_pre_hook"),
+        _hook_gradients,
+    ),
+    **dict.fromkeys(
         (
             "zero_grad",
             "register_forward_hook",
             "register_forward_pre_hook",
-            "register_full_backward_hook",
             "register_load_state_dict_post_hook",
             "register_state_dict_pre_hook",
             "_register_load_state_dict_pre_hook",

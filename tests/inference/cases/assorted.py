@@ -597,3 +597,79 @@ class M(nn.Module):
 """,
     "(['a', 'b'],)",
 )
+CASES(
+    "backward-hook-of-a-layer",
+    X4,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.offsets = nn.Conv2d(3, 3, 3, padding=1)
+        self.offsets.register_full_backward_hook(self._slow)
+
+    @staticmethod
+    def _slow(module, grad_input, grad_output):
+        grad_input = (grad * 0.1 for grad in grad_input)
+
+    def forward(self, x):
+        x = torch.relu(x)
+        return x + self.offsets(x)
+""",
+)
+CASES(
+    "backward-hook-within-a-sequential",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 6), nn.ReLU())
+        for layer in self.layers:
+            layer.register_full_backward_hook(lambda module, given, made: None)
+
+    def forward(self, x):
+        return self.layers(x)
+""",
+)
+CASES(
+    "hooks-that-do-no-harm",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+        self.layer.register_forward_hook(lambda module, given, made: made * 2)
+        self.layer.weight.register_hook(lambda grad: grad * 0.1)
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+)
+CASES(
+    "clamped-between-a-number-and-a-tensor",
+    "(torch.randn(4, 8), torch.tensor([48.0, 64.0]))",
+    """
+class M(nn.Module):
+    def forward(self, boxes: torch.Tensor, size: torch.Tensor):
+        boxes = boxes.clone()
+        boxes[:, 0::4].clamp_(0, size[1] - 1)
+        return boxes
+""",
+)
+CASES(
+    "clamped-by-tensors-and-known-numbers",
+    "(torch.randn(4, 8), torch.tensor([48.0, 64.0]))",
+    """
+class M(nn.Module):
+    def __init__(self, low=0.0):
+        super().__init__()
+        self.low = low
+
+    def forward(self, boxes: torch.Tensor, size: torch.Tensor):
+        high = size.max().item()
+        most = torch.tensor(3.0)
+        boxes = boxes.clamp(self.low, high) + boxes.clamp(max=size[0]) + boxes.clamp(size[0], size[1])
+        return boxes.clamp(0, most) + torch.full_like(boxes, boxes.shape[1])
+""",
+)

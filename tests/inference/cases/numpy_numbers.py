@@ -889,3 +889,41 @@ class M(nn.Module):
         return x * np.ndim(x.shape)
 """,
 )
+CASES(
+    "generator-that-the-model-holds",
+    "(torch.randn(4, 8, 8),)",
+    """
+def middle(noise, part):
+    height, width = noise.shape[:2]
+    return noise[: height // part, : width // part]
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.chance = np.random.RandomState()
+
+    def forward(self, x):
+        noise = self.chance.normal(size=x.shape[1:], scale=0.3)[..., np.newaxis]
+        noise = middle(noise, 1)
+        noise[noise < 0.1] = 0
+        noise = np.clip(noise.squeeze(), 0, 1)
+        return x + torch.as_tensor(noise).float()
+""",
+)
+CASES(
+    "generator-used-in-the-constructor",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        chance = np.random.default_rng(0)
+        self.layer = nn.Linear(6, int(chance.integers(2, 5)))
+        self.register_buffer('scale', torch.from_numpy(chance.normal(size=6)).float())
+        self.first = random.Random(0).random()
+
+    def forward(self, x):
+        return self.layer(x * self.scale) * self.first
+""",
+)

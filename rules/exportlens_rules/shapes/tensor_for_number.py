@@ -1,0 +1,136 @@
+"""Tensors where torch's functions take numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from exportlens.inference.places import Call, Place
+from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScalar, Value, from_data
+from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import words
+
+# What takes a number there, by the name of the argument and its position in the function: measured on torch 2.13.
+_NUMBERS = {
+    "torch.full_like": ("fill_value", 1),
+    "torch.Tensor.new_full": ("fill_value", 2),
+    "torch.nn.functional.leaky_relu": ("negative_slope", 1),
+    "torch.nn.functional.elu": ("alpha", 1),
+    "torch.nn.functional.threshold": ("threshold", 1),
+    "torch.nn.functional.softplus": ("beta", 1),
+}
+_ALSO_NON_STRICT = {
+    "torch.nn.functional.pad": ("value", 3),
+    "torch.nn.functional.smooth_l1_loss": ("beta", 5),
+    "torch.nn.functional.huber_loss": ("delta", 3),
+    "torch.nn.functional.margin_ranking_loss": ("margin", 3),
+    "torch.nn.functional.triplet_margin_loss": ("margin", 3),
+}
+# Both bounds are numbers or both are tensors: of one of each, torch makes numbers.
+_BOUNDED = tuple(
+    f"{home}.{name}{in_place}"
+    for home in ("torch", "torch.Tensor")
+    for name in ("clamp", "clip")
+    for in_place in ("", "_")
+)
+
+
+class TensorForNumber(Rule):
+    """A tensor of one element is given where torch takes a number.
+
+    ## What it does
+    Finds `x.clamp(0, limit)` where one bound is a tensor and the other a number, and tensors given as the number that
+    `torch.full_like`, `F.leaky_relu`, `F.pad(value=...)`, `F.smooth_l1_loss(beta=...)` and a few others take.
+
+    ## Why it matters
+    torch reads the tensor out, as `.item()` does, in the middle of a call. Strict tracing fails: "Pending unbacked symbols
+    not in returned outputs". Where the function asks whether the number is positive, non-strict tracing fails as well.
+    Two bounds that are both tensors are fine, and so is a bound alone.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.clamp.html
+    """
+
+    code = "EXL425"
+    name = "tensor-for-number"
+    outcome = Outcome(FAILS, OK)
+    places = (Call,)
+    callees = (*_BOUNDED, *_NUMBERS, *_ALSO_NON_STRICT)
+    no_fix = "how the number is to be computed with tensors is for you to say: bounds one by one, a product, a `torch.where`"
+    examples = (
+        Example(
+            bad="""
+def forward(self, x, limit):
+    return x.clamp(0, limit.max())
+""",
+            good="""
+def forward(self, x, limit):
+    return x.clamp(min=0).clamp(max=limit.max())
+""",
+            inputs="(torch.randn(3, 4), torch.tensor([0.5, 1.0]))",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return torch.full_like(x, x.max())
+""",
+            good="""
+def forward(self, x):
+    return torch.ones_like(x) * x.max()
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return torch.nn.functional.pad(x, (1, 1), value=x.min())
+""",
+            good="""
+def forward(self, x):
+    return torch.nn.functional.pad(x - x.min(), (1, 1)) + x.min()
+""",
+            outcome=Outcome(FAILS, FAILS),
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        given, outcome = _as_number(place), self.outcome
+        if given is None:
+            return
+        if place.name in _ALSO_NON_STRICT and given.origin != "attribute":
+            outcome = Outcome(FAILS, FAILS)
+        yield self.report(
+            place,
+            f"`{words(place.node)}` takes a number there and is given a tensor, which torch reads out while tracing: "
+            "tracing fails. Compute it with tensors only.",
+            outcome=outcome,
+        )
+
+
+def _as_number(place: Call) -> Tensor | None:
+    """The tensor that is read out as a number; None where there is none."""
+    shift = 1 if place.name.startswith("torch.Tensor.") else 0
+    if place.name in _BOUNDED:
+        low, high = (place.argument(at - shift, name) for at, name in ((1, "min"), (2, "max")))
+        if _is_number(low) or _is_number(high):
+            return next((bound for bound in (low, high) if _is_read_out(bound)), None)
+        return None
+    name, at = _NUMBERS.get(place.name) or _ALSO_NON_STRICT[place.name]
+    given = place.argument(at - shift, name)
+    return given if _is_read_out(given) else None
+
+
+def _is_read_out(value: Value | None) -> TypeGuard[Tensor]:
+    """Whether `value` is a tensor whose numbers tracing does not know."""
+    return isinstance(value, Tensor) and from_data(value) and value.origin != "literal"
+
+
+def _is_number(value: Value | None) -> bool:
+    """Whether `value` certainly is a number of Python's."""
+    if isinstance(value, Const):
+        return isinstance(value.value, (int, float))
+    return isinstance(value, (Shape, TensorScalar)) or (
+        isinstance(value, Static) and value.type in ("int", "float")
+    )
