@@ -6,14 +6,22 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import pytest
+from exportlens.export.models import ModelInfo, find_models
 from exportlens.export.report import Report
 from exportlens.export.request import ExportRequest, ModelInputs
 from exportlens.export.session import Session
 
 MODELS = Path(__file__).parent / "models"
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+def found(tmp_path: Path, text: str) -> list[ModelInfo]:
+    """The models of a file with this text, below the imports of torch."""
+    return find_models(tmp_path / "net.py", HEAD + dedent(text))
 
 
 class Runner:
