@@ -407,3 +407,13 @@ def test_a_bound_that_another_call_may_give_as_a_number_is_not_read(other: str, 
     mended = mend(text + textwrap.indent(body, "        ") + "\n")
     assert ("y[:n.item()] = x[:n.item()]" in mended.text) is bounded
     assert any("to be a tensor each time" in each for each in mended.refusals) is not bounded
+
+
+@pytest.mark.parametrize("switch", ["with torch.no_grad():", "if True:"])
+def test_a_branch_in_a_branch_is_refused_where_gradients_are_switched_off(switch: str) -> None:
+    inner = "if x.sum() > 0:\n    x = x + 1\nelif x.sum() < -5:\n    x = x - 1"
+    body = f"{switch}\n" + textwrap.indent(inner, "    ") + "\nreturn x"
+    forward = "    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
+    mended = mend(HEAD + forward)
+    assert ("if x.sum() > 0:" in mended.text) is switch.startswith("with")
+    assert any("under `no_grad`" in each for each in mended.refusals) is switch.startswith("with")

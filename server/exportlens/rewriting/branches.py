@@ -91,7 +91,7 @@ class BranchRewrite:
         )
         if self.returning:
             for arm in (self.then, self.other):
-                if arm.falls:
+                if arm.falls and not _falls_by_option(arm.statements):
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
@@ -561,6 +561,31 @@ class BranchRewrite:
             start -= len(indent) if gap else 0
         end = self.source.span([self.region_end])[1]
         return replaced(self.source.text, [Replacement(start, end, text)]), names
+
+
+def _falls_by_option(statements: Sequence[ast.stmt]) -> bool:
+    """Whether `statements` end in `if option == "mean": return ... elif option == "sum": return ...`, and go on where the
+    option is none of these: that is not meant to happen, and nothing that a branch could give would be returned."""
+    last = statements[-1] if statements else None
+    if not isinstance(last, ast.If):
+        return False
+    while True:
+        test = last.test
+        asks = (
+            isinstance(test, ast.Compare)
+            and dotted(test.left) is not None
+            and len(test.ops) == 1
+            and isinstance(test.ops[0], (ast.Eq, ast.Is))
+            and isinstance(test.comparators[0], ast.Constant)
+            and isinstance(test.comparators[0].value, str)
+        )
+        if not asks or exits(last.body) != {"returns"}:
+            return False
+        if not last.orelse:
+            return True
+        if len(last.orelse) != 1 or not isinstance(last.orelse[0], ast.If):
+            return False
+        last = last.orelse[0]
 
 
 def _is_int(kind: Kind) -> bool:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
 
+# What losses are given before what tells them how to reduce.
+_MOST_OF_LOSS = 3
+
 # What torch takes of tensors of floats alone.
 _OF_FLOATS = frozenset(
     {"mean", "std", "var", "norm", "cross_entropy", "mse_loss", "binary_cross_entropy", "nll_loss"}
@@ -142,6 +145,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     if bound is not None:
         dtype = knowledge.dtype_after(op.dtype, bound) or _float_after(kinds, op, given, named)
         rank = knowledge.rank_after(op.rank, bound)
+    if rank is None and op.name.startswith("torch.nn.functional.") and len(given) <= _MOST_OF_LOSS:
+        rank = _loss_rank(op.name, named)
     kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
         # Of this dtype alone they give no bools.
@@ -150,6 +155,17 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         # What `.item()` gives.
         kind = replace(kind, type=_python_type(given[0].dtype))
     return kind
+
+
+def _loss_rank(name: str, told: Mapping[str, object]) -> int | None:
+    """0 where a loss of torch's gives the mean or the sum: it gives the mean unless it is told otherwise."""
+    short = name.rpartition(".")[2]
+    if not short.endswith(("_loss", "Loss", "cross_entropy", "kl_div")) or told.keys() & {
+        "reduce",
+        "size_average",
+    }:
+        return None
+    return 0 if told.get("reduction", "mean") in ("mean", "sum", "batchmean") else None
 
 
 def _float_after(kinds: Kinds, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
@@ -207,6 +223,12 @@ def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
     if bound is not None:
         dtype = knowledge.dtype_after(module.forward.dtype, bound)
         rank = knowledge.rank_after(module.forward.rank, bound)
+    if rank is None and instance.cls.name.startswith("torch.nn."):
+        told = {
+            key: value.value if isinstance(value, Const) else value
+            for key, value in instance.arguments.items()
+        }
+        rank = _loss_rank(instance.cls.name, told)
     return returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
 
 

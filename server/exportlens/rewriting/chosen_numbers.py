@@ -8,6 +8,7 @@ from exportlens.inference.values import Const
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import SEVERAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound
 from exportlens.rewriting.operands import compared, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.predicates import primary
@@ -21,7 +22,9 @@ def chosen_as_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) ->
     if function is None:
         return None
     swaps: list[Replacement] = []
-    for name in bound([*node.body, *node.orelse]):
+    block, index = source.block_of(node)
+    following = block[index + 1 :] if "continues" in exits([node]) else []
+    for name in bound([*node.body, *node.orelse, *following]):
         known = kinds.names.get(name)
         if known is not None and known.what == "scalar":
             swaps += _kept(source, function, node, name, kinds, torch)
@@ -196,12 +199,17 @@ def _takes_tensor(
     source: Source, function: Function, node: ast.Name, start: ast.Constant, kinds: Kinds
 ) -> bool:
     """Whether the sum may be a tensor at `node`, where nothing was added as well: beside a float tensor, or as a result."""
+    now = kinds_before(function, source.enclosing_statement(node), kinds)
+    inner: ast.AST = node
     outer = source.parents[node]
-    while isinstance(outer, (ast.Tuple, ast.List, ast.Dict)):
-        outer = source.parents[outer]
+    while isinstance(outer, (ast.Tuple, ast.List, ast.Dict)) or (
+        isinstance(outer, ast.BinOp)
+        and isinstance(outer.op, (ast.Mult, ast.Div))
+        and now.of(outer.right if outer.left is inner else outer.left).what in ("number", "size", "scalar")
+    ):
+        inner, outer = outer, source.parents[outer]
     if isinstance(outer, ast.Return):
         return True
-    now = kinds_before(function, source.enclosing_statement(node), kinds)
     kind = _met(source, node, now)
     is_float = (kind.dtype or "").startswith(("float", "bfloat"))
     return kind.what == "tensor" and (is_float or (kind.dtype is None and type(start.value) is float))

@@ -19,6 +19,7 @@ from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out, own_expressions, visit
+from exportlens.rewriting.gradients import refuse_nested_without_gradients
 from exportlens.rewriting.growing import grown
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.kept_lists import with_kept
@@ -122,7 +123,9 @@ def _converted(
     """As `convert`, with what prints or logs kept out of the program where it cannot move before a branch."""
     before = kinds.copy()
     try:
-        return convert(source, node, kinds, torch, value, arms)
+        text, message = convert(source, node, kinds, torch, value, arms)
+        refuse_nested_without_gradients(source, node, text, torch)
+        return text, message
     except RefusedLog:
         region = left_loop(source, node) if isinstance(node, ast.stmt) else None
         changed = (
@@ -290,6 +293,7 @@ def _left_early(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: 
     back in each round, as a function for its rounds."""
     if isinstance(loop, ast.While):
         return _without_leaving(source, loop, kinds, torch)
+    kinds = _with_results(source, loop, kinds)
     reason: Refused | None = None
     flags: tuple[str, str] | None = None
     if ways_out(loop) == 1:
@@ -307,6 +311,35 @@ def _left_early(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: 
         if reason is not None:
             raise reason from None
     return _without_leaving(source, loop, kinds, torch)
+
+
+def _with_results(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> Kinds:
+    """`kinds` with what the model's own methods give that `loop` calls: the interpreter knows it by the names that are bound
+    to it once."""
+    function = source.enclosing_function(loop)
+    found = dict(kinds.results)
+    for each in ast.walk(loop) if function is not None else ():
+        if not (
+            isinstance(each, ast.Assign)
+            and [type(target) for target in each.targets] == [ast.Name]
+            and isinstance(each.value, ast.Call)
+            and isinstance(each.value.func, ast.Attribute)
+            and ast.unparse(each.value.func.value) == "self"
+        ):
+            continue
+        name = ast.unparse(each.targets[0])
+        known = kinds.names.get(name)
+        stores = [
+            one
+            for one in ast.walk(function or loop)
+            if isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
+        ]
+        if len(stores) == 1 and known is not None and known.what == "tensor" and known.value is not None:
+            # It may be the very tensor that the method is given.
+            found[each.value.func.attr] = Kind("tensor", known.dtype, known.rank, None)
+    changed = kinds.copy()
+    changed.results = found
+    return changed
 
 
 def _by_rounds(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:

@@ -65,6 +65,8 @@ class Kind:
             return self.value.value
         if self.what == "none":
             return None
+        if self.what == "static" and isinstance(self.value, Const) and isinstance(self.value.value, str):
+            return self.value.value
         if self.what == "static" and isinstance(self.value, Named):
             return knowledge.lookup_constant(self.value.name) or UNKNOWN
         if self.what == "container" and self.items is not None:
@@ -95,7 +97,7 @@ def of_value(value: Value | None, root: str) -> Kind:
             return Kind("none")
         if isinstance(value.value, (bool, int, float)):
             return Kind("number", type=type(value.value).__name__, value=value)
-        return Kind("static")
+        return Kind("static", value=value)
     if isinstance(value, Static):
         return Kind("number" if value.type in ("int", "float", "bool") else "static", type=value.type)
     if isinstance(value, Sequence):

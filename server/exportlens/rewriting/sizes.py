@@ -62,6 +62,9 @@ def new_for_resized(place: Call, context: RewriteContext) -> Fix | Refusal:
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
+        named = _resized_when_made(draft, node)
+        if named is not None:
+            return draft.replace("Use `.new_empty`", [named], uses_torch=False)
         made = (
             node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
         )
@@ -86,6 +89,37 @@ def new_for_resized(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Use `.new_empty`", [swap], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _resized_when_made(draft: Draft, node: ast.AST) -> Replacement | None:
+    """`y = y.new_empty(t.size())` for `y.resize_as_(t)`, where the statement before made `y` by `x.new()`: nothing else shares
+    its memory yet. None where it is not so."""
+    source = draft.source
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Attribute)
+        or not isinstance(node.func.value, ast.Name)
+        or node.func.attr not in ("resize_", "resize_as_")
+        or node.keywords
+        or not node.args
+    ):
+        return None
+    name, statement = node.func.value.id, source.parents[node]
+    if not isinstance(statement, ast.Expr):
+        return None
+    block, index = source.block_of(statement)
+    before = block[index - 1] if index else None
+    if (
+        not isinstance(before, ast.Assign)
+        or [ast.unparse(each) for each in before.targets] != [name]
+        or not ast.unparse(before.value).endswith(".new()")
+        or not isinstance(before.value, ast.Call)
+        or (dotted(before.value.func) or "").partition(".")[0] in draft.modules
+    ):
+        return None
+    given = ", ".join(source.of(each) for each in node.args)
+    size = f"{primary(given)}.size()" if node.func.attr == "resize_as_" else given
+    return source.swap(node, f"{name} = {name}.new_empty({size})")
 
 
 def range_for_dimensions(place: Conversion, context: RewriteContext) -> Fix | Refusal:
