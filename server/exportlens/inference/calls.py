@@ -159,8 +159,9 @@ def call_value(
         # Whatever class of layers `getattr(nn, kind)` is: only recurrent ones take packed sequences.
         result = Sequence("tuple", [args[0], Unknown("states of a layer")])
         if _is_part(node.func, frame):
+            layer = Instance(Named("torch.nn.RNN"), open=True)
             call_place(
-                machine, "torch.nn.RNN", None, plain_items(args), closed_items(kwargs), result, frame, node
+                machine, "torch.nn.RNN", layer, plain_items(args), closed_items(kwargs), result, frame, node
             )
         return result
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)

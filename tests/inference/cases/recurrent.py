@@ -463,3 +463,27 @@ class M(nn.Module):
         return out, hidden
 """,
 )
+CASES(
+    "layers-of-a-list-given-what-is-packed",
+    "(torch.randn(2, 6, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self, depth=2):
+        super().__init__()
+        self.rnns = []
+        for i in range(depth):
+            size = 4 if i == 0 else 5
+            self.rnns.append(nn.GRU(size, 5, 1, batch_first=True))
+        self.rnns = nn.ModuleList(self.rnns)
+        self.depth = depth
+
+    def forward(self, x, lengths=None):
+        for i in range(self.depth):
+            if lengths is not None:
+                x = pack_padded_sequence(x, lengths, batch_first=True)
+            x, hidden = self.rnns[i](x)
+            if lengths is not None:
+                x, _ = pad_packed_sequence(x, batch_first=True)
+        return x
+""",
+)
