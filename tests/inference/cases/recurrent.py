@@ -468,12 +468,12 @@ CASES(
     "(torch.randn(2, 6, 4),)",
     """
 class M(nn.Module):
-    def __init__(self, depth=2):
+    def __init__(self, depth, kind):
         super().__init__()
         self.rnns = []
         for i in range(depth):
             size = 4 if i == 0 else 5
-            self.rnns.append(nn.GRU(size, 5, 1, batch_first=True))
+            self.rnns.append(getattr(nn, kind)(size, 5, 1, batch_first=True))
         self.rnns = nn.ModuleList(self.rnns)
         self.depth = depth
 
@@ -486,4 +486,5 @@ class M(nn.Module):
                 x, _ = pad_packed_sequence(x, batch_first=True)
         return x
 """,
+    "(2, 'GRU')",
 )
