@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
+from exportlens.inference.classes import class_attribute
+from exportlens.inference.places import Call
+from exportlens.inference.values import ClassValue, Function
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example
 
 from exportlens_rules.calls import CallOf
+
+# How many methods deep the way from an input to what is derived is followed.
+_MAX_METHODS = 2
+
+_THROUGH_LAYERS = Outcome(FAILS, FAILS)
+_LAYERS = frozenset(
+    f"{home}{name}"
+    for home in ("nn.", "torch.nn.", "")
+    for name in ("Linear", "Sequential", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU")
+)
 
 
 class GradientsInForward(CallOf):
@@ -15,7 +31,9 @@ class GradientsInForward(CallOf):
     Finds `torch.autograd.grad`, `Tensor.backward` and `torch.autograd.functional` in traced code.
 
     ## Why it matters
-    Strict tracing does not support them.
+    Strict tracing does not support them. Where the way from the input leads through a layer, non-strict tracing fails as
+    well, once the program is there: "We found a fake tensor in the exported program constant's list". Of `(x**2).sum()` it
+    can export the derivative.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
@@ -38,7 +56,7 @@ class GradientsInForward(CallOf):
         "torch.autograd.functional.jvp",
     )
     wrong = "computes gradients inside of the program: strict tracing fails."
-    advice = "Export with strict=False, or write the derivative out."
+    advice = "Write the derivative out, or compute it where the model is called."
     examples = (
         Example(
             bad="""
@@ -70,4 +88,104 @@ class M(nn.Module):
         return self.layer(x).sum()
 """,
         ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+
+    def forward(self, x):
+        x = x.requires_grad_(True)
+        energy = self.energy(x).sum()
+        return -torch.autograd.grad(energy, x, create_graph=True)[0]
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.energy = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+
+    def forward(self, x):
+        return self.energy(x).sum()
+""",
+            outcome=_THROUGH_LAYERS,
+        ),
+    )
+
+    def outcome_of(self, place: Call) -> Outcome:
+        return _THROUGH_LAYERS if _leads_through_layers(place) else self.outcome
+
+
+def _leads_through_layers(place: Call) -> bool:
+    """Whether `torch.autograd.grad` is asked for the derivative of what a layer of the model gave."""
+    function = place.site.function
+    if place.name != "torch.autograd.grad" or function is None or not isinstance(place.node, ast.Call):
+        return False
+    named = {keyword.arg: keyword.value for keyword in place.node.keywords}
+    derived = named.get("outputs", place.node.args[0] if place.node.args else None)
+    return derived is not None and any(
+        _calls_a_layer(value, function, _MAX_METHODS) for value in _made_by(derived, function)
+    )
+
+
+def _made_by(node: ast.expr, function: Function) -> Iterator[ast.expr]:
+    """`node`, and what the function binds the names in it to."""
+    yield node
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    for other in ast.walk(function.node):
+        if isinstance(other, ast.Assign) and any(
+            isinstance(target, ast.Name) and target.id in names for target in other.targets
+        ):
+            yield other.value
+
+
+def _calls_a_layer(node: ast.AST, function: Function, depth: int) -> bool:
+    """Whether `self.name(...)` in `node` calls what the constructor makes or is given as a Module."""
+    owner = function.owner
+    if owner is None:
+        return False
+    for call in ast.walk(node):
+        if not (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == "self"
+        ):
+            continue
+        method = class_attribute(owner, call.func.attr)[0]
+        if isinstance(method, Function):
+            if depth and _calls_a_layer(method.node, method, depth - 1):
+                return True
+        elif _is_a_layer(call.func.attr, owner):
+            return True
+    return False
+
+
+def _is_a_layer(name: str, owner: ClassValue) -> bool:
+    """Whether a constructor holds under `name` a layer of torch's, or what it is given and says to be a Module."""
+    init = class_attribute(owner, "__init__")[0]
+    if not isinstance(init, Function):
+        return False
+    modules = {
+        parameter.arg
+        for parameter in init.node.args.args
+        if parameter.annotation is not None and ast.unparse(parameter.annotation).endswith("nn.Module")
+    }
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Attribute) and target.attr == name for target in node.targets)
+        and (
+            (isinstance(node.value, ast.Name) and node.value.id in modules)
+            or (isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in _LAYERS)
+        )
+        for node in ast.walk(init.node)
     )

@@ -673,3 +673,38 @@ class M(nn.Module):
         return boxes.clamp(0, most) + torch.full_like(boxes, boxes.shape[1])
 """,
 )
+CASES(
+    "derivative-of-a-power",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(6))
+
+    def potential(self, x):
+        return (x * self.weight).pow(2).sum()
+
+    def forward(self, x):
+        x = x.requires_grad_(True)
+        return torch.autograd.grad(self.potential(x), x, create_graph=True)[0]
+""",
+)
+CASES(
+    "derivative-of-a-network",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(6, 8), nn.Softplus(), nn.Linear(8, 1))
+
+    def potential(self, x):
+        return self.net(x).sum() + 0.5 * x.pow(2).sum()
+
+    def forward(self, x):
+        x = x.requires_grad_(True)
+        energy = self.potential(x)
+        return torch.autograd.grad(energy, x, create_graph=True)[0]
+""",
+)
