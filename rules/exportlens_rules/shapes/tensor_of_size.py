@@ -12,7 +12,17 @@ from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
-_TYPES = ("Tensor", "FloatTensor", "DoubleTensor", "HalfTensor", "LongTensor", "IntTensor", "ByteTensor", "BoolTensor", "ShortTensor")
+_TYPES = (
+    "Tensor",
+    "FloatTensor",
+    "DoubleTensor",
+    "HalfTensor",
+    "LongTensor",
+    "IntTensor",
+    "ByteTensor",
+    "BoolTensor",
+    "ShortTensor",
+)
 
 
 class TensorOfSize(CallOf):
