@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
@@ -11,18 +12,6 @@ from exportlens.rewriting.sizes import empty_for_size
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
-
-_TYPES = (
-    "Tensor",
-    "FloatTensor",
-    "DoubleTensor",
-    "HalfTensor",
-    "LongTensor",
-    "IntTensor",
-    "ByteTensor",
-    "BoolTensor",
-    "ShortTensor",
-)
 
 
 class TensorOfSize(CallOf):
@@ -42,7 +31,7 @@ class TensorOfSize(CallOf):
     code = "EXL416"
     name = "tensor-of-size"
     outcome = Outcome(FAILS, OK)
-    callees = tuple(f"torch.{name}" for name in _TYPES)
+    callees = tuple(f"torch.{name}" for name in ("Tensor", *TENSOR_TYPES))
     wrong = "is taken by strict tracing for a tensor of the numbers in the size."
     advice = "Use torch.empty or torch.zeros."
     examples = (
