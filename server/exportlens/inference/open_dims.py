@@ -23,6 +23,10 @@ def after(name: str, source: Tensor, bound: Bound) -> int | None:
             return None
         dim = dim if dim >= 0 else dim + (source.rank or 0) + 1
         return at + 1 if dim <= at else at
+    if name == "squeeze":
+        squeezed = _dim(bound.get("dim"), source) if "dim" in bound else None
+        # A dimension behind it goes or stays, and does not move it.
+        return at if squeezed is not None and squeezed > at else None
     if name in ("transpose", "swapaxes", "swapdims"):
         pair = [_dim(bound.get(key), source) for key in _pair_names(bound)]
         if len(pair) != 2 or None in pair:

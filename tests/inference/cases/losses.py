@@ -485,3 +485,15 @@ class M(nn.Module):
         return self.criterion(scores, wanted)
 """,
 )
+CASES(
+    "found-of-an-unknown-number-of-dimensions",
+    "(torch.tensor([0.5, -1.0, 2.0]),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = torch.nonzero(x > 0).squeeze(-1)
+        if len(found) == 0:
+            return x.sum() * 0
+        return x[found].mean()
+""",
+)
