@@ -33,10 +33,6 @@ from tests.inference.cases import CASES, Case
 DIFFERS = {
     ("last-of-each-row", "strict"): "nothing in the text says that `lengths` has one dimension",
     ("nms-loop", "strict"): "nothing in the text says that `scores` has one dimension; flagged on the loop",
-    (
-        "gradient-penalty",
-        "non-strict",
-    ): "autograd.grad of a layer's output loses a constant in non-strict mode",
     ("pad-ragged", "strict"): "nothing in the text says that the rows of `mask` are boolean",
     ("roi-loop", "strict"): "two-sided slices by numbers from data, only in strict mode",
     ("roi-loop-int", "strict"): "two-sided slices by numbers from data, only in strict mode",
@@ -48,7 +44,6 @@ DIFFERS = {
     ("mask-any-helper-module-function", "non-strict"): "whether the optional mask is given is not known",
     ("length-regulator", "strict"): "pad_sequence compares sums of sizes from data",
     ("function-mark-dirty", "strict"): "an internal error of Dynamo",
-    ("force-gradient", "non-strict"): "autograd.grad of a layer's output loses a constant in non-strict mode",
 }
 
 

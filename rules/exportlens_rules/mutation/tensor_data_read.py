@@ -11,12 +11,12 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import detach_data
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.tensor_data import is_write, makes_new, reads_data
+from exportlens_rules.mutation.tensor_data import asked_for, is_write, makes_new, reads_data
 from exportlens_rules.reading import is_tested, words
 
 _NEW = Outcome(WRONG, OK)
-# What an `assert` looks at does not leave the program: strict tracing only loses the check.
-_ASSERTED = Outcome(OK, FAILS)
+# What an `assert` looks at does not leave the program: strict tracing only loses the check. Neither does what another tensor is made like.
+_LOOKED_AT = Outcome(OK, FAILS)
 
 
 class TensorDataRead(Rule):
@@ -95,12 +95,19 @@ def forward(self, x):
         assert isinstance(place, AttributeRead)
         if not reads_data(place) or is_write(place):
             return
+        like = asked_for(place)
+        if like == "to":
+            return
         yield self.report(
             place,
             f"`{words(place.node)}` reads a tensor behind the tracer's back: the exported program gets a "
             "fake "
             f"tensor. Use `{words(place.node).removesuffix('.data')}.detach()`.",
-            outcome=_NEW if makes_new(place) else _ASSERTED if is_tested(place, anywhere=True) else None,
+            outcome=_NEW
+            if makes_new(place)
+            else _LOOKED_AT
+            if like or is_tested(place, anywhere=True)
+            else None,
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

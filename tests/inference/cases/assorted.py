@@ -708,3 +708,23 @@ class M(nn.Module):
         return torch.autograd.grad(energy, x, create_graph=True)[0]
 """,
 )
+CASES(
+    "made-like-data",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        mask = torch.tril(torch.ones(4, 6)).type_as(x.data)
+        return x * mask
+""",
+)
+CASES(
+    "moved-to-data",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        mask = torch.tril(torch.ones(4, 6)).to(x.data)
+        return x * mask
+""",
+)
