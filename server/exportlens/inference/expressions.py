@@ -273,7 +273,7 @@ def _constant(machine: Machine, node: ast.Constant, frame: Frame) -> Value:
 
 
 def _name(machine: Machine, node: ast.Name, frame: Frame) -> Value:
-    if frame.drawn is not None and node.id in frame.drawn:
+    if frame.drawn is not None and not machine.quiet and node.id in frame.drawn:
         machine.notice(frame.drawn.pop(node.id))
     return lookup(machine, node.id, frame)
 

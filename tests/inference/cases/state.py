@@ -721,3 +721,23 @@ class M(nn.Module):
         return x * self.scale
 """,
 )
+CASES(
+    "draw-that-only-training-asks-for",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, kept, p=0.1):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6), nn.Linear(6, 6)])
+        self.kept = kept
+        self.p = p
+
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            chance = np.random.random()
+            if self.kept[i] == 1 and (not self.training or chance > self.p):
+                x = layer(x)
+        return x
+""",
+    "([1, 1],)",
+)
