@@ -281,8 +281,12 @@ class Engine:
             self.config.modes,
             functools.partial(self._elsewhere, document.path),
             cancelled,
+            self._is_reported,
         )
         return report.rule.fix(report, context)
+
+    def _is_reported(self, node: ast.AST) -> bool:
+        return any(each.node is node for reports in self._reports.values() for each in reports.values())
 
     def _hindrance(self, report: Report, cancelled: Callable[[], bool]) -> Refusal | None:
         """Why what a fix moves into a branch or loop of torch's cannot be traced there."""

@@ -417,3 +417,39 @@ def test_a_branch_in_a_branch_is_refused_where_gradients_are_switched_off(switch
     mended = mend(HEAD + forward)
     assert ("if x.sum() > 0:" in mended.text) is switch.startswith("with")
     assert any("under `no_grad`" in each for each in mended.refusals) is switch.startswith("with")
+
+
+WRAPPER = """import torch
+from torch import nn
+
+
+class Scaled(nn.Module):
+    def __init__(self, module, name="weight"):
+        super().__init__()
+        self.module = module
+        self.name = name
+        self.share = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, x):
+        weight = getattr(self.module, self.name)
+        weight.data = weight.data * self.share.data
+        return self.module(x)
+"""
+WRAPPED = """
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Scaled(nn.Linear(4, 4))
+
+    def forward(self, x):
+        return self.layer(x)
+"""
+
+
+def test_data_is_not_rewritten_in_part() -> None:
+    mended = mend(WRAPPER)
+    assert mended.text == WRAPPER
+    assert any("`weight.data` is assigned here, too" in each for each in mended.refusals), mended.refusals
+    text = mend(WRAPPER + WRAPPED).text
+    assert "weight.detach().copy_(weight.detach() * self.share.detach())" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -22,13 +23,20 @@ def never() -> bool:
     return False
 
 
+def anything(node: ast.AST) -> bool:
+    """Whatever there is to report is reported."""
+    return True
+
+
 @dataclass(frozen=True)
 class RewriteContext:
-    """The document of the place (as it is now), the user's torch, the modes asked for, what is known of other files, and
-    whether nobody wants the rewrite any longer (it raises Cancelled then, sooner or later)."""
+    """The document of the place (as it is now), the user's torch, the modes asked for, what is known of other files,
+    whether nobody wants the rewrite any longer (it raises Cancelled then, sooner or later), and whether something is
+    reported of a node."""
 
     document: Document
     version: TorchVersion
     modes: tuple[Mode, ...]
     elsewhere: Elsewhere = nowhere
     cancelled: Callable[[], bool] = never
+    reported: Callable[[ast.AST], bool] = anything

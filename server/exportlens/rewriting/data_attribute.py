@@ -37,6 +37,7 @@ def detach_data(place: AttributeRead, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Attribute):
             raise Refused("`.data` is reached in an unusual way")
+        _refuse_in_part(place, context)
         statement = draft.source.parents.get(node)
         if isinstance(statement, ast.AugAssign) and statement.target is node:
             return _augmented(draft, statement, node)
@@ -75,6 +76,7 @@ def assign_data(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
+        _refuse_in_part(place, context)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute):
             return _augmented(draft, node, node.target)
         if (
@@ -88,6 +90,46 @@ def assign_data(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal
         return _assigned(draft, node)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _refuse_in_part(place: Place, context: RewriteContext) -> None:
+    """Raise Refused where the function of `place` reads and assigns the `.data` of what nothing is known of: that stays, and what
+    is rewritten around it exports no better."""
+    function = place.site.function
+    parts = [] if function is None else list(ast.walk(function.node))
+    statements = [each for each in parts if isinstance(each, (ast.Assign, ast.AugAssign))]
+    fetched = {
+        target.id
+        for each in statements
+        for target in _targets(each)
+        if isinstance(target, ast.Name) and _is_fetched(each.value)
+    }
+    read = {_with_data(each) for each in parts if isinstance(getattr(each, "ctx", None), ast.Load)}
+    for each in statements:
+        for target in _targets(each):
+            name = _with_data(target)
+            if name in fetched & read and not (context.reported(target) or context.reported(each)):
+                raise Refused(
+                    f"`{name}.data` is assigned here, too, and nothing is known of `{name}`: the rest alone does not export"
+                )
+
+
+def _targets(statement: ast.Assign | ast.AugAssign) -> list[ast.expr]:
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+
+
+def _with_data(node: ast.AST) -> str:
+    """The name whose `.data` is `node`; "" where it is anything else."""
+    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.value, ast.Name):
+        return node.value.id
+    return ""
+
+
+def _is_fetched(value: ast.expr) -> bool:
+    """Whether `value` is an attribute of something: `getattr(self.module, name)`, `self.module.weight`."""
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id == "getattr"
+    return isinstance(value, ast.Attribute)
 
 
 def _augmented(draft: Draft, statement: ast.AugAssign, node: ast.Attribute) -> Fix:
