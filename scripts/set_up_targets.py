@@ -7,6 +7,7 @@ for each.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,24 @@ else:
 
 ROOT = Path(__file__).resolve().parent.parent
 BASE = ROOT / ".venv"
+# What a first lowering imports. To compile all that ExecuTorch brings takes longer than its installation, and the worker
+# keeps nothing of what it compiles.
+FIRST_LOWERING = {
+    "onnxruntime": """
+import onnxruntime, torch
+torch.onnx.export(torch.nn.Linear(4, 4), (torch.randn(2, 4),), dynamo=True, report=False, verify=True)
+""",
+    "executorch": """
+import torch
+from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+from executorch.exir import to_edge_transform_and_lower
+from executorch.runtime import Runtime
+import executorch.devtools.backend_debug
+program = torch.export.export(torch.nn.Linear(4, 4), (torch.randn(2, 4),))
+lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()]).to_executorch()
+Runtime.get().load_program(lowered.buffer)
+""",
+}
 NAMES = ("onnxruntime", "executorch", "openvino", "iree", "tvm", "coreml", "litert")
 
 
@@ -50,8 +69,13 @@ def install(name: str) -> None:
         "install",
         "--quiet",
         "--disable-pip-version-check",
+        *(["--no-compile"] if name in FIRST_LOWERING else []),
     ]
     subprocess.run([*command, *wanted], check=True)
+    if name in FIRST_LOWERING:
+        python = str(folder / "bin" / "python")
+        keeping = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+        subprocess.run([python, "-c", FIRST_LOWERING[name]], check=True, env=keeping, capture_output=True)
     stamp.write_text("\n".join(wanted) + "\n")
 
 
