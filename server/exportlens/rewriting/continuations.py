@@ -59,7 +59,8 @@ def appending_else(source: Source, node: ast.If) -> tuple[Source, ast.If] | None
         return None
     block, index = source.block_of(node)
     loop, rest = source.parents[node], block[index + 1 :]
-    if not isinstance(loop, (ast.For, ast.While)) or block is not loop.body or not rest:
+    # Where a `while` continues, what ends it is an output of the branch.
+    if not isinstance(loop, ast.For) or block is not loop.body or not rest:
         return None
     if exits(node.body[:-1]) | exits(rest) != {"falls"} or not (_appends(node.body) and _appends(rest)):
         return None

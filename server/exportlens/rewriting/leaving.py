@@ -96,16 +96,14 @@ class _Flags:
 
     def _refuse_growing(self) -> None:
         """What grows in each round has, behind a branch on the flag, a size that later branches cannot take in."""
-        for each in ast.walk(self.loop):
-            if (
-                isinstance(each, ast.Assign)
-                and isinstance(each.value, ast.Call)
-                and (dotted(each.value.func) or "").rpartition(".")[2] in _GROWING
-                and set(bound(each)) & reads(each.value)
-            ):
+        statements = [each for each in ast.walk(self.loop) if isinstance(each, ast.Assign)]
+        for name in filter(None, map(_grown, statements)):
+            first = next((each for each in self.loop.body if name in bound(each)), None)
+            # What each round makes anew does not grow from one to the next.
+            if first is not None and name in reads(first):
                 raise Refused(
-                    f"`{min(set(bound(each)) & reads(each.value))}` grows in each round until tensor data stops it: start with "
-                    "its largest size, and write each round's part into it"
+                    f"`{name}` grows in each round until tensor data stops it: start with its largest size, and write each "
+                    "round's part into it"
                 )
 
     def _returned(self) -> list[str]:
@@ -381,3 +379,18 @@ def _path(source: Source, node: ast.AST) -> tuple[tuple[str, int], ...]:
 
 def _undented(text: str, indent: str) -> str:
     return "\n".join(line.removeprefix(indent) for line in text.splitlines())
+
+
+def _grown(statement: ast.Assign) -> str | None:
+    """The name that `statement` binds to what it was with more behind or before it: `x = torch.cat([x, y])`."""
+    call, target = statement.value, statement.targets[0]
+    if (
+        not isinstance(target, ast.Name)
+        or not isinstance(call, ast.Call)
+        or (dotted(call.func) or "").rpartition(".")[2] not in _GROWING
+        or not call.args
+        or not isinstance(call.args[0], (ast.List, ast.Tuple))
+    ):
+        return None
+    whole = {each.id for each in call.args[0].elts if isinstance(each, ast.Name)}
+    return target.id if target.id in whole else None
