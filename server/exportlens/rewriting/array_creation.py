@@ -10,7 +10,7 @@ from exportlens.rewriting.text import Replacement, Source
 # NumPy's floats are of double precision; both count in 64 bits.
 _DOUBLE = {"eye": "float64", "identity": "float64", "zeros": "float64", "ones": "float64"}
 _TORCH = {"eye": "eye", "identity": "eye", "zeros": "zeros", "ones": "ones", "arange": "arange"}
-_MOST_SIZES = {"eye": 1, "identity": 1, "zeros": 1, "ones": 1, "arange": 3}
+_MOST_SIZES = {"eye": 1, "identity": 1, "zeros": 1, "ones": 1, "arange": 2}
 
 
 def created(source: Source, call: ast.expr, name: str, torch: str) -> Replacement | None:
@@ -18,6 +18,8 @@ def created(source: Source, call: ast.expr, name: str, torch: str) -> Replacemen
     if not isinstance(call, ast.Call) or name not in _TORCH or not 1 <= len(call.args) <= _MOST_SIZES[name]:
         return None
     if any(isinstance(each, (ast.Starred, ast.Constant)) and not _is_int(each) for each in call.args):
+        return None
+    if name == "arange" and not _counts_up(call.args):
         return None
     given = {key.arg: source.of(key.value) for key in call.keywords}
     if given.keys() - {"dtype"}:
@@ -29,6 +31,13 @@ def created(source: Source, call: ast.expr, name: str, torch: str) -> Replacemen
     if dtype is not None:
         texts.append(f"dtype={torch}.{dtype}")
     return source.swap(call, f"{torch}.{_TORCH[name]}({', '.join(texts)})")
+
+
+def _counts_up(given: list[ast.expr]) -> bool:
+    """Whether whole numbers from zero are counted: of others NumPy makes doubles, and nothing where torch raises."""
+    if len(given) == 2 and not (isinstance(given[0], ast.Constant) and given[0].value == 0):
+        return False
+    return not any(isinstance(each, ast.Div) for one in given for each in ast.walk(one))
 
 
 def _is_int(node: ast.expr) -> bool:

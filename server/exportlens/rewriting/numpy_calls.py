@@ -55,7 +55,9 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
             _refuse_numbers(draft, node, place)
             return draft.replace("Use torch's function", _renamed(draft, node))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
-            return draft.replace("Stay in torch", _whole_way(draft, node))
+            options_of = options(place.value) if isinstance(place, Conversion) else ()
+            is_bytes = any(isinstance(each, Tensor) and each.dtype == "uint8" for each in options_of)
+            return draft.replace("Stay in torch", _whole_way(draft, node, is_bytes))
         raise Refused("the array is not made by `.numpy()`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -198,8 +200,9 @@ def _refuse_numbers(draft: Draft, node: ast.Call, place: Call | Conversion) -> N
         )
 
 
-def _whole_way(draft: Draft, first: ast.Call) -> list[Replacement]:
-    """The replacements for the array that `first` makes, and for all others of the function: they may meet."""
+def _whole_way(draft: Draft, first: ast.Call, is_bytes: bool) -> list[Replacement]:
+    """The replacements for the array that `first` makes, of uint8 where `is_bytes`, and for all others of the function: they
+    may meet."""
     function = draft.source.enclosing_function(first)
     arrays = [
         each
@@ -212,7 +215,12 @@ def _whole_way(draft: Draft, first: ast.Call) -> list[Replacement]:
     ]
     if first not in arrays:
         raise Refused("the array is made otherwise than by `.numpy()`")
-    return _Way(draft, arrays).swaps()
+    way = _Way(draft, arrays)
+    swaps = way.swaps()
+    byte = f".to({draft.torch}.uint8)"
+    if way.indexes and (is_bytes or any(each.text == byte for each in swaps)):
+        raise Refused("a tensor of uint8 is a mask where it is an index, an array of it holds numbers")
+    return swaps
 
 
 class _Way:
@@ -234,6 +242,8 @@ class _Way:
         self.others: set[ast.AST] = set()
         self.copied: list[ast.Call] = []
         self.is_written = False
+        # Whether an array is picked from by another.
+        self.indexes = False
         self.flipped = False
         self.passed: set[ast.expr] = set()
         self.put_together: list[ast.expr] = []
@@ -342,6 +352,7 @@ class _Way:
         source, draft = self.source, self.draft
         subscript = source.parents[index]
         assert isinstance(subscript, ast.Subscript)
+        self.indexes = True
         for each in index.elts if isinstance(index, ast.Tuple) else []:
             made = self._created(each)
             if made is not None:
@@ -361,9 +372,7 @@ class _Way:
                 for each in ast.walk(function)
                 if isinstance(each, ast.Name) and each.id == value.id and not isinstance(each.ctx, ast.Load)
             ]
-            statement = (
-                source.parents[stores[0]] if len({source.parents[each] for each in stores}) >= 1 else None
-            )
+            statement = source.parents[stores[0]] if stores else None
             first = statement.value if isinstance(statement, ast.Assign) else None
             made = self._created(first) if first is not None else None
             if made is not None and first is not None and first not in self.made:
