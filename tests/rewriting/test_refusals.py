@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from exportlens.checking import check_files
+from exportlens.finding import Fix
 from exportlens.rewriting.registered_lists import ATTRIBUTES
 from torch import nn
 
@@ -180,6 +181,22 @@ REFUSED = [
         "y = torch.autograd.Variable(x, requires_grad=True)\nreturn y * 2",
         "asks for gradients",
     ),
+    (
+        "losses of each element that are summed",
+        "total = 0.0\nfor row in x:\n    if row.sum() > 0:\n        total += nn.functional.huber_loss(row, x[0], 'none')\nreturn total",
+        "`total` may still be the number",
+    ),
+    (
+        "what a while loop appends before it continues",
+        "rows = []\ni = 0\nwhile i < 3:\n    if x[i].sum() > 0:\n        rows.append(x[i])\n        i += 1\n        continue\n"
+        "    rows.append(-x[i])\n    i += 1\nreturn rows",
+        "is called for its effect",
+    ),
+    (
+        "a print that writes",
+        "if x.sum() > 0:\n    x = x * 2\n    print(x.add_(1))\n    x = x + 1\nreturn x",
+        "prints or logs",
+    ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
 ]
 
@@ -285,6 +302,18 @@ NUMPY = [
     ),
     ("values = x.numpy()\nreturn torch.from_numpy(np.transpose(values))", "not all dimensions"),
     ("values = x.numpy()\nreturn torch.from_numpy(np.flip(values, axis=None).copy())", "not all dimensions"),
+    (
+        "index = x.to(torch.uint8).numpy()\nreturn torch.from_numpy(np.eye(9)[index])",
+        "uint8 is a mask",
+    ),
+    (
+        "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(x.shape[0] / 2)[index])",
+        "array that was a tensor",
+    ),
+    (
+        "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(1, x.shape[0])[index])",
+        "array that was a tensor",
+    ),
     ("return np.maximum(x, self.count)", "torch's function takes no numbers"),
 ]
 
@@ -409,9 +438,10 @@ def test_a_bound_that_another_call_may_give_as_a_number_is_not_read(other: str, 
     assert any("to be a tensor each time" in each for each in mended.refusals) is not bounded
 
 
+@pytest.mark.parametrize("printed", ["", "\n    print(x)"])
 @pytest.mark.parametrize("switch", ["with torch.no_grad():", "if True:"])
-def test_a_branch_in_a_branch_is_refused_where_gradients_are_switched_off(switch: str) -> None:
-    inner = "if x.sum() > 0:\n    x = x + 1\nelif x.sum() < -5:\n    x = x - 1"
+def test_a_branch_in_a_branch_is_refused_where_gradients_are_switched_off(switch: str, printed: str) -> None:
+    inner = f"if x.sum() > 0:\n    x = x + 1{printed}\nelif x.sum() < -5:\n    x = x - 1"
     body = f"{switch}\n" + textwrap.indent(inner, "    ") + "\nreturn x"
     forward = "    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
     mended = mend(HEAD + forward)
@@ -453,3 +483,12 @@ def test_data_is_not_rewritten_in_part() -> None:
     assert any("`weight.data` is assigned here, too" in each for each in mended.refusals), mended.refusals
     text = mend(WRAPPER + WRAPPED).text
     assert "weight.detach().copy_(weight.detach() * self.share.detach())" in text
+
+
+def test_a_fix_says_that_it_leaves_out_what_is_printed(tmp_path: Path) -> None:
+    body = "if x.sum() > 0:\n    x = x * 2\n    print(x.sum())\nreturn x"
+    forward = "    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
+    (tmp_path / "model.py").write_text(HEAD + forward)
+    (found,) = (each for each in check_files([tmp_path / "model.py"], {}).findings if each.fix is not None)
+    assert isinstance(found.fix, Fix)
+    assert "printed or logged in it is left out" in found.fix.message

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
 
-# What losses are given before what tells them how to reduce.
-_MOST_OF_LOSS = 3
-
 # What torch takes of tensors of floats alone.
 _OF_FLOATS = frozenset(
     {"mean", "std", "var", "norm", "cross_entropy", "mse_loss", "binary_cross_entropy", "nll_loss"}
@@ -70,7 +67,8 @@ _CONTROL_FLOW = {
 def of_call(kinds: Kinds, node: ast.Call) -> Kind:
     if kinds.results:
         known = kinds.results.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
-        if known is not None:
+        # A tensor has methods of its own by the same names: `self.norm(x)`, `x.norm()`.
+        if known is not None and not _is_of_tensor(kinds, node.func):
             return known
     name = kinds.qualified(node.func)
     if name is not None:
@@ -95,6 +93,10 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
     if isinstance(node.func, ast.Name) and node.func.id not in kinds.names:
         return _of_builtin(kinds, node.func.id, node)
     return UNKNOWN_KIND
+
+
+def _is_of_tensor(kinds: Kinds, function: ast.expr) -> bool:
+    return isinstance(function, ast.Attribute) and kinds.of(function.value).what == "tensor"
 
 
 def _of_control_flow(kinds: Kinds, node: ast.Call) -> Kind:
@@ -145,8 +147,12 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     if bound is not None:
         dtype = knowledge.dtype_after(op.dtype, bound) or _float_after(kinds, op, given, named)
         rank = knowledge.rank_after(op.rank, bound)
-    if rank is None and op.name.startswith("torch.nn.functional.") and len(given) <= _MOST_OF_LOSS:
-        rank = _loss_rank(op.name, named)
+        if (
+            rank is None
+            and op.name.startswith("torch.nn.functional.")
+            and all(each.arg for each in node.keywords)
+        ):
+            rank = _loss_rank(op.name, bound)
     kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
         # Of this dtype alone they give no bools.
@@ -160,10 +166,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
 def _loss_rank(name: str, told: Mapping[str, object]) -> int | None:
     """0 where a loss of torch's gives the mean or the sum: it gives the mean unless it is told otherwise."""
     short = name.rpartition(".")[2]
-    if not short.endswith(("_loss", "Loss", "cross_entropy", "kl_div")) or told.keys() & {
-        "reduce",
-        "size_average",
-    }:
+    older = told.get("reduce"), told.get("size_average")
+    if not short.endswith(("_loss", "Loss", "cross_entropy", "kl_div")) or older != (None, None):
         return None
     return 0 if told.get("reduction", "mean") in ("mean", "sum", "batchmean") else None
 

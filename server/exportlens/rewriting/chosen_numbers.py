@@ -223,7 +223,7 @@ def _read_by(source: Source, function: Function, updates: list[ast.Name], kinds:
         value = _added(source.parents[each], each)
         now = kinds_before(function, source.enclosing_statement(each), kinds)
         for one in ast.walk(value) if value is not None else ():
-            if isinstance(one, ast.Name) and now.of(one).what == "tensor":
+            if isinstance(one, ast.Name) and (now.of(one).what == "tensor" or one.id == "self"):
                 found.append(one.id)
     own = {name for name in found if name in arguments and name not in bound(function.body)}
     return own.pop() if len(own) == 1 and own == set(found) else None

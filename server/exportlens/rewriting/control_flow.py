@@ -124,8 +124,6 @@ def _converted(
     before = kinds.copy()
     try:
         text, message = convert(source, node, kinds, torch, value, arms)
-        refuse_nested_without_gradients(source, node, text, torch)
-        return text, message
     except RefusedLog:
         region = left_loop(source, node) if isinstance(node, ast.stmt) else None
         changed = (
@@ -133,7 +131,11 @@ def _converted(
         )
         if changed is None:
             raise
-        return convert(*changed, before, torch, value, ({}, {}))
+        text, message = convert(*changed, before, torch, value, ({}, {}))
+        # In eager, too, torch compiles what an operator runs.
+        message += "; what is printed or logged in it is left out"
+    refuse_nested_without_gradients(source, node, text, torch)
+    return text, message
 
 
 def convert(
@@ -335,8 +337,10 @@ def _with_results(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> Ki
             if isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
         ]
         if len(stores) == 1 and known is not None and known.what == "tensor" and known.value is not None:
+            called = each.value.func.attr
             # It may be the very tensor that the method is given.
-            found[each.value.func.attr] = Kind("tensor", known.dtype, known.rank, None)
+            kind = Kind("tensor", known.dtype, known.rank, None)
+            found[called] = kind if found.get(called, kind) == kind else Kind("tensor", roots=None)
     changed = kinds.copy()
     changed.results = found
     return changed

@@ -13,6 +13,7 @@ from exportlens.rewriting.draft import Refused, RefusedLog
 from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
+from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -371,8 +372,9 @@ def is_kept_out(node: ast.AST) -> bool:
     return (
         isinstance(node, ast.If)
         and not node.orelse
-        and ast.unparse(node.test).startswith("not ")
-        and ast.unparse(node.test).endswith(".compiler.is_compiling()")
+        and isinstance(node.test, ast.UnaryOp)
+        and isinstance(node.test.op, ast.Not)
+        and ast.unparse(node.test.operand).endswith(".compiler.is_compiling()")
     )
 
 
@@ -380,11 +382,12 @@ def logs_kept_out(
     source: Source, region: ast.AST, node: ast.stmt, kinds: Kinds, torch: str
 ) -> tuple[Source, ast.stmt] | None:
     """The text where what prints or logs in `region` does so where nothing is traced, and `node`, in or around it; None where
-    nothing of it has a line of its own."""
+    it cannot be left out: it writes or binds something as well, or has no line of its own."""
     swaps = []
     for each in ast.walk(region):
         if isinstance(each, ast.Expr) and is_log(each.value, kinds) and not is_kept_out(source.parents[each]):
-            if not source.begins_line(each):
+            writing = any(isinstance(one, ast.NamedExpr) for one in ast.walk(each)) or writes([each])
+            if not source.begins_line(each) or writing:
                 return None
             indent = source.indent_of(each)
             inner = indent + source.indent_unit()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
@@ -53,19 +53,20 @@ _SIMPLE = (ast.Assign, ast.Return, ast.Expr, ast.AugAssign, ast.AnnAssign)
 
 @dataclass(frozen=True)
 class _Pick:
-    """`mask` picks what the name or expression at hand is of: `statement` does it, by `masked_select` where `selected`. What
-    was picked may have got another shape where not `kept`."""
+    """`mask` picks what the name or expression at hand is of: `statement` does it, by `masked_select` where `selected`. The mask is
+    computed there where it is `anew`. What was picked may have got another shape where not `kept`."""
 
     mask: ast.expr
     statement: ast.stmt
     selected: bool
+    anew: bool
     kept: bool
 
     def is_own(self, other: _Pick) -> bool:
         """Whether torch gives both a size of their own."""
         if self.selected or other.selected:
             return True
-        return _is_anew(self.mask) and _is_anew(other.mask)
+        return self.anew and other.anew
 
     def is_same(self, source: Source, other: _Pick) -> bool:
         """Whether as many rows are picked, as far as the text can tell."""
@@ -165,7 +166,8 @@ def _pick(
         kept = kept and inner[1]
         value = inner[0]
     if isinstance(value, ast.Subscript) and not isinstance(value.slice, (ast.Tuple, ast.Slice, ast.Constant)):
-        return _Pick(value.slice, statement, False, kept)
+        anew = _is_anew(source, function, value.slice, statement)
+        return _Pick(value.slice, statement, False, anew, kept)
     if (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
@@ -176,13 +178,13 @@ def _pick(
             if not value.keywords
             else [key.value for key in value.keywords if key.arg == "mask"]
         )
-        return _Pick(given[0], statement, True, kept) if given else None
+        return _Pick(given[0], statement, True, False, kept) if given else None
     if isinstance(value, ast.Name) and depth < 5:
         bound_to = _bound_to(source, function, value.id, statement)
         if bound_to is not None:
             found = _pick(source, function, *bound_to, depth + 1)
             if found is not None:
-                return _Pick(found.mask, found.statement, found.selected, found.kept and kept)
+                return replace(found, kept=found.kept and kept)
     return None
 
 
@@ -238,12 +240,26 @@ def _value_of(statement: ast.stmt, name: str) -> tuple[ast.expr, ast.stmt] | Non
     return None
 
 
-def _is_anew(mask: ast.expr) -> bool:
-    """Whether the expression makes a tensor, where `mask.bool()` may be the mask and `nonzero` knows what it found before."""
-    if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute):
-        return mask.func.attr in ("view", *_COMPARISONS)
-    return isinstance(mask, (ast.Compare, ast.BinOp)) or (
-        isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert)
+def _is_anew(source: Source, function: Function, mask: ast.expr, statement: ast.stmt) -> bool:
+    """Whether the expression makes a mask, where `mask.bool()` may be the mask and `nonzero` knows what it found before.
+
+    As many rows as there are indices are picked by `found + 1` and by `found.view(-1)`: what is looked at must be a mask.
+    """
+    if isinstance(mask, ast.Call) and isinstance(mask.func, ast.Attribute) and mask.func.attr == "view":
+        owner = mask.func.value
+        made = _bound_to(source, function, owner.id, statement) if isinstance(owner, ast.Name) else None
+        return _is_comparison(owner if made is None else made[0])
+    return _is_comparison(mask)
+
+
+def _is_comparison(node: ast.expr) -> bool:
+    """Whether the expression compares, or combines by bits what is taken for masks."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in _COMPARISONS
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+    return isinstance(node, ast.Compare) or (
+        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
     )
 
 
