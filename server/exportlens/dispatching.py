@@ -156,9 +156,13 @@ def _asks_what_inputs_are(condition: ast.expr) -> bool:
 
 
 def _asks_for_none(condition: ast.expr) -> bool:
-    """Whether a condition is that there is nothing in a list: `len(found) > 0`, of which one arm hardly ever runs."""
+    """Whether a condition is that there is nothing in a list, which hardly ever is so: `len(found) == 0`, `not len(found) > 0`."""
+    negated = isinstance(condition, ast.UnaryOp) and isinstance(condition.op, ast.Not)
+    if isinstance(condition, ast.UnaryOp) and negated:
+        condition = condition.operand
     return (
         isinstance(condition, ast.Compare)
+        and isinstance(condition.ops[0], (ast.Gt, ast.NotEq) if negated else (ast.Eq, ast.LtE))
         and isinstance(condition.left, ast.Call)
         and isinstance(condition.left.func, ast.Name)
         and condition.left.func.id == "len"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from exportlens.inference.blocks import run_block
 from exportlens.inference.classes import dotted
-from exportlens.inference.expressions import evaluate, narrow, test_value
+from exportlens.inference.expressions import evaluate, narrow, opposite, test_value
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.places import Truth
@@ -59,7 +59,7 @@ def run_if(machine: Machine, node: ast.If, frame: Frame) -> bool:
             frame,
             lambda: _enter(machine, node.test, False, node.orelse, frame),
             unsure and not then_guard and usual is not False,
-            node.test,
+            opposite(node.test),
         )
     finally:
         if data:

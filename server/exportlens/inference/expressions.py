@@ -457,6 +457,13 @@ def _compare(machine: Machine, node: ast.Compare, frame: Frame) -> Value:
     return result if result is not None else Static("bool")
 
 
+def opposite(test: ast.expr) -> ast.expr:
+    """The condition under which the other arm of a branch on `test` runs."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return test.operand
+    return ast.UnaryOp(ast.Not(), test)
+
+
 def _if_exp(machine: Machine, node: ast.IfExp, frame: Frame) -> Value:
     value, doubtful = test_value(machine, node.test, frame)
     truth = truth_of(value)
@@ -471,7 +478,7 @@ def _if_exp(machine: Machine, node: ast.IfExp, frame: Frame) -> Value:
     results: list[Value] = []
     for positive, branch in ((True, node.body), (False, node.orelse)):
         mark = machine.journal.mark()
-        with machine.doubting(not data, node.test):
+        with machine.doubting(not data, node.test if positive else opposite(node.test)):
             narrow(machine, node.test, positive, frame)
             with contextlib.suppress(Raised):
                 results.append(evaluate(machine, branch, frame))

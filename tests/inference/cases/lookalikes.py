@@ -580,3 +580,35 @@ class M(nn.Module):
 """,
     "([nn.Linear(4, 4), nn.ReLU()],)",
 )
+CASES(
+    "as-many-layers-as-are-asked-for",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(6, 6) for _ in range(depth)])
+
+    def forward(self, x):
+        if len(self.layers) > 0:
+            if x.sum() > 0:
+                return x * 2
+        return x * 1
+""",
+    "(2,)",
+)
+CASES(
+    "until-nothing-is-left-in-the-list",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        left = [row for row in x]
+        total = torch.zeros(6)
+        while len(left) > 0:
+            row = left.pop()
+            if row.sum() > 0:
+                total = total + row
+        return total
+""",
+)
