@@ -158,10 +158,11 @@ def _summed(
     if dtypes <= {"float", "float32"}:
         kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
         return [source.swap(start, f"{torch}.full((), {number})")]
-    # What is made of tensors of one dtype has this mostly: an argument's, where they are one.
+    # What is made of an argument mostly has the dtype of its sum, which is another one for ints and bools.
     kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", None, 0))
     like = _read_by(source, function, updates, kinds)
-    return [source.swap(start, f"{like or torch}.{'new_full' if like else 'full'}((), {number})")]
+    text = f"{like}.new_zeros(()).sum() + {source.of(start)}" if like else f"{torch}.full((), {number})"
+    return [source.swap(start, text)]
 
 
 def _is_share(statement: ast.AST, target: ast.Name) -> bool:
