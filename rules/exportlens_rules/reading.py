@@ -52,11 +52,13 @@ def is_unbacked(value: Value | None) -> bool:
     )
 
 
-def promises_sizes(place: Place) -> bool:
-    """Whether the function that a call is in promises anything by `torch._check`, of sizes as a rule."""
+def promises_sizes(place: Place, how: str = "") -> bool:
+    """Whether the function that a call is in promises anything by `torch._check`, of sizes as a rule; with `how` in its text."""
     function = place.site.function
     return function is not None and any(
-        isinstance(each, ast.Call) and ast.unparse(each.func).startswith("torch._check")
+        isinstance(each, ast.Call)
+        and ast.unparse(each.func).startswith("torch._check")
+        and how in ast.unparse(each)
         for each in ast.walk(function.node)
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Tensor, options
@@ -13,6 +11,7 @@ from exportlens.rewriting.masked_pairs import check_pair, unequal_for_torch
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
+from exportlens_rules.reading import promises_sizes
 
 _FUNCTIONS = [
     "mse_loss",
@@ -99,19 +98,8 @@ def forward(self, x: torch.Tensor, y: torch.Tensor):
             and all(isinstance(option, Tensor) and option.unbacked for option in options(value))
             for value in given
         )
-        return are_open and not _promises_equality(place) and unequal_for_torch(place)
+        return are_open and not promises_sizes(place, "==") and unequal_for_torch(place)
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
         return check_pair(report.place, context)
-
-
-def _promises_equality(place: Call) -> bool:
-    """Whether the function that the call is in says by `torch._check` that sizes are equal."""
-    function = place.site.function
-    return function is not None and any(
-        isinstance(each, ast.Call)
-        and ast.unparse(each.func).startswith("torch._check")
-        and "==" in ast.unparse(each)
-        for each in ast.walk(function.node)
-    )

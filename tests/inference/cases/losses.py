@@ -497,3 +497,15 @@ class M(nn.Module):
         return x[found].mean()
 """,
 )
+CASES(
+    "picked-by-what-was-found-and-moved",
+    "(torch.rand(6), torch.rand(6), torch.rand(5) > 0.3)",
+    """
+class M(nn.Module):
+    def forward(self, scores, wanted, mask):
+        found = torch.nonzero(mask)
+        near = F.l1_loss(scores[found.view(-1)], wanted[found.view(-1)])
+        found = found.squeeze(1)
+        return near + F.mse_loss(scores[found + 1], wanted[found + 1])
+""",
+)
