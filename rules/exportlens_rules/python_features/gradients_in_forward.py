@@ -17,11 +17,13 @@ from exportlens_rules.calls import CallOf
 _MAX_METHODS = 2
 
 _THROUGH_LAYERS = Outcome(FAILS, FAILS)
+# Measured on torch 2.13: convolutions, `nn.SiLU` and `nn.GELU` are none of them.
 _LAYERS = frozenset(
-    f"{home}{name}"
-    for home in ("nn.", "torch.nn.", "")
-    for name in ("Linear", "Sequential", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU")
-)
+    {
+        "Linear", "Bilinear", "LayerNorm", "GroupNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "RNN", "LSTM", "GRU", "GRUCell",
+        "TransformerEncoderLayer", "ReLU", "PReLU", "Sigmoid", "Tanh", "Softmax", "MaxPool2d",
+    }
+)  # fmt: skip
 
 
 class GradientsInForward(CallOf):
@@ -31,9 +33,9 @@ class GradientsInForward(CallOf):
     Finds `torch.autograd.grad`, `Tensor.backward` and `torch.autograd.functional` in traced code.
 
     ## Why it matters
-    Strict tracing does not support them. Where the way from the input leads through a layer, non-strict tracing fails as
-    well, once the program is there: "We found a fake tensor in the exported program constant's list". Of `(x**2).sum()` it
-    can export the derivative.
+    Strict tracing does not support them. Where the way from the input leads through `nn.Linear`, `nn.LSTM`, `nn.ReLU` or
+    a normalization, non-strict tracing fails as well, once the program is there: "We found a fake tensor in the exported
+    program constant's list". Of `(x**2).sum()`, and of a convolution, it can export the derivative.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
@@ -126,34 +128,38 @@ class M(nn.Module):
 
 
 def _leads_through_layers(place: Call) -> bool:
-    """Whether `torch.autograd.grad` is asked for the derivative of what a layer of the model gave."""
+    """Whether `torch.autograd.grad` is asked for the derivative, by what a layer of the model was given, of what it gave."""
     function = place.site.function
     if place.name != "torch.autograd.grad" or function is None or not isinstance(place.node, ast.Call):
         return False
     named = {keyword.arg: keyword.value for keyword in place.node.keywords}
-    derived = named.get("outputs", place.node.args[0] if place.node.args else None)
+    positional = [*place.node.args[:2], None, None]
+    derived, by = named.get("outputs", positional[0]), named.get("inputs", positional[1])
+    given = {part.id for part in ast.walk(by) if isinstance(part, ast.Name)} if by is not None else set()
     return derived is not None and any(
-        _calls_a_layer(value, function, _MAX_METHODS) for value in _made_by(derived, function)
+        _calls_a_layer(value, function, _MAX_METHODS, given) for value in _made_by(derived, function)
     )
 
 
 def _made_by(node: ast.expr, function: Function) -> Iterator[ast.expr]:
-    """`node`, and what the function binds the names in it to."""
+    """`node`, and what the function binds the names in it to before."""
     yield node
     names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     for other in ast.walk(function.node):
-        if isinstance(other, ast.Assign) and any(
-            isinstance(target, ast.Name) and target.id in names for target in other.targets
+        if (
+            isinstance(other, ast.Assign)
+            and other.lineno <= node.lineno
+            and any(isinstance(target, ast.Name) and target.id in names for target in other.targets)
         ):
             yield other.value
 
 
-def _calls_a_layer(node: ast.AST, function: Function, depth: int) -> bool:
-    """Whether `self.name(...)` in `node` calls what the constructor makes or is given as a Module."""
+def _calls_a_layer(node: ast.AST, function: Function, depth: int, given: set[str] | None) -> bool:
+    """Whether `self.name(...)` in `node` calls what the constructor makes or is given as a Module, with one of the names `given`."""
     owner = function.owner
     if owner is None:
         return False
-    for call in ast.walk(node):
+    for call in _attached(node):
         if not (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Attribute)
@@ -161,13 +167,25 @@ def _calls_a_layer(node: ast.AST, function: Function, depth: int) -> bool:
             and call.func.value.id == "self"
         ):
             continue
+        names = {part.id for each in call.args for part in _attached(each) if isinstance(part, ast.Name)}
+        if given is not None and not names & given:
+            continue
         method = class_attribute(owner, call.func.attr)[0]
         if isinstance(method, Function):
-            if depth and _calls_a_layer(method.node, method, depth - 1):
+            if depth and _calls_a_layer(method.node, method, depth - 1, None):
                 return True
         elif _is_a_layer(call.func.attr, owner):
             return True
     return False
+
+
+def _attached(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes in `node` but those that are detached: `self.layer(x).detach()`."""
+    if isinstance(node, ast.Attribute) and node.attr in ("detach", "data"):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _attached(child)
 
 
 def _is_a_layer(name: str, owner: ClassValue) -> bool:
@@ -185,7 +203,23 @@ def _is_a_layer(name: str, owner: ClassValue) -> bool:
         and any(isinstance(target, ast.Attribute) and target.attr == name for target in node.targets)
         and (
             (isinstance(node.value, ast.Name) and node.value.id in modules)
-            or (isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in _LAYERS)
+            or (isinstance(node.value, ast.Call) and _makes_a_layer(node.value, init.node))
         )
         for node in ast.walk(init.node)
     )
+
+
+def _makes_a_layer(call: ast.Call, init: ast.AST) -> bool:
+    """Whether a call makes one of `_LAYERS`, or an `nn.Sequential` of some; what `*layers` holds, the constructor `init` makes somewhere."""
+    name = _short(call.func)
+    if name != "Sequential":
+        return name in _LAYERS
+    spread = any(isinstance(argument, ast.Starred) for argument in call.args)
+    return any(
+        isinstance(each, ast.Call) and _short(each.func) in _LAYERS
+        for each in ast.walk(init if spread else call)
+    )
+
+
+def _short(function: ast.expr) -> str:
+    return ast.unparse(function).rpartition("nn.")[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.library import draws_the_same
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
@@ -118,6 +119,7 @@ class M(nn.Module):
         if function in _STATE:
             return
         held = place.name.startswith(_GENERATORS)
+        fixed = draws_the_same(place.receiver) or draws_the_same(place.result)
         several = bool(place.args) and function in ("rand", "randn") and not held
         if not place.used and not held and (several or place.kwargs or function not in _NUMBERS):
             return  # an array that nothing reads
@@ -126,7 +128,7 @@ class M(nn.Module):
             f"`{words(place.node)}` draws once, while tracing: the program repeats that number for ever. "
             "Use torch.rand, "
             "torch.randn or torch.randint.",
-            outcome=_ARRAY if several else None if place.used else _UNREAD,
+            outcome=_ARRAY if several else None if place.used and not fixed else _UNREAD,
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.library import draws_the_same
 from exportlens.inference.places import Call
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
@@ -134,7 +135,8 @@ class M(nn.Module):
     )
 
     def outcome_of(self, place: Call) -> Outcome:
-        return self.outcome if place.used and not _is_fixed(place) else _UNREAD
+        fixed = _is_fixed(place) or draws_the_same(place.receiver)
+        return self.outcome if place.used and not fixed else _UNREAD
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.modules import HOOKED_CALL
+from exportlens.inference.modules import GRADIENT_HOOKS, HOOKED_CALL
 from exportlens.inference.places import Call, Definition, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
-
-_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook", "register_backward_hook")
 
 
 class BackwardHook(Rule):
@@ -96,7 +94,7 @@ def _registered_by_itself(cls: ClassValue) -> Iterator[ast.Call]:
             if (
                 isinstance(call, ast.Call)
                 and isinstance(call.func, ast.Attribute)
-                and call.func.attr in _HOOKS
+                and call.func.attr in GRADIENT_HOOKS
                 and isinstance(call.func.value, ast.Name)
                 and call.func.value.id == "self"
             ):

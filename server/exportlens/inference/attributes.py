@@ -111,7 +111,7 @@ def get_attribute(
             return get_attribute(machine, tensor, attr, frame, node, use)
         if owner.made and attr in _FACTS_OF_TENSORS:
             return _tensor_attribute(Tensor(), attr)
-        return Unknown(f"`{attr}` of something unknown", attr, owner.made)
+        return Unknown(f"`{attr}` of something unknown", attr, owner.made, outside=owner.outside)
     return Unknown(f"`{attr}` of {owner.describe()}")
 
 

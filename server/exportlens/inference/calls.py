@@ -18,7 +18,7 @@ from exportlens.inference.lattice import join
 from exportlens.inference.legacy import make_tensor
 from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.modules import PARAMETERS, is_packed, module_attribute
+from exportlens.inference.modules import GRADIENT_HOOKS, PARAMETERS, is_packed, module_attribute
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy, number_held
@@ -144,15 +144,15 @@ def call_value(
         return call_tensor_method(
             machine, Tensor(), callee.method, plain_items(args), closed_items(kwargs), frame, node
         )
+    if isinstance(callee, Unknown) and callee.method in _REGISTERING:
+        method = _of_a_module(machine, callee.method, frame, node)
+        if method is not None:
+            return call_value(machine, method, args, kwargs, frame, node)
     if isinstance(callee, Unknown) and callee.method in _ONLY_MODULES:
         result = Unknown(f"a call of `{callee.method}`")
         name = f"torch.nn.Module.{callee.method}"
         call_place(machine, name, None, plain_items(args), closed_items(kwargs), result, frame, node)
         return result
-    if isinstance(callee, Unknown) and callee.method in _REGISTERING:
-        method = _of_a_module(machine, callee.method, frame, node)
-        if method is not None:
-            return call_value(machine, method, args, kwargs, frame, node)
     if isinstance(callee, Unknown) and callee.method in PARAMETERS and not args:
         return PARAMETERS[callee.method]()
     if machine.tracing and args and is_packed(args[0]) and isinstance(node, ast.Call):
@@ -167,21 +167,15 @@ def call_value(
     made = machine.tracing and (callee.made if isinstance(callee, Unknown) else False)
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(is_made, (*plain_items(args), *kwargs.values())))
-    return Unknown("a call of something unknown", made=made)
+    outside = isinstance(callee, Unknown) and callee.outside
+    return Unknown("a call of something unknown", made=made, outside=outside)
 
 
 # Nothing but a Module has methods of these names.
-_ONLY_MODULES = frozenset(
-    {
-        "register_forward_hook",
-        "register_forward_pre_hook",
-        "register_full_backward_hook",
-        "register_full_backward_pre_hook",
-    }
-)
+_ONLY_MODULES = GRADIENT_HOOKS | {"register_forward_hook", "register_forward_pre_hook"}
 
-# What these register is an attribute of the Module from then on.
-_REGISTERING = frozenset({"register_buffer", "register_parameter"})
+# What these register belongs to the Module from then on.
+_REGISTERING = GRADIENT_HOOKS | {"register_buffer", "register_parameter"}
 
 
 def _of_a_module(machine: Machine, method: str, frame: Frame, node: ast.AST) -> Value | None:
@@ -354,7 +348,7 @@ def _external_result(
     made = make_tensor(machine, name, args) or call_torch(machine, name, args, kwargs, frame, node)
     if made is not None:
         return made
-    thing = make_object(name, args, kwargs)
+    thing = make_object(name, args, kwargs, machine.tracing)
     if thing is not None:
         return thing
     if is_module_base(name):
@@ -384,9 +378,11 @@ def _external_result(
         )
     if top == "builtins" and name.endswith(("Error", "Exception", "Warning", "Iteration")):
         return Instance(Named(name))
-    if name.startswith(("torch.autograd.", "torch.cuda.", "torch.backends.")):
-        return Unknown(f"calls `{name}`")
-    return Unknown(f"calls `{name}`")
+    return Unknown(f"calls `{name}`", outside=top in _WITHOUT_TENSORS)
+
+
+# Packages that give arrays of NumPy's, or objects of their own.
+_WITHOUT_TENSORS = frozenset({"cv2", "networkx", "pandas", "PIL", "scipy", "skimage", "sklearn"})
 
 
 def _call_math(machine: Machine, name: str, args: list[Value], frame: Frame, node: ast.AST) -> Value:

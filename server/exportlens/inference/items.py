@@ -79,9 +79,11 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
         return Static()
     if isinstance(owner, (Named, ClassValue)):
         return owner
-    if isinstance(owner, Unknown) and machine.tracing and _indexes_tensors(key):
+    if not isinstance(owner, Unknown):
+        return Unknown("an item of something unknown")
+    if machine.tracing and not owner.outside and _indexes_tensors(key):
         return index_tensor(Tensor(), key)
-    return Unknown("an item of something unknown", made=isinstance(owner, Unknown) and owner.made)
+    return Unknown("an item of something unknown", made=owner.made, outside=owner.outside)
 
 
 def _indexes_tensors(key: Value) -> bool:

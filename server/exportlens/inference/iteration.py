@@ -98,7 +98,9 @@ def elements_of(
         return None, Static()
     if isinstance(value, TensorScalar):
         return None, value
-    rest = Unknown("an element of something unknown", made=isinstance(value, Unknown) and value.made)
+    rest = Unknown("an element of something unknown")
+    if isinstance(value, Unknown):
+        rest = replace(rest, made=value.made, outside=value.outside)
     return ([rest] * expected if expected is not None and rest.made else None), rest
 
 

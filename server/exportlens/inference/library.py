@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from exportlens.inference.numpy_calls import call_numpy
-from exportlens.inference.values import Bound, Instance, Named, Native, Static, Tensor, Unknown, Value
+from exportlens.inference.values import (
+    Bound,
+    Const,
+    Instance,
+    Named,
+    Native,
+    Shape,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+)
 
 _NAMESPACES = frozenset({"types.SimpleNamespace", "argparse.Namespace"})
 _DISTRIBUTIONS = "torch.distributions."
@@ -29,13 +40,15 @@ _NUMBERS = {
 }
 
 
-def make_object(name: str, args: list[Value], kwargs: dict[str, Value]) -> Instance | None:
+def make_object(name: str, args: list[Value], kwargs: dict[str, Value], tracing: bool) -> Instance | None:
     """The object that calling the external class `name` makes; None for classes that are not known here."""
     short = name.rpartition(".")[2]
     if name == _STACK:
         return Instance(Named(name), open=True)
     if name in _GENERATORS:
-        return Instance(Named(_GENERATORS[name]), open=True)
+        seed = kwargs.get("seed") or kwargs.get("x") or (args[0] if args else None)
+        anew = {_SEED: seed} if tracing and seed is not None and _is_number(seed) else {}
+        return Instance(Named(_GENERATORS[name]), arguments=anew, open=True)
     if name in _NAMESPACES:
         return Instance(Named(name), dict(kwargs), open=bool(args))
     if name.startswith(_DISTRIBUTIONS) and short[:1].isupper() and not short.endswith(("Transform", "Error")):
@@ -61,6 +74,21 @@ def object_attribute(owner: Instance, attr: str) -> Value | None:
     if attr in _MOMENTS:
         return Tensor() if attr != "base_dist" else Unknown("the base of a distribution")
     return None
+
+
+# Under this key stands the seed of a generator that each run of the traced code makes.
+_SEED = "seed"
+
+
+def draws_the_same(generator: Value | None) -> bool:
+    """Whether `generator` certainly is one of random numbers that each run of the traced code makes anew, from one seed."""
+    return isinstance(generator, Instance) and _SEED in generator.arguments
+
+
+def _is_number(seed: Value) -> bool:
+    if isinstance(seed, Const):
+        return isinstance(seed.value, int)
+    return isinstance(seed, Shape) or (isinstance(seed, Static) and seed.type == "int")
 
 
 def _draw(kind: str, method: str) -> Native:

@@ -258,14 +258,38 @@ def _nothing(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[
 
 # Under this key stands that a Module was given a hook on its gradients, which its calls run from then on.
 _HOOKED = "__backward_hook__"
+# The methods that give it one.
+GRADIENT_HOOKS = frozenset(
+    {"register_backward_hook", "register_full_backward_hook", "register_full_backward_pre_hook"}
+)
+# What a hook is removed by.
+_HANDLE = "torch.utils.hooks.RemovableHandle"
 # As what such a call is noticed.
 HOOKED_CALL = "torch.nn.Module.__call__"
 
 
+def _hook(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    del machine, owner, args, kwargs
+    return Instance(Named(_HANDLE), open=True)
+
+
 def _hook_gradients(machine: Machine, owner: Instance, args: list[Value], kwargs: dict[str, Value]) -> Value:
     del args, kwargs
-    machine.journal.write(owner.attributes, _HOOKED, Const(True))
-    return Const(None)
+    if not machine.doubt:
+        # Where paths join, what one of them puts there is taken to be there.
+        machine.journal.write(owner.attributes, _HOOKED, Const(True))
+    return Instance(Named(_HANDLE), {"remove": Native(f"{_HANDLE}.remove", _unhook(owner))}, open=True)
+
+
+def _unhook(owner: Instance) -> Callable[..., Value]:
+    def run(
+        machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+    ) -> Value:
+        del args, kwargs, frame, node
+        machine.journal.write(owner.attributes, _HOOKED, Const(False))
+        return Const(None)
+
+    return run
 
 
 def is_hooked(owner: Instance) -> bool:
@@ -389,24 +413,19 @@ _METHODS: dict[str, Method] = {
         ),
         _itself,
     ),
-    **dict.fromkeys(
-        ("register_backward_hook", "register_full_backward_hook", "register_full_backward_pre_hook"),
-        _hook_gradients,
-    ),
+    **dict.fromkeys(GRADIENT_HOOKS, _hook_gradients),
     **dict.fromkeys(
         (
-            "zero_grad",
             "register_forward_hook",
             "register_forward_pre_hook",
             "register_load_state_dict_post_hook",
             "register_state_dict_pre_hook",
             "_register_load_state_dict_pre_hook",
             "_register_state_dict_hook",
-            "set_extra_state",
-            "__init__",
         ),
-        _nothing,
+        _hook,
     ),
+    **dict.fromkeys(("zero_grad", "set_extra_state", "__init__"), _nothing),
 }
 
 _CONTAINER_METHODS = frozenset(

@@ -33,6 +33,7 @@ class Unknown(Value):
     """Nothing is known. `why` says what could not be followed, for --explain; `method` is the attribute's name where it is one of something unknown.
 
     `made` is true for what a part of the model that is not known made of tensors: a tensor, or a structure that holds some.
+    `outside` is true for what a package gave that makes no tensors, and for parts of that.
     `argument` names the entry point's parameter where it is one that the body of the entry point itself tells nothing of.
     """
 
@@ -40,6 +41,7 @@ class Unknown(Value):
     method: str = ""
     made: bool = False
     argument: str = ""
+    outside: bool = False
 
     def describe(self) -> str:
         return f"unknown ({self.why})" if self.why else "unknown"

@@ -728,3 +728,101 @@ class M(nn.Module):
         return x * mask
 """,
 )
+CASES(
+    "backward-hook-that-an-option-asks-for",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, watched):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+        if watched:
+            self.layer.register_full_backward_hook(lambda module, given, made: None)
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+    "(False,)",
+)
+CASES(
+    "backward-hook-of-a-layer-that-is-given",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.layer.register_full_backward_hook(lambda module, given, made: None)
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+    "(nn.Linear(6, 6),)",
+)
+CASES(
+    "backward-hook-that-is-removed",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+        handle = self.layer.register_full_backward_hook(lambda module, given, made: None)
+        handle.remove()
+
+    def forward(self, x):
+        return self.layer(x)
+""",
+)
+CASES(
+    "derivative-of-a-convolution",
+    X4,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv2d(3, 2, 3), nn.SiLU())
+
+    def forward(self, x):
+        x = x.requires_grad_(True)
+        return torch.autograd.grad(self.net(x).pow(2).sum(), x)[0]
+""",
+)
+CASES(
+    "derivative-behind-a-layer",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x):
+        hidden = self.layer(x)
+        return torch.autograd.grad(hidden.pow(2).sum(), hidden)[0]
+""",
+)
+CASES(
+    "derivative-around-a-detached-layer",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def forward(self, x):
+        x = x.requires_grad_(True)
+        return torch.autograd.grad((self.layer(x).detach() * x).sum(), x)[0]
+""",
+)
+CASES(
+    "generator-with-a-seed-made-while-tracing",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        chance = random.Random(3)
+        return x * chance.uniform(0, 2)
+""",
+)

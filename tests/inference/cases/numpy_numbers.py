@@ -927,3 +927,27 @@ class M(nn.Module):
         return self.layer(x * self.scale) * self.first
 """,
 )
+CASES(
+    "numpy-generator-with-a-seed-made-while-tracing",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        noise = np.random.default_rng(0).normal(size=6)
+        return x + torch.from_numpy(noise).float()
+""",
+)
+CASES(
+    "part-of-what-another-package-gave",
+    X2,
+    """
+import networkx
+
+
+class M(nn.Module):
+    def forward(self, x):
+        weights = networkx.to_numpy_array(networkx.cycle_graph(6))
+        first = weights[:, 0]
+        return x * float(np.sum(first)) + torch.from_numpy(np.sqrt(first)).float()
+""",
+)
