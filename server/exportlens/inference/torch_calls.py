@@ -311,6 +311,7 @@ def apply_op(
     if written is not None:
         return written
     made = _Made(machine, chosen, constant, facts, tensors, bound).value(chosen.returned(facts or {}))
+    literal = literal or _is_new_number(machine, chosen, plain_args)
     return replace(made, origin="literal") if literal and isinstance(made, Tensor) else made
 
 
@@ -399,6 +400,17 @@ def _is_long_literal(machine: Machine, op: knowledge.Op, args: list[Value]) -> b
     if not machine.tracing or op.name not in ("torch.tensor", "torch.as_tensor") or not args:
         return False
     return isinstance(args[0], Sequence) and (args[0].items is None or len(_flatten([args[0]])) > 1)
+
+
+def _is_new_number(machine: Machine, op: knowledge.Op, args: list[Value]) -> bool:
+    """Whether `x.new_tensor(3.0)` makes a tensor of one number, which torch can read out but strict tracing cannot decide on."""
+    return (
+        machine.tracing
+        and op.name == "torch.Tensor.new_tensor"
+        and len(args) > 1
+        and not isinstance(args[1], (Array, Sequence, Tensor))
+        and not from_data(args[1])
+    )
 
 
 def _note_writes(

@@ -123,7 +123,7 @@ class Tensor(Value):
     """A tensor that is traced, or (`origin` "constant") one that was made outside of the traced code.
 
     origin: "input", "parameter", "buffer", "attribute" (a plain attribute of the model), "literal" (made of several Python numbers
-    while tracing), "outside" (a global or a default that traced code reads: torch knows its numbers, but of nothing that is
+    while tracing, or by `new_tensor` of one), "outside" (a global or a default that traced code reads: torch knows its numbers, but of nothing that is
     computed from it), "fresh", "constant".
     `name` is how people know it (`x`, `self.weight`); `dtype` is "float", "int", "bool", "complex" or a full name or None;
     `rank` is the number of dimensions or None. `unbacked` is true where a size of it depends on data, `open_dim` is the dimension

@@ -826,3 +826,17 @@ class M(nn.Module):
         return x * chance.uniform(0, 2)
 """,
 )
+CASES(
+    "clamped-by-a-new-tensor-of-a-number",
+    X2,
+    """
+class M(nn.Module):
+    def __init__(self, high):
+        super().__init__()
+        self.high = high
+
+    def forward(self, x):
+        return x.clamp(0, x.new_tensor(self.high)) + torch.full_like(x, x.new_tensor(x.shape[1]))
+""",
+    "(3.0,)",
+)
