@@ -52,8 +52,11 @@ def asked_for(place: AttributeRead) -> str:
     """The method that the `.data` is given to, which only takes its dtype, place or shape: `mask.type_as(x.data)`; "" where none."""
     around = ancestors(place)
     call = around[0] if around else None
-    known = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args == [place.node]
-    return call.func.attr if known and call.func.attr in _LIKE else ""  # type: ignore[union-attr]
+    if not (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.args == [place.node]
+    ):
+        return ""
+    return call.func.attr if call.func.attr in _LIKE else ""
 
 
 # Measured on torch 2.13: strict tracing exports all of them, non-strict tracing only `.to()`.

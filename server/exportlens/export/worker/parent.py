@@ -123,6 +123,14 @@ class _Run:
             shutil.rmtree(self.temporary, ignore_errors=True)
 
 
+def _temporary_folder() -> str | None:
+    """A folder for a request's temporary files; None where none can be made, as on a full disk."""
+    try:
+        return tempfile.mkdtemp(prefix="exportlens-request-")
+    except OSError:
+        return None
+
+
 class _Parent:
     def __init__(self, requests: int, channel: Channel) -> None:
         self._requests = requests
@@ -170,9 +178,7 @@ class _Parent:
             return
         if self._run is not None:
             raise RuntimeError("one request at a time")
-        temporary = None
-        with suppress(OSError):
-            temporary = tempfile.mkdtemp(prefix="exportlens-request-")
+        temporary = _temporary_folder()
         pid = os.fork()
         if pid == 0:
             self._become_child(request, temporary)
@@ -268,9 +274,11 @@ def serve_once(requests: int, channel: Channel) -> None:
     os.close(requests)
     from exportlens.export.worker.child import run_request
 
-    temporary = tempfile.mkdtemp(prefix="exportlens-request-")
-    try:
+    temporary = _temporary_folder()
+    if temporary:
         put_temporary_files_into(temporary)
+    try:
         run_request(json.loads(line), channel)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary:
+            shutil.rmtree(temporary, ignore_errors=True)
