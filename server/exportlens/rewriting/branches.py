@@ -543,7 +543,15 @@ class BranchRewrite:
             *(live_before(arm.statements, frozenset(), self.function) for arm in (self.then, self.other)),
             augmented_names(statements),
         )
-        clones = to_separate(statements, set(self.outputs), self.kinds, in_place, entering)
+        clones = to_separate(
+            statements,
+            set(self.outputs),
+            self.kinds,
+            in_place,
+            entering,
+            source=self.source,
+            function=self.function,
+        )
         for name in set(clones) - certainly_bound_before(self.function, self.node):
             raise Refused(
                 f"`{name}` is a view of what the branch reads as well, and belongs to another function"

@@ -86,6 +86,11 @@ def callers_write(source: Source, function: Function, kinds: Kinds) -> bool:
     return _Search(Facts.of(source.tree.body), kinds).written(function, 0)
 
 
+def given_together(source: Source, function: Function, kinds: Kinds) -> set[frozenset[str]]:
+    """The pairs of parameters of `function` that a caller gives two views of one tensor, or a tensor and its view."""
+    return _Search(Facts.of(source.tree.body), kinds).given_together(function)
+
+
 class _Search:
     """One question, and what has been found on the way to its answer."""
 
@@ -112,6 +117,30 @@ class _Search:
                 if _GIVEN in watch.written or (_GIVEN in watch.returned and self.written(caller, depth + 1)):
                     return True
         return False
+
+    def given_together(self, function: Function) -> set[frozenset[str]]:
+        pairs: set[frozenset[str]] = set()
+        called = self.called_as(function)
+        for facts, modules in self.mentioning(called):
+            for caller, calls in facts.callers:
+                if caller is function or calls.isdisjoint(called):
+                    continue
+                views = _views(caller)
+                inside = Kinds({}, modules)
+                for each in arguments(caller.args):
+                    annotated = each.annotation is not None and ast.unparse(each.annotation).endswith(
+                        "Tensor"
+                    )
+                    what = "tensor" if annotated or caller.name == "forward" else "unknown"
+                    inside.names[each.arg] = Kind(what, roots=frozenset({f"{LOCAL}{each.arg}"}))
+
+                def see(node: ast.stmt, now: Kinds, views: set[str] = views) -> None:
+                    for call in _own_calls(node):
+                        if _last_name(call.func) in called:
+                            pairs.update(_sharing(_given(call, function), now, views))
+
+                visit(caller.body, inside, see)
+        return pairs
 
     def mentioning(self, names: set[str]) -> Iterator[tuple[Facts, Mapping[str, str]]]:
         """The file's statements, and the chunks of other files in which one of `names` occurs, with what is imported there."""
@@ -159,3 +188,60 @@ def _called_in(node: ast.AST) -> set[str]:
 
 def _last_name(node: ast.expr) -> str:
     return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:
+    """The calls of a statement itself, not of the statements inside of it."""
+    parts = [each for each in ast.iter_child_nodes(node) if not isinstance(each, ast.stmt)]
+    return (each for part in parts for each in ast.walk(part) if isinstance(each, ast.Call))
+
+
+def _views(function: Function) -> set[str]:
+    """The parameters of `function`, and the names that are bound to parts of something alone: what is unpacked, computed
+    or given by a call need not share the memory of what it is made of."""
+    views = {each.arg for each in arguments(function.args)}
+    others = set(bound(function.body))
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+                single = len(target.elts) == len(value.elts) and all(map(_part_of, value.elts))
+            else:
+                single = isinstance(target, ast.Name) and _part_of(value) is not None
+            if single:
+                views.update(bound(target))
+                others -= set(bound(target))
+    return views - others
+
+
+def _part_of(node: ast.expr) -> str | None:
+    """The name of which `node` is a part, or that it is."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _given(call: ast.Call, function: Function) -> dict[str, ast.expr]:
+    """What `call` gives to parameters of `function`, as far as it is written out."""
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if places[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+        places = places[1:]
+    given: dict[str, ast.expr] = {}
+    for name, value in zip(places, call.args, strict=False):
+        if isinstance(value, ast.Starred):
+            break
+        given[name] = value
+    return given | {each.arg: each.value for each in call.keywords if each.arg}
+
+
+def _sharing(given: Mapping[str, ast.expr], kinds: Kinds, views: set[str]) -> Iterator[frozenset[str]]:
+    """The pairs of what is `given` that share memory, and are not one tensor under two names."""
+    parts: list[tuple[str, Kind]] = []
+    for name, value in given.items():
+        kind = kinds.of(value)
+        known = kind.what == "tensor" or (kind.what == "unknown" and _part_of(value) in views)
+        if known and kind.roots:
+            for other, another in parts:
+                if kind is not another and kind.roots & (another.roots or frozenset()):
+                    yield frozenset({name, other})
+            parts.append((name, kind))

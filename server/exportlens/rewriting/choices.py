@@ -158,7 +158,9 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     statement = source.enclosing_statement(node)
     function = source.enclosing_function(statement)
     written = set() if function is None else set(afterwards(source, statement, function, kinds).written)
-    names = to_separate([ast.Expr(node.body), ast.Expr(node.orelse)], set(), kinds, written)
+    names = to_separate(
+        [ast.Expr(node.body), ast.Expr(node.orelse)], set(), kinds, written, source=source, function=function
+    )
     if not names:
         return []
     plain = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AnnAssign))

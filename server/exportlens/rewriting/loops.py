@@ -390,7 +390,9 @@ class LoopRewrite:
             f"{test}, {body}, ({', '.join(values)}{tail}))",
             *after,
         ]
-        clones = to_separate(self.node.body, set(names), self.kinds, set(written))
+        clones = to_separate(
+            self.node.body, set(names), self.kinds, set(written), source=self.source, function=self.function
+        )
         for name in set(clones) - certainly_bound_before(self.function, self.node):
             raise Refused(
                 f"`{name}` is a view of what the loop reads as well, and belongs to another function"

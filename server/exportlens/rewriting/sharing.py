@@ -9,9 +9,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import arguments, dotted
+from exportlens.rewriting.text import Function, Source
 from exportlens.source.parsing import parse_python
 
 
@@ -21,14 +23,19 @@ def to_separate(
     kinds: Kinds,
     written: set[str],
     entering: frozenset[str] | None = None,
+    *,
+    source: Source,
+    function: Function | None,
 ) -> list[str]:
-    """The names to clone beforehand, so that no two tensors that `statements` read (and `also`) share memory.
+    """The names to clone beforehand, so that no two tensors that `statements` of `function` read (and `also`) share memory.
 
     `entering` are the names whose outside value may be read (None: all); `written` are the names that are
     written in place, in the statements or later. Raises Refused where one of those shares.
     """
     seen: list[tuple[str, object, frozenset[str]]] = []
     clones: list[str] = []
+    parameters = set() if function is None else {each.arg for each in arguments(function.args)} - {"self"}
+    given: set[frozenset[str]] | None = None
     for name in dict.fromkeys([*_read(statements, kinds), *sorted(also)]):
         if entering is not None and name.isidentifier() and name not in entering:
             continue
@@ -42,13 +49,20 @@ def to_separate(
             or any(name == each for each, _, _ in seen)
         ):
             continue
-        partners = [(each, roots) for each, other, roots in seen if roots & kind.roots and other is not kind]
+        roots = kind.roots
+        own = roots & parameters
+        if function is not None and own and any((each & parameters) - own for _, _, each in seen):
+            # What two parameters share is known to those that call the function.
+            if given is None:
+                given = given_together(source, function, kinds)
+            roots = roots.union(*(pair for pair in given if pair & own))
+        partners = [(each, held) for each, other, held in seen if held & roots and other is not kind]
         if partners:
             if kind.what == "unknown":
                 raise Refused(
                     f"`{name}` may share memory with `{partners[0][0]}`, and is not known to be a tensor"
                 )
-            if written & {name, *(each for each, _ in partners), *kind.roots}:
+            if written & {name, *(each for each, _ in partners), *roots}:
                 raise Refused(
                     f"`{name}` may share memory with `{partners[0][0]}`, and one of them is written"
                 )
