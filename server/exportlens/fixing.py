@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exportlens.finding import Applicability, Edit, Finding, Fix, Range
+from exportlens.new_names import told_apart
 from exportlens.source.positions import Lines
 
 
@@ -49,8 +50,7 @@ def compatible(path: Path, findings: Iterable[Finding]) -> list[Finding]:
 def apply_fixes(path: Path, text: str, findings: Iterable[Finding]) -> Applied:
     """Apply the fixes of `findings` to the text of `path`, as many as go together."""
     chosen = compatible(path, findings)
-    edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
-    return Applied(apply_edits(text, edits), tuple(chosen))
+    return Applied(apply_edits(text, told_apart(path, text, chosen)), tuple(chosen))
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:

@@ -14,6 +14,7 @@ from exportlens.lsp.analysis import Open
 from exportlens.lsp.convert import own_edits, to_diagnostic
 from exportlens.lsp.server import Server
 from exportlens.lsp.views import CellView, View, view_of
+from exportlens.new_names import told_apart
 from exportlens.source.lexing import logical_lines
 from exportlens.trying import can_be_tried
 
@@ -86,7 +87,7 @@ def _quick_fixes(
         ]
         chosen = compatible(document.path, same)
         if len(chosen) > 1:
-            edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
+            edits = told_apart(document.path, document.text, chosen)
             title = f"Fix all {code} ({chosen[0].name}) in this file"
             yield from _action(server, view, title, edits, [f for f in here if f.code == code])
     # What a real export ended in is no opinion that a comment could turn off.
@@ -101,7 +102,7 @@ def _fix_all(server: Server, view: View, findings: list[Finding]) -> Iterator[ty
     safe = [finding for finding in findings if applicable(finding.fix, unsafe=False)]
     chosen = compatible(view.document.path, safe)
     if chosen:
-        edits = [edit for finding in chosen if finding.fix for edit in finding.fix.edits]
+        edits = told_apart(view.document.path, view.document.text, chosen)
         yield from _action(server, view, "Fix all safe ExportLens findings", edits, chosen, kind=FIX_ALL)
 
 
