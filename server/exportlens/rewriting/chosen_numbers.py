@@ -131,7 +131,7 @@ def _kept(
             if whole and not (divided and (equal or _compared_before(source, node, loads))):
                 return []
         swaps.append(source.swap(each, f"{torch}.full_like({name}, {source.of(each)})"))
-    text = kept(source, tensor, kinds)
+    text = kept(source, tensor, kinds, loads)
     dtype = "float32" if to_float else dtype
     swaps.append(source.swap(statement.value, f"{primary(text)}.float()" if to_float else text))
     swaps += [source.swap(each, f"{name}.double()") for each in loads if compared(source, each, kinds)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.predicates import is_exact, primary
@@ -98,7 +99,32 @@ def scalar(source: Source, node: ast.expr, kinds: Kinds) -> str:
     return text if kinds.of(node).rank == 0 else f"{primary(text)}.reshape(())"
 
 
-def kept(source: Source, node: ast.expr, kinds: Kinds) -> str:
-    """The text of the tensor `node` for a name that held its number: a later write in place must not reach it."""
-    text = scalar(source, node, kinds)
+def kept(source: Source, node: ast.expr, kinds: Kinds, uses: Iterable[ast.expr]) -> str:
+    """The text of the tensor `node` for a name that held its number, which stands at `uses`: a later write in place must
+    not reach it."""
+    text = detached(source, node, kinds, uses)
     return text if kinds.of(node).fresh else f"{primary(text)}.clone()"
+
+
+def detached(source: Source, node: ast.expr, kinds: Kinds, uses: Iterable[ast.expr]) -> str:
+    """The text of the tensor `node`, without dimensions, in the place of its number at `uses`: no gradient goes through a
+    number."""
+    text = scalar(source, node, kinds)
+    whole = (kinds.of(node).dtype or "").startswith(("int", "uint", "bool"))
+    if whole or _is_detached(node) or all(_is_asked(source, each) for each in uses):
+        return text
+    return f"{primary(text)}.detach()"
+
+
+def _is_detached(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+
+
+def _is_asked(source: Source, node: ast.expr) -> bool:
+    """Whether the number is part of a comparison, or of a test, and of nothing else."""
+    parent = source.parents[node]
+    while isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.BoolOp)):
+        node, parent = parent, source.parents[parent]
+    if isinstance(parent, (ast.If, ast.IfExp, ast.While, ast.Assert)):
+        return parent.test is node
+    return isinstance(parent, ast.Compare)

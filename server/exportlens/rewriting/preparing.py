@@ -22,7 +22,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held
-from exportlens.rewriting.operands import compared, kept, meets_tensor, scalar, tensor_behind
+from exportlens.rewriting.operands import compared, detached, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
@@ -401,7 +401,7 @@ def keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
             continue
         if made and all(meets_tensor(source, each, kinds) for each in uses):
             for number, tensor in made:
-                text = kept(source, tensor, kinds)
+                text = kept(source, tensor, kinds, uses)
                 # Python divides in double precision.
                 text = f"{primary(text)}.double()" if divided else text
                 swaps.append(source.swap(number, text if divided else _of_type(number, text, tensor, kinds)))
@@ -412,7 +412,7 @@ def keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
             behind = tensor_behind(each, kinds)
             if behind is not None and meets_tensor(source, each, kinds):
-                text = scalar(source, behind, kinds)
+                text = detached(source, behind, kinds, [each])
                 widened = f"{primary(text)}.double()" if compared(source, each, kinds) else text
                 swaps.append(source.swap(each, widened))
     if not swaps:
