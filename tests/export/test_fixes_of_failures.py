@@ -71,7 +71,7 @@ def hidden(text: str) -> str:
         (SIZE_OF_DATA, "(torch.randn(4, 4), torch.tensor(3))", "EXL408", "torch._check(k != 0)"),
         (SCORES, PLAIN, "EXL601", "list(vars(value).values())"),
         (hidden(SCORES), PLAIN, "EXL601", "list(vars(value).values())"),
-        (CACHED, PLAIN, "EXL602", "self.decoder(x, use_cache=False)"),
+        (CACHED, PLAIN, "EXL602", "list(vars(value).values())"),
         (hidden(CACHED), PLAIN, "EXL602", "self.decoder(x, use_cache=False)"),
     ],
     ids=["a size of data", "a class", "a class torch names", "a cache", "a cache torch names"],

@@ -9,7 +9,9 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Output, Place
 from exportlens.inference.values import ClassValue, Instance, Mapping_, Named, Sequence, Value, options
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.caches import register_caches, registers_cache
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.output_classes import register_output_classes
 from exportlens.rewriting.registrations import without_cache
 from exportlens.rule import Example, Report, Rule
 
@@ -81,7 +83,7 @@ class M(nn.Module):
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Output)
         for option in options(place.value):
-            name = _cache(option, 0)
+            name = next((_name(cache) for cache in _unregistered(option, place)), "")
             if name:
                 yield self.report(
                     place,
@@ -91,26 +93,51 @@ class M(nn.Module):
                 return
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
-        assert isinstance(report.place, Output)
-        return without_cache(
-            report.place, context, lambda value: any(_cache(each, 0) for each in options(value))
-        )
+        place = report.place
+        assert isinstance(place, Output)
+        found = [cache for option in options(place.value) for cache in _unregistered(option, place)]
+        classes = [cache.cls for cache in found if isinstance(cache.cls, ClassValue)]
+        if len(classes) == len(found):
+            own = all(cls.scope.path == context.document.path for cls in classes)
+            registered = (
+                register_output_classes(found, context) if own else register_caches(classes, place, context)
+            )
+            if isinstance(registered, Fix):
+                return registered
+        return without_cache(place, context, _holds_cache)
 
 
-def _cache(value: Value, depth: int) -> str:
-    """The name of the first cache class in `value` that nothing registers; "" where there is none."""
+def _holds_cache(value: Value) -> bool:
+    return any(True for each in options(value) for _ in _caches(each, 0))
+
+
+def _name(cache: Instance) -> str:
+    return getattr(cache.cls, "name", "").rpartition(".")[2]
+
+
+def _unregistered(value: Value, place: Output) -> Iterator[Instance]:
+    """The caches in `value` whose class neither its own file nor that of the model registers."""
+    for cache in _caches(value, 0):
+        if not registers_cache(place.site.scope.document, _name(cache)):
+            yield cache
+
+
+def _caches(value: Value, depth: int) -> Iterator[Instance]:
+    """The caches in `value` that are no pytrees."""
     if depth > 6:
-        return ""
+        return
     inner: Iterable[Value] = ()
     if isinstance(value, Instance):
         if is_cache(value.cls):
-            return value.cls.name.rpartition(".")[2]
+            yield value
+            return
         inner = value.attributes.values()
     elif isinstance(value, Mapping_):
         inner = value.items.values()
     elif isinstance(value, Sequence):
         inner = value.items or []
-    return next(filter(None, (_cache(item, depth + 1) for item in inner)), "")
+    for each in inner:
+        yield from _caches(each, depth + 1)
 
 
 def is_cache(cls: Value | None) -> TypeGuard[Named | ClassValue]:

@@ -15,6 +15,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
+from exportlens.rewriting.passed_in import unread
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
@@ -459,6 +460,12 @@ def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Functio
             written = None if function is None else _written_by_method(source, function, func.attr)
             if written is not None:
                 raise Refused(f"`self.{func.attr}` writes `self.{written}`")
+            given = unread(source, call, kinds)
+            if given is not None:
+                raise Refused(
+                    f"`{_short(source, call)}` calls what the constructor is given, such as `{given}(...)`: that torch can trace it, "
+                    "as torch.cond does in eager too, is not known"
+                )
         if func.attr in (
             "backward",
             "register_buffer",

@@ -16,11 +16,15 @@ from exportlens.inference.values import (
     Tensor,
     Value,
 )
+from exportlens.outcome import TorchVersion
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
+
+# The first version that has torch.compiler.is_exporting.
+_TELLS_EXPORTING = TorchVersion(2, 7)
 
 
 def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -66,8 +70,8 @@ def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 
 def without_cache(place: Output, context: RewriteContext, holds: Callable[[Value], bool]) -> Fix | Refusal:
-    """`use_cache=False` in the call whose result is returned; None where the cache, which `holds` tells, stands in the
-    output that is put together there.
+    """`use_cache=False` in the call whose result is returned; where the output is put together, no cache in it, which
+    `holds` tells, while exporting: who runs the model in eager may read it.
     """
     try:
         draft = Draft.of(place, context)
@@ -78,10 +82,20 @@ def without_cache(place: Output, context: RewriteContext, holds: Callable[[Value
             return _without_cache(draft, node)
         if not caches:
             raise Refused("the cache is not named where the output is put together")
-        swaps = [draft.source.swap(each, "None") for each in caches]
-        return draft.replace("Leave the cache out", swaps, uses_torch=False)
+        if context.version < _TELLS_EXPORTING:
+            swaps = [draft.source.swap(each, "None") for each in caches]
+            return draft.replace("Leave the cache out", swaps, uses_torch=False)
+        swaps = [draft.source.swap(each, _unless_exported(each, draft)) for each in caches]
+        return draft.replace("Leave the cache out of what is exported", swaps)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _unless_exported(cache: ast.expr, draft: Draft) -> str:
+    text = draft.source.of(cache)
+    if isinstance(cache, (ast.IfExp, ast.Lambda)):
+        text = f"({text})"
+    return f"None if {draft.torch}.compiler.is_exporting() else {text}"
 
 
 def _caches_among(node: ast.AST, value: Value, holds: Callable[[Value], bool]) -> list[ast.expr] | None:
