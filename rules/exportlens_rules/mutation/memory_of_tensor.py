@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import identity_for_address
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import is_tensor
@@ -26,10 +29,6 @@ class MemoryOfTensor(CallOf):
     code = "EXL212"
     name = "memory-of-tensor"
     outcome = Outcome(FAILS, FAILS)
-    no_fix = (
-        "an address means nothing to a program that runs elsewhere: compare tensors with `is` before the export, "
-        "or drop the question"
-    )
     callees = (
         "torch.Tensor.data_ptr",
         "torch.Tensor.share_memory_",
@@ -56,3 +55,7 @@ def forward(self, x):
     def applies(self, place: Call) -> bool:
         given = place.receiver or place.argument(0, "tensor")
         return given is not None and is_tensor(given)
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return identity_for_address(report.place, context)

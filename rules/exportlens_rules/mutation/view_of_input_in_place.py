@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import view_for_in_place
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -31,10 +34,6 @@ class ViewOfInputInPlace(CallOf):
     code = "EXL211"
     name = "view-of-input-in-place"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether a caller looks at the input's shape afterwards is not provable: use the form without `_`, and "
-        "bind the name to its result"
-    )
     callees = tuple(
         f"torch.Tensor.{name}"
         for name in (
@@ -90,6 +89,10 @@ def forward(self, x):
             isinstance(option, Tensor) and option.origin in _LIVING_ON and not option.converted
             for option in options(place.receiver)
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return view_for_in_place(report.place, context)
 
 
 def _tensors(place: Call) -> list[Tensor]:

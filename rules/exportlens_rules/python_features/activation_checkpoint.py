@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.modules_in_forward import direct_call
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -25,10 +29,6 @@ class ActivationCheckpoint(CallOf):
     code = "EXL320"
     name = "activation-checkpoint"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "what checkpointing saves in training may be needed: call the function directly where "
-        "`torch.compiler.is_exporting()`, or export in eval mode with checkpointing off"
-    )
     callees = (
         "torch.utils.checkpoint.checkpoint",
         "torch.utils.checkpoint.checkpoint_sequential",
@@ -69,3 +69,7 @@ class M(nn.Module):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return direct_call(report.place, context)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -24,10 +27,6 @@ class CompilerDirectives(CallOf):
     code = "EXL317"
     name = "compiler-directives"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "what the directive does for torch.compile may be needed elsewhere: move it to where the model is "
-        "compiled"
-    )
     callees = (
         "torch._dynamo.graph_break",
         "torch._dynamo.skip_frame",
@@ -48,3 +47,6 @@ def forward(self, x):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        return statement_not_while_compiling(report.place, context, "is_exporting")

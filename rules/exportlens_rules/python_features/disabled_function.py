@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Bound, Function
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.modules_in_forward import without_mark
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -31,9 +34,6 @@ class DisabledFunction(Rule):
     code = "EXL327"
     name = "disabled-function"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "why the function is kept out of tracing is not provable: take the mark off, or make it a custom op"
-    )
     places = (Call,)
     examples = (
         Example(
@@ -76,3 +76,7 @@ class M(nn.Module):
                 "fails. "
                 "Remove the decorator, or export with strict=False.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return without_mark(report.place, context, DIRECTIVES)

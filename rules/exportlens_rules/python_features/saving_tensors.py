@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import tensors_in
@@ -26,7 +29,6 @@ class SavingTensors(CallOf):
     code = "EXL313"
     name = "saving-tensors"
     outcome = Outcome(FAILS, FAILS)
-    no_fix = "a program writes no files: return the tensor, and save it where the model is called"
     callees = ("torch.save",)
     wrong = "writes a traced tensor, which has no data."
     advice = "Return the tensor and save it outside of the model."
@@ -57,3 +59,6 @@ class M(nn.Module):
 
     def applies(self, place: Call) -> bool:
         return any(True for _ in tensors_in(place.argument(0, "obj")))
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        return statement_not_while_compiling(report.place, context)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.numpy_calls import FUNCTIONS
 from exportlens.inference.places import Call, ItemRead, ItemWrite, Place
 from exportlens.inference.values import Array, Sequence
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.python_numbers import torch_for_math
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import numbers_in, words
@@ -48,7 +51,6 @@ class NumpyOfNumber(Rule):
     outcome = Outcome(FAILS, FAILS)
     places = (Call, ItemRead, ItemWrite)
     callees = tuple(f"numpy.{name}" for name in sorted(FUNCTIONS))
-    no_fix = "whether the number may stay a tensor in all that follows is for you to say"
     examples = (
         Example(
             bad="""
@@ -132,6 +134,11 @@ class M(nn.Module):
             "tracing. Use the function of torch on the tensor.",
             outcome=_STRICT if short in _BY_OPERATORS else _SIZES if short in _OF_SIZES else None,
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        if not isinstance(report.place, Call):
+            return Refusal("whether the number may stay a tensor in all that follows is for you to say")
+        return torch_for_math(report.place, context)
 
 
 def _reads_symbol(place: ItemRead | ItemWrite) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Array
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import tensor_of_array
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
@@ -52,10 +55,6 @@ class TypedTensorOfArray(Rule):
     code = "EXL513"
     name = "typed-tensor-of-array"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether float64 or float32 is meant further on is for you to say: make the tensor once in `__init__`, "
-        "and register it as a buffer"
-    )
     places = (Call,)
     examples = (
         Example(
@@ -129,6 +128,10 @@ class M(nn.Module):
                 f"`{words(place.node)}` is given an array of {array.dtype}: strict tracing takes no conversion here. "
                 f"Write torch.tensor(..., dtype=torch.{wanted}).",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return tensor_of_array(report.place, context, _TYPES[report.place.name])
 
 
 def _is_cast(place: Call) -> bool:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Function, Instance, Shape, Tensor, TensorScalar, Value
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import message_for_check
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words
@@ -31,10 +34,6 @@ class CheckMessage(Rule):
     code = "EXL430"
     name = "check-message"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "what the message shall say without the value is for you to say: write it as a lambda that gives a "
-        "constant text"
-    )
     places = (Call,)
     callees = tuple(
         f"torch._check{kind}" for kind in ("", "_index", "_is_size", "_not_implemented", "_type", "_value")
@@ -92,6 +91,10 @@ def forward(self, x):
                     f"`{words(place.node)}` has a message, and its condition comes from tensor data: strict tracing "
                     "fails. Leave the message out.",
                 )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return message_for_check(report.place, context, is_data(report.place.argument(0, "cond")))
 
 
 def _free(function: Function) -> Iterator[tuple[str, Value]]:

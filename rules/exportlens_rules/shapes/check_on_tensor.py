@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import check_of_data
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import is_tensor
@@ -27,10 +30,6 @@ class CheckOnTensor(CallOf):
     code = "EXL410"
     name = "check-on-tensor"
     outcome = Outcome(FAILS, FAILS)
-    no_fix = (
-        "whether the shape or the data is meant is not provable: use `torch._assert_async` for data, and a "
-        "comparison of sizes for shapes"
-    )
     callees = ("torch._assert", "torch._check", "torch._check_value")
     wrong = "asks a tensor for its truth while tracing."
     advice = "Use torch._assert_async(condition, message)."
@@ -51,3 +50,7 @@ def forward(self, x):
 
     def applies(self, place: Call) -> bool:
         return is_tensor(place.argument(0, "cond") or place.argument(0, "condition"))
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return check_of_data(report.place, context)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import reduction
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -49,9 +52,6 @@ class LegacyReduction(CallOf):
     code = "EXL616"
     name = "legacy-reduction"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "the old arguments are gone with one word: `reduction='sum'`, `'mean'` or `'none'` says what they say"
-    )
     callees = tuple(f"torch.nn.{middle}{name}" for name in _OLD_ARGUMENTS for middle in ("", "modules.loss."))
     wrong = "takes the old arguments of how to reduce, which strict tracing fails at."
     advice = "Write `reduction='sum'`, `'mean'` or `'none'`, or make the loss in `__init__`."
@@ -88,3 +88,7 @@ def forward(self, x):
         return any(
             value is not None and not (isinstance(value, Const) and value.value is None) for value in given
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return reduction(report.place, context, *_OLD_ARGUMENTS[report.place.name.rpartition(".")[2]])

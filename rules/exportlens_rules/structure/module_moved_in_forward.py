@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.registration import lacks_parameters
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.modules_in_forward import stays_where_it_is
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -27,7 +30,6 @@ class ModuleMovedInForward(CallOf):
     code = "EXL605"
     name = "module-moved-in-forward"
     outcome = Outcome(OK, FAILS)
-    no_fix = "where the Module shall stay is for you to say: move or cast the model once, before the export"
     callees = (
         "torch.nn.Module.to",
         "torch.nn.Module.float",
@@ -73,3 +75,7 @@ class M(nn.Module):
 
     def applies(self, place: Call) -> bool:
         return place.receiver is None or not lacks_parameters(place.receiver)
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return stays_where_it_is(report.place, context)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.modules_in_forward import plain_for_parameter
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -24,10 +28,6 @@ class ParameterInForward(CallOf):
     code = "EXL604"
     name = "parameter-in-forward"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether the tensor shall be trained is for you to say: make the Parameter in `__init__`, or use the "
-        "tensor as it is"
-    )
     callees = (
         "torch.nn.Parameter",
         "torch.nn.parameter.Parameter",
@@ -48,3 +48,7 @@ def forward(self, x):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return plain_for_parameter(report.place, context)

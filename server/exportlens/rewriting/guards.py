@@ -100,8 +100,11 @@ def gradients_not_while_compiling(place: Place, context: RewriteContext) -> Fix 
         return Refusal(str(refused))
 
 
-def statement_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
-    """A call whose result nobody takes, and that changes nothing that the program computes, under the same condition."""
+def statement_not_while_compiling(
+    place: Place, context: RewriteContext, asked: str = "is_compiling"
+) -> Fix | Refusal:
+    """A call whose result nobody takes, and that changes nothing that the program computes, under the same condition, or
+    `asked` "is_exporting", where it is meant for torch.compile."""
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
@@ -110,7 +113,7 @@ def statement_not_while_compiling(place: Place, context: RewriteContext) -> Fix 
             raise Refused("the call is a part of a longer statement")
         if not draft.source.begins_line(statement) or not _alone(draft.source, statement):
             raise Refused("the statement shares its line with another one")
-        return draft.replace("Keep this out of the traced program", [_under_guard(draft, statement)])
+        return draft.replace("Keep this out of the traced program", [_under_guard(draft, statement, asked)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
@@ -152,12 +155,12 @@ def _alone(source: Source, statement: ast.stmt) -> bool:
     return not source.text[source.end(statement) :].split("\n", 1)[0].lstrip().startswith(";")
 
 
-def _under_guard(draft: Draft, statement: ast.stmt) -> Replacement:
+def _under_guard(draft: Draft, statement: ast.stmt, asked: str = "is_compiling") -> Replacement:
     source = draft.source
     indent = source.indent_of(statement)
     inner = indent + source.indent_unit()
     text = source.shifted(source.start(statement), source.end(statement), indent, inner)
-    guard = f"if not {draft.torch}.compiler.is_compiling():{source.newline}"
+    guard = f"if not {draft.torch}.compiler.{asked}():{source.newline}"
     return source.swap(statement, f"{guard}{inner}{text}")
 
 

@@ -98,6 +98,17 @@ def _replaced(draft: Draft, node: ast.expr, text: str, applicability: Applicabil
     )
 
 
+# More functions of NumPy that torch has, by how many arguments they take; all but the first are numbers.
+_OTHERS_OF_NUMPY = {
+    "abs": 1,
+    "absolute": 1,
+    "clip": 3,
+    "maximum": 2,
+    "minimum": 2,
+    "power": 2,
+    "sign": 1,
+    "square": 1,
+}
 # Functions of the math module that torch has under the same name, for one float.
 _SAME_IN_TORCH = frozenset(
     {
@@ -135,16 +146,13 @@ _SAME_IN_TORCH = frozenset(
 
 
 def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`math.exp(t)` or `math.exp(t.item())` -> `torch.exp(t)`, where the result only meets tensors."""
+    """`math.exp(t)` or `np.exp(t.item())` -> `torch.exp(t)`, where the result only meets tensors."""
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
-        function = place.name.rpartition(".")[2]
-        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-            raise Refused("the call is not of one argument")
-        if function not in _SAME_IN_TORCH:
-            raise Refused(f"torch has no function that is the same as `math.{function}`")
-        swaps = [draft.source.swap(node.func, f"{draft.torch}.{function}")]
+        if not isinstance(node, ast.Call) or not node.args:
+            raise Refused("the argument is not written in the call")
+        function, swaps = _in_torch(place, node, draft)
         inner = _without_items(draft, node.args[0], swaps)
         given = place.argument(0, "x")
         if not inner:
@@ -164,6 +172,26 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace(f"Use `{draft.torch}.{function}`", swaps)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _in_torch(place: Call, node: ast.Call, draft: Draft) -> tuple[str, list[Replacement]]:
+    """The function of torch that is the same for a tensor in the first place, and what changes in the call for it."""
+    module, _, function = place.name.rpartition(".")
+    plain = all(isinstance(each, Const) for each in place.args[1:]) and not node.keywords
+    if module == "numpy" and plain and len(node.args) == _OTHERS_OF_NUMPY.get(function, 0):
+        if function in ("maximum", "minimum"):
+            bound = "min" if function == "maximum" else "max"
+            return "clamp", [
+                draft.source.swap(node.func, f"{draft.torch}.clamp"),
+                draft.source.swap(node.args[1], f"{bound}={draft.source.of(node.args[1])}"),
+            ]
+        name = {"power": "pow"}.get(function, function)
+        return name, [draft.source.swap(node.func, f"{draft.torch}.{name}")]
+    if len(node.args) != 1 or node.keywords:
+        raise Refused("the call is not of one argument")
+    if function not in _SAME_IN_TORCH:
+        raise Refused(f"torch has no function that is the same as `{module}.{function}`")
+    return function, [draft.source.swap(node.func, f"{draft.torch}.{function}")]
 
 
 def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bool:

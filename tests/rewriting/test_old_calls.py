@@ -1,0 +1,131 @@
+"""Calls written the old way, and what traced code does to Modules: mended, exported in both modes, and equal."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+import torch
+
+from tests.rewriting.driving import assert_programs_equal
+from tests.rewriting.fixing_all import mend
+
+HEAD = """import io
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+
+
+@torch.compiler.disable
+def double(x):
+    return x * 2
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
+        self.stack = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+        self.scale = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+"""
+MENDED = {
+    "losses": (
+        "total = nn.L1Loss(size_average=False)(x, y) + nn.MSELoss(reduce=False)(x, y)\n"
+        "return total + nn.BCELoss(None, True)(x.sigmoid(), y.sigmoid()) + nn.MSELoss(True, False, 'sum')(x, y)",
+        'total = nn.L1Loss(reduction="sum")(x, y) + nn.MSELoss(reduction="none")(x, y)\n'
+        'return total + nn.BCELoss(None, reduction="mean")(x.sigmoid(), y.sigmoid()) + nn.MSELoss(reduction="none")(x, y)',
+    ),
+    "checks of data": (
+        'torch._assert((x * x).sum() >= 0, "negative")\ntorch._assert((x < 1000).all(), "large")\n'
+        "torch._check(x.shape[0] > 1, 'small')\nreturn x + y",
+        'torch._assert_async((x * x).sum() >= 0, "negative")\ntorch._assert_async((x < 1000).all(), "large")\n'
+        "torch._check(x.shape[0] > 1, lambda: 'small')\nreturn x + y",
+    ),
+    "addresses": (
+        "if x.data_ptr() == y.data_ptr() != self.scale.data_ptr():\n    x = x + 1\nreturn x + y",
+        "if x is y is not self.scale:\n    x = x + 1\nreturn x + y",
+    ),
+    "modules that are moved": (
+        "self.layer.to(x.device)\nself.norm = self.norm.to(x.device)\n"
+        "return self.layer(self.norm.to(device=y.device, non_blocking=True)(x)) + y",
+        "return self.layer(self.norm(x)) + y",
+    ),
+    "checkpoints": (
+        "x = checkpoint(self.layer, x, use_reentrant=False) + 1\nx = checkpoint_sequential(self.stack, 2, x)\n"
+        "x = checkpoint(\n    self.layer,\n    x,\n    use_reentrant=False,\n)\nreturn x + y",
+        "x = (self.layer(x) if torch.compiler.is_exporting() else checkpoint(self.layer, x, use_reentrant=False)) + 1\n"
+        "x = self.stack(x) if torch.compiler.is_exporting() else checkpoint_sequential(self.stack, 2, x)\n"
+        "if torch.compiler.is_exporting():\n    x = self.layer(x)\nelse:\n    x = checkpoint(\n        self.layer,\n"
+        "        x,\n        use_reentrant=False,\n    )\nreturn x + y",
+    ),
+    "parameters": (
+        "scale = nn.Parameter(torch.ones(4))\nmean = nn.Parameter(x.mean(0), requires_grad=False)\nreturn x * scale + mean + y",
+        "scale = torch.ones(4)\nmean = x.mean(0).detach()\nreturn x * scale + mean + y",
+    ),
+    "a parameter that is replaced": (
+        "self.scale = nn.Parameter(self.scale / 2 + torch.ones(4))\nreturn x * self.scale + y",
+        "with torch.no_grad():\n    self.scale.copy_(self.scale / 2 + torch.ones(4))\nreturn x * self.scale + y",
+    ),
+    "what only matters in eager": (
+        "torch._dynamo.graph_break()\ntorch.save(x, io.BytesIO())\nreturn double(x) + y",
+        "if not torch.compiler.is_exporting():\n    torch._dynamo.graph_break()\n"
+        "if not torch.compiler.is_compiling():\n    torch.save(x, io.BytesIO())\nreturn double(x) + y",
+    ),
+    "functions of NumPy for a number": (
+        "y = y * np.sqrt(x.max().item()) + np.maximum(x.max().item(), 0.5) * x - np.minimum(y.min().item(), 0.2)\n"
+        "y = y * np.clip(x.mean().item(), 0.1, 0.3) + np.power(x.max().item(), 2)\nreturn x + np.abs(y.sum().item())",
+        "y = y * torch.sqrt(x.max().detach()) + torch.clamp(x.max().detach(), min=0.5) * x - torch.clamp(y.min().detach(), max=0.2)\n"
+        "y = y * torch.clip(x.mean().detach(), 0.1, 0.3) + torch.pow(x.max().detach(), 2)\n"
+        "return x + torch.abs(y.sum().detach())",
+    ),
+    "typed tensors": (
+        "return x * torch.FloatTensor(np.linspace(0.0, 1.0, 4)) + torch.LongTensor(np.zeros(4)) + y",
+        "return x * torch.tensor(np.linspace(0.0, 1.0, 4), dtype=torch.float32) + torch.tensor(np.zeros(4), dtype=torch.int64) + y",
+    ),
+}
+REFUSED = {
+    "a module that is cast": ("return self.layer.to(x.device, x.dtype)(x) + y", "given another dtype"),
+    "an address that is kept": ("where = x.data_ptr()\nreturn x + y", "not compared with another tensor's"),
+    "a part of something longer": (
+        "return x.t_() + y.t()",
+        "called within a longer expression",
+    ),
+    "another name": ("z = x\nx.t_()\nreturn z.t() + x + y.t()", "is another name for `x`"),
+    "a parameter that is new": (
+        "self.other = nn.Parameter(torch.ones(4))\nreturn x * self.other + y",
+        "has no Parameter `self.other` before",
+    ),
+    "an argument behind the old ones": (
+        "return nn.NLLLoss(None, False, -1, True)(x, y[:, 0].long()) + y",
+        "behind the old ones",
+    ),
+}
+
+
+def model(body: str) -> str:
+    return HEAD + textwrap.indent(body, "        ") + "\n"
+
+
+def test_mended() -> None:
+    pairs = []
+    for body, expected in MENDED.values():
+        mended = mend(model(body))
+        assert textwrap.indent(expected, "        ").strip() in mended.text
+        assert not mended.refusals
+        pairs.append((model(body), mended.text))
+    torch.manual_seed(0)
+    given = [(torch.rand(3, 4), torch.rand(3, 4)), (torch.randn(3, 4).abs(), torch.ones(3, 4))]
+    assert_programs_equal(pairs, [given for _ in pairs], modes=(True, False))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    body, reason = REFUSED[name]
+    mended = mend(model(body))
+    assert mended.text == model(body)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
