@@ -20,10 +20,11 @@ from exportlens.rewriting.watching import Watch
 @dataclass(frozen=True, slots=True)
 class Later:
     """Memory (roots, and names of which none are known) that is written in place, and that is returned, once a
-    statement has run."""
+    statement has run; and what is written that is not only a list of which an item is set."""
 
     written: frozenset[str]
     returned: frozenset[str]
+    in_tensors: frozenset[str]
 
 
 def afterwards(
@@ -48,4 +49,5 @@ def afterwards(
     outside = {each for each in watch.returned if not each.startswith(LOCAL)}
     if outside and callers_write(source, function, kinds):
         watch.written |= outside
-    return Later(frozenset(watch.written), frozenset(watch.returned))
+        watch.in_tensors |= outside
+    return Later(frozenset(watch.written), frozenset(watch.returned), frozenset(watch.in_tensors))

@@ -143,9 +143,10 @@ class BranchRewrite:
         later."""
         after = self.kinds.copy()
         after.names |= {name: merged([end.names[name] for end in ends]) for name in names}
-        written = afterwards(self.source, self.region_end, self.function, after).written
+        later = afterwards(self.source, self.region_end, self.function, after)
         for name in names:
             for end in ends:
+                written = later.in_tensors if end.names[name].what == "tensor" else later.written
                 for root in end.names[name].roots or () if end.names[name].what != "number" else ():
                     if self.writes.made_inside(root):
                         others = {
@@ -222,6 +223,7 @@ class BranchRewrite:
         for arm, values in zip((self.then, self.other), self.arm_values, strict=True):
             ends.append(self._end_kinds(arm, values, names))
         outputs = self.outputs_of(self.source, self.torch, self.mark)
+        outputs.anew = self._bound_in_rounds()
         outputs.unify(names, ends[0], ends[1], self._used_as_number, self._meets_floats)
         self._refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
         self._refuse_later_writes(names, ends)
@@ -268,6 +270,16 @@ class BranchRewrite:
             head = f"{only.path} = " if binds else f"{self.writes.destination(only)}.copy_("
             return self._assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
         return self._assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
+
+    def _bound_in_rounds(self) -> set[str]:
+        """The names that loops around the branch bind: what is a number in the first round may be a tensor in the next."""
+        found: set[str] = set()
+        for each in self.source.ancestors(self.node):
+            if each is self.function:
+                break
+            if isinstance(each, (ast.For, ast.While)):
+                found |= set(bound(each.body))
+        return found
 
     def _without_branch(self) -> str:
         """The text without the `if`: it binds nothing that is read afterwards, and has no effect."""

@@ -46,8 +46,8 @@ def continuation(source: Source, node: ast.If, function: Function, of_loop: bool
 
 
 def appending_else(source: Source, node: ast.If) -> tuple[Source, ast.If] | None:
-    """The text where the rest of a loop's body is the `else` of a branch that appends and continues, and that branch; None
-    where it is no such branch."""
+    """The text where the rest of a loop's body is the `else` of a branch that appends, or sets an item, and continues, and
+    that branch; None where it is no such branch."""
     if (
         node.orelse
         or not node.body
@@ -62,7 +62,9 @@ def appending_else(source: Source, node: ast.If) -> tuple[Source, ast.If] | None
     # Where a `while` continues, what ends it is an output of the branch.
     if not isinstance(loop, ast.For) or block is not loop.body or not rest:
         return None
-    if exits(node.body[:-1]) | exits(rest) != {"falls"} or not (_appends(node.body) and _appends(rest)):
+    if exits(node.body[:-1]) | exits(rest) != {"falls"}:
+        return None
+    if not (_appends(node.body) and _appends(rest)) and not _items_set(node.body) & _items_set(rest):
         return None
     indent, nl = source.indent_of(node), source.newline
     inner = indent + source.indent_unit()
@@ -87,6 +89,17 @@ def _appends(statements: list[ast.stmt]) -> bool:
         and each.value.func.attr == "append"
         for each in statements
     )
+
+
+def _items_set(statements: list[ast.stmt]) -> set[str]:
+    """The items, as they are written, that one of `statements` itself sets."""
+    return {
+        ast.unparse(target)
+        for each in statements
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        if isinstance(target, ast.Subscript)
+    }
 
 
 def _nothing_follows(source: Source, statement: ast.stmt, function: Function) -> bool:

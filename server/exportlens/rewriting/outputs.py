@@ -87,6 +87,8 @@ class Outputs:
         self.swaps: list[Replacement] = []
         # The names that are there before the branch, and that no arm binds.
         self.kept: frozenset[str] = frozenset()
+        # The names that a loop around the branch binds.
+        self.anew: set[str] = set()
 
     # --- names at a merge -----------------------------------------------------------------------------------
 
@@ -190,11 +192,11 @@ class Outputs:
                 return name
             if name in self.as_float and kind.type == "int":
                 return f"{self.torch}.as_tensor(float({name}))"
-            return (
-                number_as_tensor(name, self.torch, dtype)
-                if dtype not in ("", "bool")
-                else f"{self.torch}.as_tensor({name})"
-            )
+            if dtype in ("", "bool"):
+                return f"{self.torch}.as_tensor({name})"
+            text = number_as_tensor(name, self.torch, dtype)
+            # In a later round it may be a tensor, which as_tensor would give as it is.
+            return f"{text}.clone()" if name in self.anew and not bound else text
         if kind.what == "unknown" and name in self.as_tensor:
             return f"{number_as_tensor(name, self.torch, self.as_tensor[name])}.clone()"
         return self.leaf(name, name, kind, bound, used)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.continuations import appending_else
 from exportlens.rewriting.counters import counted_in_tensors
-from exportlens.rewriting.effects import is_kept_out, is_log, loaded, own_expressions, repeatable
+from exportlens.rewriting.effects import is_kept_out, is_log, repeatable
 from exportlens.rewriting.gradients import detached_inside
 from exportlens.rewriting.held_in_loops import held_between_rounds
 from exportlens.rewriting.indexing import found_selected, indexed_by_tensors
@@ -20,6 +20,7 @@ from exportlens.rewriting.inlining import inlined, is_guard, negated
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held
 from exportlens.rewriting.operands import compared, detached, kept, meets_tensor, tensor_behind
@@ -28,7 +29,6 @@ from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
 from exportlens.rewriting.text import Replacement, Source, replaced
-from exportlens.source.parsing import parse_python
 
 Prepared = tuple[Source, ast.If]
 
@@ -46,7 +46,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         _hoist_logs,
         _without_continue,
         _collect_appends,
-        _name_items,
+        name_items,
         chosen_as_tensors,
         keep_tensors,
         counted_in_tensors,
@@ -212,7 +212,7 @@ def _without_continue(source: Source, node: ast.If, kinds: Kinds, torch: str) ->
     return appending_else(source, node)
 
 
-# --- lists and dicts of the outside ---------------------------------------------------------------------------
+# --- lists of the outside ---------------------------------------------------------------------------
 
 
 def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
@@ -286,82 +286,6 @@ def _only_appended(node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -
 def _value(source: Source, node: ast.expr) -> str:
     text = source.of(node)
     return f"({text})" if "\n" in text or isinstance(node, ast.NamedExpr) else text
-
-
-def _name_items(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
-    """`d["key"]` that the arms set gets a name for the branch, and is set behind it."""
-    if exits([node]) != {"falls"} or not _starts_line(source, node):
-        return None
-    chosen: dict[str, str] = {}
-    for each in ast.walk(node):
-        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store) and _is_item(each, kinds):
-            chosen.setdefault(ast.unparse(each), source.of(each))
-    bound_here = set(bound(node))
-    taken = every_name(source.tree)
-    indent = source.indent_of(node)
-    swaps, before, after = [], [], []
-    for item, written in chosen.items():
-        subscript = parse_python(item, mode="eval").body
-        assert isinstance(subscript, ast.Subscript)
-        owner, key = dotted(subscript.value) or "", subscript.slice
-        if owner in bound_here or not _only_items(node, owner):
-            continue
-        wish = str(key.value) if isinstance(key, ast.Constant) else ""
-        name = fresh(wish if wish.isidentifier() else "item", taken)
-        uses = [
-            each for each in ast.walk(node) if isinstance(each, ast.Subscript) and ast.unparse(each) == item
-        ]
-        swaps += [source.swap(each, name) for each in uses]
-        if not all(_always_sets(arm, item) for arm in _arms(node)):
-            before.append(f"{name} = {written}")
-        kinds.assign(ast.Name(name, ast.Store()), kinds.of(subscript))
-        after.append(f"{indent}{written} = {name}")
-    if not swaps:
-        return None
-    end = source.span([node])[1]
-    swaps.append(Replacement(end, end, source.newline + source.newline.join(after)))
-    head = "".join(line + source.newline + indent for line in before)
-    begin = source.start(node)
-    swaps.append(Replacement(begin, begin, head))
-    return _again(replaced(source.text, swaps), begin + len(head))
-
-
-def _is_item(node: ast.Subscript, kinds: Kinds) -> bool:
-    path = dotted(node.value)
-    return (
-        path is not None
-        and isinstance(node.slice, ast.Constant)
-        and isinstance(node.slice.value, (str, int))
-        and kinds.of(loaded(node.value)).what == "container"
-    )
-
-
-def _only_items(node: ast.If, owner: str) -> bool:
-    """Whether the arms reach `owner` only through constant keys."""
-    keys = {
-        id(each.value)
-        for each in ast.walk(node)
-        if isinstance(each, ast.Subscript) and isinstance(each.slice, ast.Constant)
-    }
-    return all(
-        id(each) in keys
-        for each in ast.walk(node)
-        if isinstance(each, (ast.Name, ast.Attribute)) and dotted(each) == owner
-    )
-
-
-def _always_sets(arm: list[ast.stmt], item: str) -> bool:
-    """Whether the arm sets `item` before anything in it reads it."""
-    for statement in arm:
-        loads = any(
-            isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load) and ast.unparse(each) == item
-            for each in own_expressions(statement)
-        )
-        if loads or (isinstance(statement, ast.AugAssign) and ast.unparse(statement.target) == item):
-            return False
-        if isinstance(statement, ast.Assign) and any(ast.unparse(t) == item for t in statement.targets):
-            return True
-    return False
 
 
 # --- numbers read out of tensors ------------------------------------------------------------------------------

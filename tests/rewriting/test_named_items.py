@@ -1,0 +1,38 @@
+"""Items of dicts and lists that the arms of a branch set: what is not proved to be there before, or to be another item, is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rewriting.fixing_all import mend
+
+HEAD = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor, key: str = "a"):
+        out = {"a": x}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Only one side has the item.
+        'if x.sum() > 0:\n    out["b"] = x * 2\nreturn out["a"]',
+        'if x.sum() > 0:\n    out["c"] = x\n    return out\nout["c"] = x\nout["b"] = x * 2\nreturn out',
+        # Two keys may be one.
+        'for one, other in (("p", "q"), ("r", "r")):\n'
+        "    if x.sum() > 0:\n        out[one] = x * 2\n        out[other] = x * 3\n"
+        "    else:\n        out[other] = x - 1\n        out[one] = x - 3\nreturn out",
+        # What is taken away again is not there.
+        'for one in ("p", "q"):\n    out[one] = x\n    out.pop(one)\n'
+        "    if x.sum() > 0:\n        out[one] = x * 2\nreturn out",
+    ],
+)
+def test_refused(body: str) -> None:
+    text = HEAD + "".join(f"        {line}\n" for line in body.splitlines())
+    mended = mend(text)
+    assert mended.text == text
+    assert mended.refusals
