@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.contexts import entered_in_eager_only
+from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -26,7 +30,6 @@ class GlobalSettings(CallOf):
     name = "global-settings"
     outcome = Outcome(FAILS, OK)
     of_optional_inputs = False
-    no_fix = "what runs later may rely on the setting: set it once, where the model is called"
     callees = (
         "torch.set_num_threads",
         "torch.set_num_interop_threads",
@@ -51,3 +54,11 @@ def forward(self, x):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        entered = entered_in_eager_only(report.place, context)
+        return (
+            entered
+            if isinstance(entered, Fix)
+            else statement_not_while_compiling(report.place, context, "is_exporting")
+        )

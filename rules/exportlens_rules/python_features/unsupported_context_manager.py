@@ -5,10 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import Call, Place, With
 from exportlens.inference.values import ClassValue, Function, Instance, Value
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.contexts import (
+    device_of_each,
+    entered_by_calls,
+    entered_in_eager_only,
+    stacked_contexts,
+)
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import class_name, words
@@ -49,7 +57,6 @@ class UnsupportedContextManager(Rule):
     code = "EXL307"
     name = "unsupported-context-manager"
     outcome = Outcome(FAILS, OK)
-    no_fix = "what the context protects is not provable: enter it where the model is called, or in `__init__`"
     places = (With, Call)
     callees = ("contextlib.ExitStack.enter_context",)
     examples = (
@@ -151,9 +158,7 @@ class M(nn.Module):
             )
             return
         assert isinstance(place, With)
-        name = place.name or class_name(place.manager) or _bound_to(place)
-        if name.startswith("device:"):
-            name = "torch.device"
+        name = _name(place)
         if name in REFUSED:
             yield self.report(
                 place,
@@ -167,6 +172,23 @@ class M(nn.Module):
                 f"`with {words(place.node)}` enters an object of `{class_name(place.manager)}` that was made before: strict "
                 "tracing enters only what traced code makes. Make it there, or enter it around the model.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        place = report.place
+        if isinstance(place, Call):
+            return stacked_contexts(place, context)
+        assert isinstance(place, With)
+        name = _name(place)
+        if name == "torch.device":
+            return device_of_each(place, context)
+        if name.startswith("tempfile."):
+            return Refusal("a program writes no files: make them where the model is called")
+        return entered_in_eager_only(place, context) if name in REFUSED else entered_by_calls(place, context)
+
+
+def _name(place: With) -> str:
+    name = place.name or class_name(place.manager) or _bound_to(place)
+    return "torch.device" if name.startswith("device:") else name
 
 
 def _was_made_before(manager: Value) -> bool:

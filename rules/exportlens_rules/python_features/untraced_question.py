@@ -5,8 +5,12 @@ from __future__ import annotations
 import importlib.resources
 import json
 
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.contexts import entered_in_eager_only
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -74,3 +78,9 @@ def forward(self, x):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        if report.place.name == "torch.backends.cuda.sdp_kernel":
+            return entered_in_eager_only(report.place, context)
+        return Refusal(self.no_fix)
