@@ -314,3 +314,23 @@ def test_modules_of_other_frameworks_are_not_judged(tmp_path: Path) -> None:
     assert found("others.py", cwd=tmp_path) == []
     (tmp_path / "others.py").write_text(OTHERS.replace("mlx.nn", "torch.nn"))
     assert "EXL101" in [each["code"] for each in found("others.py", cwd=tmp_path)]
+
+
+def test_a_defect_of_its_own_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(MODEL)
+    # An installation whose interpreter lacks a file.
+    broken = "import sys; sys.modules['exportlens.inference.machine'] = None; from exportlens.cli import main; main()"
+    command = [sys.executable, "-c", broken, "check", "model.py"]
+    done = subprocess.run(command, cwd=tmp_path, text=True, capture_output=True, check=False, timeout=120)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ExportLens itself failed") and done.stderr.count("\n") == 1
+    told = subprocess.run(
+        command,
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, "EXPORTLENS_TRACEBACK": "1"},
+    )
+    assert "Traceback" in told.stderr

@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import traceback
 
 import click
 
@@ -96,6 +97,17 @@ def main() -> None:
         # The reader (`| head`) has gone; nothing is left to be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        click.echo(
+            f"error: ExportLens itself failed, which is a defect of it: {type(error).__name__}: {error} "
+            f"(line {place.lineno} of {os.path.basename(place.filename)}). Please report it with what "
+            "EXPORTLENS_TRACEBACK=1 shows beside this line.",
+            err=True,
+        )
+        if os.environ.get("EXPORTLENS_TRACEBACK"):
+            traceback.print_exception(error)
+        sys.exit(2)
 
 
 __all__ = ["OWN_PROCESS", "group", "main"]
