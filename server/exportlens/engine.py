@@ -268,7 +268,9 @@ class Engine:
             fix = self._fix(report, document, cancelled)
             lost = _lost_behind(report) if isinstance(fix, Fix) and traces(fix) else None
             if isinstance(fix, Fix) and lost is not None:
-                fix = next((other for other in fix.alternatives if not traces(other)), lost)
+                fix = next(
+                    (other for other in fix.alternatives if not traces(other)), fix.without_operator or lost
+                )
             if isinstance(fix, Fix) and traces(fix):
                 fix = self._hindrance(report, fix, document, cancelled) or fix
             done.append(finding.with_fix(fix))

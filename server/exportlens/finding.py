@@ -59,13 +59,15 @@ class Edit:
 class Fix:
     """Edits that belong together, and whether they may change what the program computes.
 
-    `alternatives` are other ways to mend the same, which an editor offers beside it.
+    `alternatives` are other ways to mend the same, which an editor offers beside it. `without_operator` takes its place where
+    tracing would lose something behind an operator of torch's that it writes, and takes as much for granted.
     """
 
     message: str
     edits: tuple[Edit, ...]
     applicability: Applicability
     alternatives: tuple[Fix, ...] = ()
+    without_operator: Fix | None = None
 
 
 @dataclass(frozen=True, slots=True)

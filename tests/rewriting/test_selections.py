@@ -13,7 +13,8 @@ from exportlens.finding import Fix
 from exportlens.fixing import apply_edits
 from exportlens.outcome import Mode
 
-from tests.rewriting.driving import assert_programs_equal
+from tests.rewriting.driving import assert_equivalent, assert_programs_equal
+from tests.rewriting.fixing_all import mend
 
 FILE = Path("/model.py")
 HEAD = """import torch
@@ -70,3 +71,34 @@ def test_offered_and_equal(name: str) -> None:
 def test_not_offered(name: str) -> None:
     _, fix = fix_of(NOT_OFFERED[name])
     assert fix.alternatives == ()
+
+
+LOST = """import torch
+from torch import nn
+
+
+def normalized(x, kind):
+    if not torch.all((x >= 0) * (x <= 1)):
+        x = x.sigmoid() if kind == "sigmoid" else torch.softmax(x, dim=1)
+    return x
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.seen = None
+
+    def forward(self, x):
+        self.calls = x.mean()
+        self.seen = normalized(x, "softmax")
+        return self.seen + self.calls
+"""
+
+
+def test_selected_where_tracing_would_lose_what_is_written_behind_an_operator() -> None:
+    text = mend(LOST).text
+    assert "torch.where(" in text and "torch.cond" not in text
+    torch.manual_seed(0)
+    x = torch.randn(3, 4)
+    assert_equivalent(LOST, text, [(x,), (x.abs() / 10,)])

@@ -4,7 +4,7 @@ tensor data."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -36,7 +36,7 @@ from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.preparing import keep_tensors, prepared
 from exportlens.rewriting.rounds import in_rounds, ways_out
-from exportlens.rewriting.selections import where_text
+from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -62,21 +62,29 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             return draft.fix("Keep this out of the traced program", _guarded(draft, node))
         own = draft.source.find(place.statement) is node
         arms = (dict(place.then), dict(place.other)) if own else ({}, {})
-        selected = _selection(draft, node, kinds.copy(), value)
+        selected = _selection(draft, node, kinds.copy(), value, refuse_unlike)
+        # torch.cond takes for granted that both sides are of one dtype, too.
+        instead = selected or _selection(draft, node, kinds.copy(), value, refuse_other_shapes)
         text, message = _converted(draft.source, node, kinds, draft.torch, value, arms)
-        fix = draft.fix(message, text)
+        fix = replace(draft.fix(message, text), without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
 
 
-def _selection(draft: Draft, node: ast.AST, kinds: Kinds, value: Value | None) -> Fix | None:
-    """The fix by torch.where, where both sides may be computed. What torch.cond refuses for shared memory it would not
-    notice: it is offered beside that only."""
+def _selection(
+    draft: Draft,
+    node: ast.AST,
+    kinds: Kinds,
+    value: Value | None,
+    refuse: Callable[[ast.expr, ast.expr, Kinds], None],
+) -> Fix | None:
+    """The fix by torch.where, where both sides may be computed and `refuse` does not raise. What torch.cond refuses for shared
+    memory it would not notice: it is offered beside that only."""
     if not isinstance(node, (ast.If, ast.IfExp)):
         return None
     try:
-        text = where_text(draft.source, node, kinds, draft.torch, value)
+        text = where_text(draft.source, node, kinds, draft.torch, value, refuse)
         return draft.fix("Select with torch.where", text)
     except (Refused, LookupError, SyntaxError):
         return None

@@ -6,6 +6,7 @@ Both sides are computed and one is taken for each element, which any target can 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from exportlens.inference.values import Value
@@ -13,6 +14,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.source.walking import walk
 
 _ELEMENTWISE = frozenset(
     {
@@ -31,6 +33,8 @@ _ELEMENTWISE = frozenset(
         "detach",
     }
 )
+# These give back the shape of their first argument as well.
+_ALONG_A_DIM = frozenset({"softmax", "log_softmax", "clamp"})
 _FUNCTIONS = ("torch.", "torch.nn.functional.")
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 # More than this is not cheap to compute in vain.
@@ -48,19 +52,24 @@ class _Side:
 
 
 def where_text(
-    source: Source, node: ast.If | ast.IfExp, kinds: Kinds, torch: str, value: Value | None
+    source: Source,
+    node: ast.If | ast.IfExp,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    refuse: Callable[[ast.expr, ast.expr, Kinds], None],
 ) -> str:
-    """The whole text with torch.where for `node`. Raises Refused."""
+    """The whole text with torch.where for `node`, unless `refuse` raises of its sides. Raises Refused."""
     condition = Predicates(source, kinds, torch).read(node.test, value=value)
     if condition.form != "tensor" or condition.rank != 0:
         raise Refused("the condition is not known to be a tensor without dimensions")
     test = condition.text if condition.is_bool else f"({condition.text}).bool()"
     if isinstance(node, ast.IfExp):
-        _refuse_unlike(node.body, node.orelse, kinds)
+        refuse(node.body, node.orelse, kinds)
         text = f"{torch}.where({test}, {source.of(node.body)}, {source.of(node.orelse)})"
         return replaced(source.text, [source.swap(node, text)])
     head, then, other, last = _sides(source, node)
-    _refuse_unlike(then, other, kinds)
+    refuse(then, other, kinds)
     if source.comments_between(source.start(node), source.span([last])[1]):
         raise Refused("the branch has comments")
     text = f"{head}{torch}.where({test}, {source.of(then)}, {source.of(other)})"
@@ -86,17 +95,28 @@ def _sides(source: Source, node: ast.If) -> tuple[str, ast.expr, ast.expr, ast.s
     raise Refused("the branch is more than one assignment")
 
 
-def _refuse_unlike(then: ast.expr, other: ast.expr, kinds: Kinds) -> None:
+def refuse_unlike(then: ast.expr, other: ast.expr, kinds: Kinds) -> None:
     """Raise Refused unless both sides certainly have one shape and dtype."""
+    sides = _sides_of_one(then, other, kinds)
+    known = kinds.names[sides[0].tensor].dtype if sides[0].tensor in kinds.names else None
+    alike = sides[0].is_float is not None and sides[0].is_float == sides[1].is_float
+    if not alike and not (known or "").startswith("float"):
+        raise Refused("the sides may differ in dtype")
+
+
+def refuse_other_shapes(then: ast.expr, other: ast.expr, kinds: Kinds) -> None:
+    """Raise Refused unless both sides certainly have one shape: data does not choose the dtype either."""
+    _sides_of_one(then, other, kinds)
+
+
+def _sides_of_one(then: ast.expr, other: ast.expr, kinds: Kinds) -> list[_Side]:
+    """Both sides, made of one tensor and cheap. Raises Refused."""
     sides = [_side(each, kinds) for each in (then, other)]
     if sides[0].tensor is None or sides[0].tensor != sides[1].tensor:
         raise Refused("the sides are not made of the same tensor")
     if sum(side.operations for side in sides) > _MOST_OPERATIONS:
         raise Refused("the sides are not cheap")
-    known = kinds.names[sides[0].tensor].dtype if sides[0].tensor in kinds.names else None
-    alike = sides[0].is_float is not None and sides[0].is_float == sides[1].is_float
-    if not alike and not (known or "").startswith("float"):
-        raise Refused("the sides may differ in dtype")
+    return sides
 
 
 def _side(node: ast.expr, kinds: Kinds) -> _Side:
@@ -108,15 +128,33 @@ def _side(node: ast.expr, kinds: Kinds) -> _Side:
         return _together([_side(node.operand, kinds)], False)
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
         return _together([_side(node.left, kinds), _side(node.right, kinds)], isinstance(node.op, ast.Div))
-    if isinstance(node, ast.Call) and not node.keywords:
+    if isinstance(node, ast.IfExp) and _is_option(node.test, kinds):
+        one, two = _side(node.body, kinds), _side(node.orelse, kinds)
+        if one.tensor == two.tensor:
+            same = one.is_float if one.is_float == two.is_float else None
+            return _Side(one.tensor, max(one.operations, two.operations), same)
+    if isinstance(node, ast.Call) and all(isinstance(key.value, ast.Constant) for key in node.keywords):
         name = kinds.qualified(node.func) or ""
         parts = list(node.args)
         if not name and isinstance(node.func, ast.Attribute):
             name, parts = f"torch.{node.func.attr}", [node.func.value, *parts]
-        if name.startswith(_FUNCTIONS) and name.rpartition(".")[2] in _ELEMENTWISE and parts:
+        last = name.rpartition(".")[2]
+        if name.startswith(_FUNCTIONS) and last in _ALONG_A_DIM and parts:
+            return _together([_side(parts[0], kinds)], None)
+        if name.startswith(_FUNCTIONS) and last in _ELEMENTWISE and parts and not node.keywords:
             # Which of these make a float of an int is left open.
             return _together([_side(each, kinds) for each in parts], None)
     raise Refused(f"`{ast.unparse(node)}` is not known to be elementwise")
+
+
+def _is_option(test: ast.expr, kinds: Kinds) -> bool:
+    """Whether `test` certainly asks for settings alone."""
+    names = [each for each in walk(test) if isinstance(each, ast.Name)]
+    plain = all(
+        isinstance(each, (ast.Name, ast.Constant, ast.Compare, ast.cmpop, ast.expr_context))
+        for each in walk(test)
+    )
+    return plain and all(kinds.of(each).what in ("static", "number", "none") for each in names)
 
 
 def _together(sides: list[_Side], is_float: bool | None) -> _Side:
