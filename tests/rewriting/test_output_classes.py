@@ -85,6 +85,11 @@ class Layers(list):
         return self[-1]
 
 
+class Items(dict):
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+
+
 class Pair:
     __slots__ = ("first", "second")
 
@@ -97,6 +102,9 @@ class M(nn.Module):
     def forward(self, x):
         result = Result(total=x.sum())
         result.extra = x.mean()
+        items = Items(first=x.sum())
+        items.second = items.first + 1
+        items.third = x if items.fourth is None else items.fourth
         layers = Layers([x])
         layers.append(layers.last + 1)
         return {
@@ -106,6 +114,7 @@ class M(nn.Module):
             "cropped": Cropped((3, 4)).crop(x),
             "result": result,
             "scores": Scores(x + 1),
+            "items": items,
             "layers": layers,
             "pair": Pair(x, x - 1),
         }

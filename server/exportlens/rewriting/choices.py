@@ -68,6 +68,8 @@ def ternary_text(
         before = _clones(source, node, kinds)
     else:
         same_kind("the result", *sides)
+        if any(item.what in ("number", "size") for side in sides for item in side.items or ()):
+            raise Refused("the ternary gives Python numbers that tensor data would choose")
         _refuse_numbers_from_data(source, node, kinds)
         mark = kinds.mark()
         outputs = Outputs(source, torch, mark)

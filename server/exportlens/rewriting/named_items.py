@@ -75,7 +75,7 @@ def _with_updates_spread(source: Source, node: ast.If) -> tuple[Source, ast.If] 
     function = source.enclosing_function(node)
     block, index = source.block_of(node)
     # What follows `if done: return` is an arm as well.
-    region = [node] if exits([node]) == {"falls"} else block[index:]
+    region = block[index : index + 1] if exits([node]) == {"falls"} else block[index:]
     swaps = []
     for each in walk(ast.Module(region, [])):
         call = each.value if isinstance(each, ast.Expr) else None

@@ -17,7 +17,7 @@ from exportlens.inference.values import ClassValue, Instance, Named, Static, Ten
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.text import Replacement
+from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk, Document
 
 # Bases that hold nothing of their own, or (UserDict) hold it in an attribute.
@@ -142,7 +142,28 @@ def _behind(draft: Draft, node: ast.ClassDef, lines: list[str], is_safe: bool) -
     end = draft.source.span([node])[1]
     swap = Replacement(end, end, nl * 3 + nl.join(lines))
     safe = Applicability.SAFE if is_safe else Applicability.UNSAFE
-    return draft.replace(f"Register `{node.name}` with torch.export", [swap], safe)
+    swaps = [*_attributes_as_methods(draft.source, node), swap]
+    return draft.replace(f"Register `{node.name}` with torch.export", swaps, safe)
+
+
+# How a dict gives its items as attributes by its own methods, and what those are called with behind `self`.
+_ITEMS_AS_ATTRIBUTES = {
+    "__getattr__ = dict.__getitem__": "name",
+    "__getattr__ = dict.get": "name",
+    "__setattr__ = dict.__setitem__": "name, value",
+    "__delattr__ = dict.__delitem__": "name",
+}
+
+
+def _attributes_as_methods(source: Source, node: ast.ClassDef) -> Iterator[Replacement]:
+    """`__setattr__ = dict.__setitem__` as a method of the class: strict tracing follows methods of Python's (measured on torch 2.13)."""
+    for each in node.body:
+        given = _ITEMS_AS_ATTRIBUTES.get(ast.unparse(each))
+        if given is not None and isinstance(each, ast.Assign) and source.begins_line(each):
+            name, called = ast.unparse(each.targets[0]), ast.unparse(each.value)
+            line_end = f"{source.newline}{source.indent_of(each)}"
+            lines = [f"def {name}(self, {given}):", f"{source.indent_unit()}return {called}(self, {given})"]
+            yield source.swap(each, line_end.join(lines))
 
 
 def _distribution_of(node: ast.ClassDef, draft: Draft) -> str:

@@ -213,6 +213,8 @@ class Outputs:
                 return text
             return f"{primary(text)}.clone()"
         if kind.what == "container":
+            if any(item.what in ("number", "size", "scalar") for item in kind.items or ()):
+                self._take_numbers_of(text)
             if self._unshared(kind, used) and (kind.items is None or bound):
                 return text
             if (
@@ -240,6 +242,11 @@ class Outputs:
         if kind.what == "unknown":
             raise Refused(f"it is not known whether `{text}` is a tensor")
         raise Refused(f"`{text}` is no tensor")
+
+    def _take_numbers_of(self, text: str) -> None:
+        raise RefusedNumber(
+            f"`{text}` holds Python numbers that tensor data would choose: choose between what is done with them"
+        )
 
     def _made_inside(self, kind: Kind) -> bool:
         """Whether an unknown value was at least not there before the branch."""
@@ -419,6 +426,9 @@ class NumbersReadBack(Outputs):
         if _are_alike([a, b]):
             self.as_number[name] = a.type
         return name in self.as_number
+
+    def _take_numbers_of(self, text: str) -> None:
+        """Strict tracing takes no number of torch.cond as an index: only what is used otherwise is as before."""
 
     def _same_result(self, a: Kind, b: Kind) -> None:
         if not _are_alike([a, b]):
