@@ -11,6 +11,7 @@ from tests.rewriting.driving import assert_programs_equal
 from tests.rewriting.fixing_all import mend
 
 HEAD = """import io
+import time
 
 import numpy as np
 import torch
@@ -83,12 +84,36 @@ MENDED = {
         "y = y * torch.clip(x.mean().detach(), 0.1, 0.3) + torch.pow(x.max().detach(), 2)\n"
         "return x + torch.abs(y.sum().detach())",
     ),
+    "layers made anew": (
+        "bn = nn.BatchNorm1d(4, eps=1e-3).to(x.device)\nx = bn(x) + nn.LayerNorm(4)(y)\n"
+        "return nn.GroupNorm(2, num_channels=4)(x) + nn.LayerNorm(x.shape[1:])(y)",
+        "x = torch.nn.functional.batch_norm(x, None, None, training=True, eps=1e-3) + torch.nn.functional.layer_norm(y, (4,))\n"
+        "return torch.nn.functional.group_norm(x, 2) + torch.nn.functional.layer_norm(y, x.shape[1:])",
+    ),
+    "numbers of floats": (
+        "low, high = x.float().view(3, 4).mean(0)[:2].tolist()\nrows = (x.float().view(3, 4) > 0.5)[:2].tolist()\n"
+        "return x * low + y * high + torch.tensor(rows).float().mean()",
+        "low, high = [each.item() for each in x.float().view(3, 4).mean(0)[:2]]\n"
+        "rows = [[each.item() for each in row] for row in (x.float().view(3, 4) > 0.5)[:2]]\n"
+        "return x * low + y * high + torch.tensor(rows).float().mean()",
+    ),
+    "clocks": (
+        "start = time.time()\nx = x + y\nself.took = time.time() - start\ntook = time.perf_counter_ns()\n"
+        "print(f'{took} {self.took:.2f}', time.time())\ntime.sleep(0.0)\nreturn x",
+        "start = time.time() if not torch.compiler.is_compiling() else 0.0\nx = x + y\n"
+        "self.took = (time.time() if not torch.compiler.is_compiling() else 0.0) - start\n"
+        "took = time.perf_counter_ns() if not torch.compiler.is_compiling() else 0\n"
+        "print(f'{took} {self.took:.2f}', (time.time() if not torch.compiler.is_compiling() else 0.0))\n"
+        "if not torch.compiler.is_compiling():\n    time.sleep(0.0)\nreturn x",
+    ),
     "typed tensors": (
         "return x * torch.FloatTensor(np.linspace(0.0, 1.0, 4)) + torch.LongTensor(np.zeros(4)) + y",
         "return x * torch.tensor(np.linspace(0.0, 1.0, 4), dtype=torch.float32) + torch.tensor(np.zeros(4), dtype=torch.int64) + y",
     ),
 }
 REFUSED = {
+    "a layer with random weights": ("return nn.Linear(4, 4)(x) + y", "its weights are random"),
+    "a time that is computed with": ("return x + y * (time.time() % 2)", "the time is computed with"),
     "a module that is cast": ("return self.layer.to(x.device, x.dtype)(x) + y", "given another dtype"),
     "an address that is kept": ("where = x.data_ptr()\nreturn x + y", "not compared with another tensor's"),
     "a part of something longer": (

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.clocks import clock_in_eager_only
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -24,10 +28,6 @@ class Clock(CallOf):
     code = "EXL504"
     name = "clock"
     outcome = Outcome(FAILS, BAKED)
-    no_fix = (
-        "what the time is for is not provable: read the clock where the model is called, and hand in what it "
-        "needs as a tensor"
-    )
     callees = (
         "time.time",
         "time.time_ns",
@@ -70,3 +70,7 @@ class M(nn.Module):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return clock_in_eager_only(report.place, context)

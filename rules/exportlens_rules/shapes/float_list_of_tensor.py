@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.old_calls import numbers_one_by_one
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -28,10 +31,6 @@ class FloatListOfTensor(Rule):
     code = "EXL407"
     name = "list-of-float-tensor"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "what is done with the numbers would have to be done with the tensor: keep it a tensor, or call "
-        "`.tolist()` on what the model returns"
-    )
     places = (Conversion,)
     examples = (
         Example(
@@ -60,3 +59,7 @@ def forward(self, x: torch.Tensor):
                 "Compute on the "
                 "tensor.",
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Conversion)
+        return numbers_one_by_one(report.place, context)

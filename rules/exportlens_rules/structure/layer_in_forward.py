@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.registration import LAYERS_WITH_PARAMETERS
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.modules_in_forward import function_for_layer
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
@@ -30,10 +33,6 @@ class LayerInForward(Rule):
     code = "EXL603"
     name = "layer-in-forward"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "whether the layer shall be trained is for you to say: make it in `__init__`, where its parameters are "
-        "the model's"
-    )
     places = (Call,)
     callees = tuple(
         f"torch.nn.{middle}{name}" for name in LAYERS_WITH_PARAMETERS for middle in ("", "modules.")
@@ -70,3 +69,7 @@ class M(nn.Module):
             "random on every call. "
             "Make it in `__init__`.",
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return function_for_layer(report.place, context)

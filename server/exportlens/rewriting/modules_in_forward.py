@@ -6,9 +6,10 @@ import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
-from exportlens.inference.values import Bound, Function, Instance, Tensor, Value
+from exportlens.inference.values import Bound, Function, Instance, Sequence, Shape, Tensor, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
@@ -17,6 +18,12 @@ from exportlens.rewriting.text import Replacement, Source
 _OF_CHECKPOINT = frozenset(
     {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"}
 )
+# The layers whose parameters are the same whenever they are made, and the arguments that decide what they compute.
+_ARGUMENTS = {
+    "LayerNorm": ("normalized_shape", "eps"),
+    "GroupNorm": ("num_groups", "num_channels", "eps"),
+    **{f"BatchNorm{rank}d": ("num_features", "eps", "momentum") for rank in (1, 2, 3)},
+}
 # Functions of torch that make a tensor of their own, which nothing else holds.
 _MAKERS = frozenset(
     {"zeros", "ones", "full", "rand", "randn", "empty", "eye", "arange", "linspace", "tensor"}
@@ -133,6 +140,83 @@ def _is_made_at_first(draft: Draft, name: str) -> bool:
                         if made and any(dotted(target) == f"self.{name}" for target in each.targets):
                             return True
     return False
+
+
+def function_for_layer(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`nn.LayerNorm(4)(x)` -> `F.layer_norm(x, (4,))`: a layer that is made anew has weights of one and zero, and one that
+    normalizes batches is in training mode."""
+    try:
+        draft = Draft.of(place, context)
+        source, made = draft.source, draft.source.find(place.node)
+        name = place.name.rpartition(".")[2]
+        if name not in _ARGUMENTS:
+            raise Refused(
+                "its weights are random: make it in `__init__`, where its parameters are the model's"
+            )
+        if not isinstance(made, ast.Call):
+            raise Refused("the layer is not made by a call")
+        call, used = _called_at_once(draft, made)
+        given = _by_name(made, _ARGUMENTS[name])
+        if len(call.args) != 1 or call.keywords or isinstance(call.args[0], ast.Starred):
+            raise Refused("the layer is not called with one tensor")
+        functional = spelled(draft.modules, "torch.nn.functional") or f"{draft.torch}.nn.functional"
+        x, eps = source.of(call.args[0]), f", eps={source.of(given['eps'])}" if "eps" in given else ""
+        if name == "LayerNorm":
+            shape = source.of(given["normalized_shape"])
+            plain = isinstance(given["normalized_shape"], ast.Constant)
+            text = f"{functional}.layer_norm({x}, {f'({shape},)' if plain else shape}{eps})"
+            if not plain and not isinstance(place.argument(0, "normalized_shape"), (Shape, Sequence)):
+                raise Refused("whether its shape is one number is not known")
+        elif name == "GroupNorm":
+            text = f"{functional}.group_norm({x}, {source.of(given['num_groups'])}{eps})"
+        else:
+            text = f"{functional}.batch_norm({x}, None, None, training=True{eps})"
+        return draft.replace("Call the function", [source.swap(call, text), *used])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _by_name(made: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:
+    """The arguments of a layer; Raises Refused where there are others, or they are not written one by one."""
+    if any(key.arg not in names for key in made.keywords) or len(made.args) > len(names):
+        raise Refused("the layer is made with more than its size")
+    if any(isinstance(each, ast.Starred) for each in made.args):
+        raise Refused("the arguments are not written one by one")
+    return dict(zip(names, made.args, strict=False)) | {
+        key.arg: key.value for key in made.keywords if key.arg
+    }
+
+
+def _called_at_once(draft: Draft, made: ast.Call) -> tuple[ast.Call, list[Replacement]]:
+    """The one call of the layer, and the removal of the statement that gives it a name before."""
+    source = draft.source
+    outer: ast.AST = made
+    while True:
+        around = source.parents[outer]
+        moved = source.parents[around] if isinstance(around, ast.Attribute) else None
+        if (
+            isinstance(moved, ast.Call)
+            and isinstance(around, ast.Attribute)
+            and around.attr in ("to", "cuda", "cpu")
+        ):
+            if not _moves_alone(draft, moved):
+                raise Refused("the layer is given another dtype")
+            outer = moved
+            continue
+        break
+    if isinstance(around, ast.Call) and around.func is outer:
+        return around, []
+    function = source.enclosing_function(made)
+    if isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Name) and function is not None:
+        name = around.targets[0].id
+        uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+        reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
+        removed = source.without(around)
+        if len(uses) == 2 and len(reads) == 1 and removed is not None:
+            call = source.parents[reads[0]]
+            if isinstance(call, ast.Call) and call.func is reads[0]:
+                return call, [removed]
+    raise Refused("the layer is kept: make it in `__init__`")
 
 
 def direct_call(place: Call, context: RewriteContext) -> Fix | Refusal:

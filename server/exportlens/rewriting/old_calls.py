@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import Call
-from exportlens.inference.values import Const
+from exportlens.inference.places import Call, Conversion
+from exportlens.inference.values import Const, options
 from exportlens.rewriting.assertions import assert_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.names import fresh
+from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source, replaced
 
 
@@ -18,7 +20,7 @@ def reduction(place: Call, context: RewriteContext, average: int, reduce: int) -
     """`nn.MSELoss(size_average=False)` -> `nn.MSELoss(reduction="sum")`, as torch itself translates it; `average` and
     `reduce` are the places of the two old arguments."""
     try:
-        draft, node = _plain(place, context)
+        draft, node = plain_call(place, context)
         averages = _said(place, average, "size_average")
         reduces = _said(place, reduce, "reduce")
         word = "none" if reduces is False else "sum" if averages is False else "mean"
@@ -52,7 +54,7 @@ def _said(place: Call, position: int, word: str) -> bool:
 def check_of_data(place: Call, context: RewriteContext) -> Fix | Refusal:
     """`torch._assert(t, message)` and `torch._check(t)` of tensor data, as `assert t, message` is rewritten."""
     try:
-        draft, node = _plain(place, context)
+        draft, node = plain_call(place, context)
         source = draft.source
         statement = source.enclosing_statement(node)
         if (
@@ -95,7 +97,7 @@ def message_for_check(place: Call, context: RewriteContext, of_data: bool) -> Fi
     """`torch._check(c, "text")` -> `torch._check(c, lambda: "text")`; without its message, which strict tracing cannot keep,
     where it says a value, or where the condition is `of_data`."""
     try:
-        draft, node = _plain(place, context)
+        draft, node = plain_call(place, context)
         source = draft.source
         message = next((key.value for key in node.keywords if key.arg == "message"), None)
         if message is None and len(node.args) == 2:
@@ -121,7 +123,7 @@ def message_for_check(place: Call, context: RewriteContext, of_data: bool) -> Fi
 def tensor_of_array(place: Call, context: RewriteContext, dtype: str) -> Fix | Refusal:
     """`torch.FloatTensor(array)` -> `torch.tensor(array, dtype=torch.float32)`: a copy of the type that the name says."""
     try:
-        draft, node = _plain(place, context)
+        draft, node = plain_call(place, context)
         if len(node.args) != 1 or node.keywords:
             raise Refused("the array is not the only argument")
         text = f"{draft.torch}.tensor({draft.source.of(node.args[0])}, dtype={draft.torch}.{dtype})"
@@ -206,7 +208,37 @@ def _address_of(node: ast.expr) -> ast.expr | None:
     return None
 
 
-def _plain(place: Call, context: RewriteContext) -> tuple[Draft, ast.Call]:
+def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`t.tolist()` -> `[each.item() for each in t]`, where it is known how many dimensions `t` has."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        ranks = {getattr(each, "rank", None) for each in options(place.value)}
+        rank = ranks.pop() if len(ranks) == 1 else None
+        if any(getattr(each, "unbacked", True) for each in options(place.value)):
+            raise Refused("how many numbers there are is only known when the model runs")
+        called = (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
+        )
+        if not called or node.args or rank not in (0, 1, 2):  # type: ignore[attr-defined]
+            raise Refused(
+                "how many dimensions the tensor has is not known: keep it a tensor, or call `.tolist()` on what the model returns"
+            )
+        text = source.of(node.func.value)  # type: ignore[attr-defined]
+        taken = draft.taken(source.enclosing_statement(node))
+        names = [fresh(wish, taken) for wish in ("row", "each")[2 - rank :]]
+        inner = f"{names[-1]}.item()" if names else f"{primary(text)}.item()"
+        for index, name in enumerate(reversed(names)):
+            over = text if index == len(names) - 1 else names[-2 - index]
+            inner = f"[{inner} for {name} in {over}]"
+        return draft.replace(
+            "List the numbers one by one", [source.swap(node, inner)], Applicability.SAFE, False
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def plain_call(place: Call, context: RewriteContext) -> tuple[Draft, ast.Call]:
     """The draft, and the call, whose arguments are all written in it."""
     draft = Draft.of(place, context)
     node = draft.source.find(place.node)
