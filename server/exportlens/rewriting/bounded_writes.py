@@ -14,7 +14,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import of_value
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import arguments, dotted, reads
+from exportlens.rewriting.names import arguments, dotted, fresh, reads
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source
 from exportlens.source.walking import walk
@@ -22,6 +22,8 @@ from exportlens.source.walking import walk
 # What they give counts or places something: it is never below zero (https://docs.pytorch.org/docs/stable/torch.html).
 _NEVER_NEGATIVE = frozenset({"argmax", "argmin", "count_nonzero", "numel", "bincount", "len"})
 _COMPUTING = frozenset({"max", "min", "amax", "amin", "sum", "long", "int", "squeeze", "argmax", "argmin"})
+# Characters of a fill that is still written in one line.
+_LONG = 100
 _READ = (
     ast.Name,
     ast.Attribute,
@@ -77,6 +79,8 @@ def fill_where_below(place: ItemWrite, context: RewriteContext) -> Fix | Refusal
         if not _is_number(statement.value, kinds):
             return _bounds_read(draft, statement, node, place.key)
         text = _fill(draft, node, statement.value, place.key, kinds)
+        if len(text) > _LONG and source.begins_line(statement):
+            text = _fill(draft, node, statement.value, place.key, kinds, hoisted=statement)
         return draft.replace("Fill where `torch.arange` is within the bounds", [source.swap(statement, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -141,7 +145,15 @@ def _may_be_numbers(draft: Draft, bounds: list[ast.expr]) -> bool:
     return sum(1 for _ in calls) > 1
 
 
-def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds: Kinds) -> str:
+def _fill(
+    draft: Draft,
+    node: ast.Subscript,
+    value: ast.expr,
+    key: Value,
+    kinds: Kinds,
+    hoisted: ast.stmt | None = None,
+) -> str:
+    """The text that fills; with what is `hoisted` out of it into lines before the statement."""
     source = draft.source
     base = source.of(node.value)
     if kinds.of(node.value).what != "tensor" or not _is_path(node.value):
@@ -161,13 +173,23 @@ def _fill(draft: Draft, node: ast.Subscript, value: ast.expr, key: Value, kinds:
         ends = range(-len(dims), 0)
         moved = f"{dims[0]}, -1" if len(dims) == 1 else f"{tuple(dims)}, {tuple(ends)}"
         view = f"{view}.movedim({moved})"
-    conditions = [_condition(draft, base, each, kinds) for each in bounded]
+    lines: list[str] = []
+    conditions: list[str] = []
+    taken_names = draft.taken(source.tree)
+    for each, wish in zip(bounded, ("places",) if len(bounded) == 1 else ("rows", "columns"), strict=True):
+        places = f"{draft.torch}.arange({base}.shape[{each.of_base}], device={base}.device)"
+        if hoisted is not None:
+            name = fresh(wish, taken_names)
+            lines.append(f"{name} = {places}")
+            places = name
+        conditions.append(_condition(draft, places, base, each, kinds))
     for index, condition in enumerate(conditions):
         after = len(conditions) - 1 - index
         if len(conditions) > 1:
             condition = f"({condition})"
         conditions[index] = condition + (f"[:{', None' * after}]" if after else "")
-    return f"{view}.masked_fill_({' & '.join(conditions)}, {source.of(value)})"
+    lines.append(f"{view}.masked_fill_({' & '.join(conditions)}, {source.of(value)})")
+    return f"{source.newline}{'' if hoisted is None else source.indent_of(hoisted)}".join(lines)
 
 
 def _bounded(source: Source, parts: list[ast.expr], items: Iterable[Value], kinds: Kinds) -> list[_Bounded]:
@@ -191,10 +213,9 @@ def _bounded(source: Source, parts: list[ast.expr], items: Iterable[Value], kind
     return found
 
 
-def _condition(draft: Draft, base: str, bounded: _Bounded, kinds: Kinds) -> str:
+def _condition(draft: Draft, places: str, base: str, bounded: _Bounded, kinds: Kinds) -> str:
     """Where the slice is, along its dimension."""
     size = f"{base}.shape[{bounded.of_base}]"
-    places = f"{draft.torch}.arange({size}, device={base}.device)"
     sides = [
         f"{places} {sign} {_from_the_front(draft.source, bound, known, size, kinds)}"
         for sign, bound, known in (

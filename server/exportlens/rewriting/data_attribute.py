@@ -48,7 +48,7 @@ def detach_data(place: AttributeRead, context: RewriteContext) -> Fix | Refusal:
         if not isinstance(node.ctx, ast.Load):
             return _assigned(draft, node)
         owner = draft.source.of(node.value)
-        text = f"{owner}.detach()"
+        text = owner if _is_detached(node.value) else f"{owner}.detach()"
         safe = not _writes(draft, node)
         swap = draft.source.swap(node, text)
         return draft.replace(
@@ -134,6 +134,16 @@ def _is_fetched(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Name) and value.func.id == "getattr"
     return isinstance(value, ast.Attribute)
+
+
+def _is_detached(node: ast.expr) -> bool:
+    """Whether `node` is `t.detach()` already."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "detach"
+        and not node.args
+    )
 
 
 def _augmented(draft: Draft, statement: ast.AugAssign, node: ast.Attribute) -> Fix:

@@ -98,7 +98,11 @@ def _functions(draft: Draft) -> list[Edit]:
     if at is None:
         raise Refused("the file imports nothing")
     text = _FUNCTIONS if draft.torch == "torch" else _FUNCTIONS.replace("torch.", f"{draft.torch}.")
-    return [Edit(Range(at, at), text.replace("\n", draft.source.newline) + draft.source.newline * 2)]
+    following = document.text.splitlines()[at.line : at.line + 2]
+    empty = next((index for index, line in enumerate(following) if line.strip()), len(following))
+    return [
+        Edit(Range(at, at), text.replace("\n", draft.source.newline) + draft.source.newline * (2 - empty))
+    ]
 
 
 def _tensor_of(lengths: ast.expr) -> ast.expr:
