@@ -181,3 +181,58 @@ def test_a_layer_that_is_passed_in_is_called_in_a_branch() -> None:
     mended = mend(before)
     assert "torch.cond" in mended.text
     assert_equivalent(before, mended.text, [(torch.rand(2, 3),), (torch.rand(2, 3) - 1,)])
+
+
+WARNING = """
+import warnings
+
+import torch
+from torch import nn
+
+
+def rank_zero_warn(text, category=UserWarning):
+    warnings.warn(text, category)
+
+
+class M(nn.Module):
+    def forward(self, x):
+        if x.sum() < 0:
+            rank_zero_warn(f"negative: {x.shape}")
+            x = -x
+        return x
+"""
+
+
+def test_a_warning_of_ones_own_is_kept_out_of_what_is_exported() -> None:
+    text = mend(WARNING).text
+    assert "if not torch.compiler.is_compiling() and x.sum() < 0:" in text
+    assert_equivalent(WARNING, text, [(torch.rand(2, 3),), (torch.rand(2, 3) - 1,)])
+
+
+PERHAPS = """
+import torch
+from torch import nn
+
+
+def picked(x, most):
+    if x.shape[0] >= most:
+        return x[:most].sum()
+    return x.sum()
+
+
+class M(nn.Module):
+    def __init__(self, masked):
+        super().__init__()
+        self.masked = masked
+
+    def forward(self, x):
+        if self.masked:
+            return picked(x[x > 0], 2)
+        return picked(x, 2)
+"""
+
+
+def test_a_size_that_is_a_number_without_an_option_chooses_no_branch_of_torchs() -> None:
+    mended = mend(PERHAPS)
+    assert mended.text == PERHAPS
+    assert any("in some configurations only" in each for each in mended.refusals)

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
-from exportlens.inference.values import Value
+from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.branches import BranchRewrite
@@ -54,6 +54,11 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     is refused.
     """
     try:
+        if isinstance(place.value, Shape) and not place.site.certain:
+            # torch.cond takes no Python bool: it would warn, and trace one side only.
+            raise Refused(
+                "the size depends on tensor data in some configurations only, and is a plain number in the others"
+            )
         draft = Draft.of(place, context)
         node = _whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
         kinds = _kinds(draft, node, place.variables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,8 @@ from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
+# Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
+_WARNS = re.compile(r"(?:^|[._])warn(?:ing)?(?:_once)?$")
 _CONTAINER_WRITES = {
     "append",
     "extend",
@@ -431,6 +434,8 @@ def is_log(call: ast.expr, kinds: Kinds) -> bool:
     if isinstance(call.func, ast.Name) and call.func.id == "print":
         return True
     name = kinds.qualified(call.func)
+    if _WARNS.search(name or getattr(call.func, "id", "")) and call.args and _is_text(call.args[0]):
+        return True
     if name is not None:
         effect = knowledge.effect_of(name)
         if effect is not None and effect.kind in (EffectKind.LOGS, EffectKind.WARNS):
@@ -439,6 +444,10 @@ def is_log(call: ast.expr, kinds: Kinds) -> bool:
         owner = dotted(call.func.value) or ""
         return owner.split(".")[-1].lower() in ("logger", "log", "logging", "_logger", "warnings")
     return False
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Function | None) -> None:
