@@ -25,6 +25,7 @@ def assert_text(
     source: Source, node: ast.Assert, kinds: Kinds, torch: str, value: Value | None = None
 ) -> str:
     """The whole text with the `assert` rewritten. Raises Refused."""
+    _refuse_where_caught(source, node)
     message = (
         _message(source, node.msg, kinds)
         if node.msg is not None
@@ -36,12 +37,30 @@ def assert_text(
 
 def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Value | None = None) -> str:
     """The whole text with `if t: raise ...` (or `else: raise ...`) rewritten. Raises Refused."""
+    _refuse_where_caught(source, node)
     raising_then = exits(node.body) == {"raises"}
     body, rest = (node.body, node.orelse) if raising_then else (node.orelse, node.body)
     message = _message_of_raise(source, body, kinds)
     lines = _checks(source, node.test, kinds, torch, value, negated=raising_then, message=message)
     comments = source.comments_between(source.end(node.test), source.span(body)[1])
     return _replace_statement(source, node, node, [*comments, *lines], rest)
+
+
+def _refuse_where_caught(source: Source, node: ast.stmt) -> None:
+    """Raise Refused where the function itself goes on after the error: a program stops at a check that fails."""
+    inner: ast.AST = node
+    for each in source.ancestors(node):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(each, ast.Try) and inner in each.body:
+            caught = any(exits(handler.body) != {"raises"} for handler in each.handlers)
+        else:
+            caught = isinstance(each, ast.With) and any(
+                ast.unparse(item.context_expr).partition("(")[0].endswith("suppress") for item in each.items
+            )
+        if caught:
+            raise Refused("the error is caught in the same function: a program stops at a check that fails")
+        inner = each
 
 
 def raises(node: ast.If) -> bool:

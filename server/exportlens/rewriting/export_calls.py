@@ -107,9 +107,8 @@ class _Wrapper:
 
 def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
     if isinstance(node, ast.Lambda):
-        wrapper = _Wrapper(
-            "Wrapper", draft.source.of(node.args) if arguments(node.args) else "", draft.source.of(node.body)
-        )
+        body = draft.source.of(node.body)
+        wrapper = _Wrapper("Wrapper", ast.unparse(node.args), f"({body})" if "\n" in body else body)
         for each in ast.walk(node.body):
             if (
                 isinstance(each, ast.Call)
@@ -190,18 +189,15 @@ def _hold(wrapper: _Wrapper, name: str) -> None:
 
 
 def _renamed(body: str, name: str) -> str:
-    tree = parse_python(body, mode="eval")
-    swaps = sorted(
-        (
-            each.col_offset
-            for each in ast.walk(tree)
-            if isinstance(each, ast.Name) and each.id == name and each.lineno == 1
-        ),
-        reverse=True,
+    source = Source(body)
+    return replaced(
+        body,
+        [
+            source.swap(each, f"self.{name}")
+            for each in ast.walk(source.tree)
+            if isinstance(each, ast.Name) and each.id == name
+        ],
     )
-    for column in swaps:
-        body = body[:column] + "self." + body[column:]
-    return body
 
 
 def _title(name: str) -> str:

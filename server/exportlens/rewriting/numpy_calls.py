@@ -16,6 +16,7 @@ from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.array_creation import created
 from exportlens.rewriting.array_methods import ENDS, dot, translated
+from exportlens.rewriting.array_operands import counts_beside_floats, is_no_array, of_one_dtype
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -23,7 +24,7 @@ from exportlens.rewriting.imports import imported
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import bound, dotted
 from exportlens.rewriting.numpy_integers import widened
-from exportlens.rewriting.text import Replacement, Source
+from exportlens.rewriting.text import Function, Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 # Constructors that copy an array into a tensor of their own type.
@@ -256,14 +257,18 @@ class ArrayWay:
         self.flipped = False
         self.passed: set[ast.expr] = set()
         self.put_together: list[ast.expr] = []
+        # What arrays compute with, and the operation of both.
+        self.operands: list[tuple[ast.expr, ast.expr, ast.AST]] = []
         self.widened: dict[ast.expr, Replacement] = {}
 
     def swaps(self) -> list[Replacement]:
-        while self.leaves:
-            node: ast.expr | None = self.leaves.pop()
-            while node is not None:
-                self.passed.add(node)
-                node = self._outwards(node)
+        self._follow_leaves()
+        for other, _, _ in self.operands:
+            if other not in self.passed:
+                self._make_operand(other)
+        self._follow_leaves()
+        for operand in self.operands:
+            self._refuse_operand(*operand)
         if not self.passed.issuperset(self.put_together):
             raise Refused("not all that NumPy is given together is an array that was a tensor")
         function = self.source.enclosing_function(next(iter(self.made)))
@@ -284,6 +289,42 @@ class ArrayWay:
             self.made[each.func] = Replacement(made.start, made.end, f"{made.text}.clone()")
         return [*self.made.values(), *self.widened.values()]
 
+    def _follow_leaves(self) -> None:
+        while self.leaves:
+            node: ast.expr | None = self.leaves.pop()
+            while node is not None:
+                self.passed.add(node)
+                node = self._outwards(node)
+
+    def _make_operand(self, other: ast.expr) -> None:
+        """Let torch make what NumPy makes of sizes where it stands, or where its name is bound."""
+        function = self.source.enclosing_function(other)
+        made = self._created(other)
+        if made is not None:
+            self.made[other] = made
+            self.passed.add(other)
+        elif isinstance(other, ast.Name) and function is not None:
+            self._create_bound(function, other.id)
+
+    def _refuse_operand(self, other: ast.expr, node: ast.expr, operation: ast.AST) -> None:
+        function = self.source.enclosing_function(other)
+        text = self.source.of(other)
+        if other not in self.passed:
+            if not is_no_array(self.draft, other, function):
+                raise Refused(
+                    f"`{text}` may be an array or a number of NumPy's, which do not do the same beside a tensor"
+                )
+            return
+        if isinstance(operation, ast.BinOp):
+            made = isinstance(other, ast.Call) and other in self.made
+            if isinstance(operation.op, ast.MatMult) and (made or not of_one_dtype(node, other)):
+                raise Refused(f"`{text}` may be of another dtype, which torch does not multiply")
+            widens = node in self.widened or other in self.widened
+            if not widens and counts_beside_floats(node, other, function):
+                raise Refused(
+                    "NumPy makes doubles where an array of ints meets one of floats, and torch does not"
+                )
+
     def _is_before(self, store: ast.Name) -> bool:
         """Whether `store` binds a name that is certainly bound to an array later, before it is followed."""
         for binding in self.bindings:
@@ -303,8 +344,12 @@ class ArrayWay:
             getattr(parent, "op", None), ast.Not
         ):
             self._widen(parent, node)
+            if isinstance(parent, ast.BinOp):
+                self.operands.append((parent.left if parent.right is node else parent.right, node, parent))
             return parent
         if isinstance(parent, ast.Compare) and len(parent.ops) == 1:
+            other = parent.comparators[0] if parent.left is node else parent.left
+            self.operands.append((other, node, parent))
             return None if isinstance(source.parents[parent], (ast.If, ast.IfExp, ast.Assert)) else parent
         if _is_tested(source, node):
             return None
@@ -334,6 +379,7 @@ class ArrayWay:
             return self._together(parent)
         if isinstance(parent, ast.AugAssign) and parent.value is not node:
             self.is_written = True
+            self.operands.append((parent.value, node, parent))
             return None
         raise Refused("the array is used in a way that has no counterpart in torch")
 
@@ -385,23 +431,27 @@ class ArrayWay:
             return subscript if isinstance(subscript.ctx, ast.Load) else None
         function = source.enclosing_function(subscript)
         if function is not None and isinstance(value, ast.Name):
-            stores = [
-                each
-                for each in ast.walk(function)
-                if isinstance(each, ast.Name) and each.id == value.id and not isinstance(each.ctx, ast.Load)
-            ]
-            statement = source.parents[stores[0]] if stores else None
-            first = statement.value if isinstance(statement, ast.Assign) else None
-            made = self._created(first) if first is not None else None
-            if made is not None and first is not None and first not in self.made:
-                self.made[first] = made
-                self.leaves.append(first)
+            self._create_bound(function, value.id)
         if function is not None:
             now = kinds_before(function, source.enclosing_statement(subscript), draft.kinds({}))
             if now.of(value).what == "tensor":
                 return None
         self.put_together.append(value)
         return None
+
+    def _create_bound(self, function: Function, name: str) -> None:
+        """Let torch make the array that the name is bound to first."""
+        stores = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        ]
+        statement = self.source.parents[stores[0]] if stores else None
+        first = statement.value if isinstance(statement, ast.Assign) else None
+        made = self._created(first) if first is not None else None
+        if made is not None and first is not None and first not in self.made:
+            self.made[first] = made
+            self.leaves.append(first)
 
     def _created(self, node: ast.expr) -> Replacement | None:
         name = _qualified(self.draft, node.func) if isinstance(node, ast.Call) else ""
@@ -482,6 +532,9 @@ class ArrayWay:
         if isinstance(parent.ctx, ast.Load):
             return parent
         self.is_written = True
+        statement = self.source.parents[parent]
+        if isinstance(statement, (ast.Assign, ast.AugAssign)):
+            self.operands.append((statement.value, parent, statement))
         return None
 
     def _method(self, parent: ast.Attribute) -> ast.expr | None:
@@ -527,6 +580,9 @@ class ArrayWay:
             for at, each in zip([call, *call.args], more, strict=False):
                 self.made[at] = each
             self.put_together += _tensors_asked(draft, call)
+            self.operands += [
+                (each, node, call) for each in call.args if each is not node and not _is_axes(each)
+            ]
             sides = [each for each in call.args[1:] if isinstance(each, ast.Constant)]
             if (
                 _qualified(draft, call.func) == "numpy.where"
@@ -538,6 +594,12 @@ class ArrayWay:
                 self.made[sides[0]] = source.swap(sides[0], double)
             return call
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+
+def _is_axes(node: ast.expr) -> bool:
+    """Whether `node` is written out as whole numbers."""
+    numbers = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
+    return all(map(_is_int, numbers))
 
 
 def _targets(binding: ast.AST) -> list[ast.expr]:

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Callable
 
 from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite, Call, Mutation, Output, Place
 from exportlens.inference.values import (
     Bound,
     ClassValue,
     Function,
     Instance,
+    Named,
     Sequence,
     Tensor,
     Value,
@@ -178,6 +180,8 @@ def register_tensor(
     try:
         if owner.scope.path != context.document.path:
             raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
+        if not any(isinstance(each, Named) for each in class_order(owner)):
+            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         draft = Draft.of_chunk(owner.chunk, context)
         node = draft.source.find(owner.node)
         assert isinstance(node, ast.ClassDef)

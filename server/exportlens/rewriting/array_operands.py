@@ -1,0 +1,115 @@
+"""What stands beside an array that becomes a tensor: a number, a tensor, an array that becomes one as well, or neither.
+
+NumPy's own arrays and torch's tensors do not compute together, and NumPy's numbers decide the dtype of what they meet, which
+Python's do not (measured with NumPy 2).
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.draft import Draft
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kind import NUMPY
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import arguments
+from exportlens.rewriting.numpy_integers import is_whole
+from exportlens.rewriting.text import Function
+
+_NUMBERS = ("tensor", "number", "size", "scalar")
+# Floats of Python's, by NumPy's names, and numbers of single precision, which leave the dtype of an array as it is.
+_PLAIN = frozenset(f"numpy.{name}" for name in ("pi", "e", "inf", "nan", "newaxis", "euler_gamma"))
+_SINGLE = frozenset({"numpy.float32", "numpy.finfo"})
+_NARROW = frozenset({"np.uint8", "np.bool_", "bool", "'uint8'", "'bool'"})
+
+
+def is_no_array(draft: Draft, node: ast.expr, function: Function | None) -> bool:
+    """Whether `node` is a number or a tensor as far as can be known, so that it does the same beside a tensor as beside the
+    array of it. Arguments that nothing is known of are taken for numbers."""
+    if isinstance(node, (ast.BinOp, ast.BoolOp, ast.Compare, ast.UnaryOp, ast.IfExp)):
+        inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+        return all(is_no_array(draft, each, function) for each in inner)
+    if isinstance(node, ast.Constant) or _is_size(node):
+        return True
+    root = node.value if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Call) else node
+    called = root.func if isinstance(root, ast.Call) else root
+    name = draft.qualified(called)
+    if name.startswith("math.") or name in ("float", "int", "len"):
+        return True
+    if name.startswith("numpy."):
+        single = isinstance(root, ast.Call) and name in _SINGLE
+        if name == "numpy.finfo" and isinstance(root, ast.Call):
+            single = [draft.qualified(each) for each in root.args] == ["numpy.float32"]
+        return name in _PLAIN or single
+    kind = _kinds(draft, node, function).of(node)
+    if kind.what in _NUMBERS:
+        return True
+    given = {each.arg for each in arguments(function.args)} if function is not None else set()
+    if isinstance(node, ast.Name) and node.id not in given and _is_constant(draft, node.id):
+        return True
+    head = node
+    while isinstance(head, ast.Attribute):
+        head = head.value
+    unknown = kind.what == "unknown" and kind.type != NUMPY
+    return unknown and isinstance(node, (ast.Name, ast.Attribute)) and getattr(head, "id", None) in given
+
+
+def counts_beside_floats(one: ast.expr, other: ast.expr, function: Function | None) -> bool:
+    """Whether one of two arrays certainly counts, in as many bits as make NumPy compute in double precision beside floats,
+    and the other is not known to count as well."""
+    return _counts(one, function) != _counts(other, function) and not (
+        is_whole(one, function) and is_whole(other, function)
+    )
+
+
+def _counts(node: ast.expr, function: Function | None) -> bool:
+    narrow = isinstance(node, ast.Compare) or (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "astype"
+        and bool(node.args)
+        and ast.unparse(node.args[0]) in _NARROW
+    )
+    counted = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".arange")
+    return not narrow and (counted or is_whole(node, function))
+
+
+def _is_size(node: ast.expr) -> bool:
+    """Whether `node` tells how large something is: `a.size`, `a.shape[0]`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    return isinstance(node, ast.Attribute) and node.attr in ("size", "ndim")
+
+
+def of_one_dtype(one: ast.expr, other: ast.expr) -> bool:
+    """Whether two arrays are converted alike, as far as they are converted where they meet."""
+    return _casts(one) == _casts(other)
+
+
+def _casts(node: ast.expr) -> set[str]:
+    return {
+        ast.unparse(each.args[0])
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "astype"
+        and each.args
+    }
+
+
+def _is_constant(draft: Draft, name: str) -> bool:
+    """Whether the file binds `name` once at its top level, to a number that is written there."""
+    given = [
+        each.value
+        for placed in draft.context.document.placed
+        for each in placed.chunk.body
+        if isinstance(each, ast.Assign) and [ast.unparse(one) for one in each.targets] == [name]
+    ]
+    return len(given) == 1 and isinstance(given[0], ast.Constant) and isinstance(given[0].value, (int, float))
+
+
+def _kinds(draft: Draft, node: ast.expr, function: Function | None) -> Kinds:
+    kinds = draft.kinds({})
+    if function is None:
+        return kinds
+    return kinds_before(function, draft.source.enclosing_statement(node), kinds)

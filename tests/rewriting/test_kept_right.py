@@ -1,0 +1,60 @@
+"""Whole modules that no rewrite may touch, because it would change what they give, and the words that say why."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.rewriting.fixing_all import mend
+
+HEAD = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
+MODULE = "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+
+REFUSED = [
+    (
+        "an error that is caught where it is raised",
+        MODULE + "        try:\n            if x.sum() < 0:\n                raise ValueError('negative')\n"
+        "            y = x.sqrt()\n        except ValueError:\n            y = torch.zeros_like(x)\n        return y\n",
+        "the error is caught in the same function",
+    ),
+    (
+        "state of what is no Module",
+        "class State:\n    def __init__(self):\n        self.v = torch.zeros(4)\n\n\n"
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.state = State()\n\n"
+        "    def forward(self, x):\n        self.state.v = self.state.v * 0.5 + x[0]\n        return x + self.state.v\n",
+        "`State` is no Module",
+    ),
+    (
+        "a double of NumPy's beside an array of single precision",
+        MODULE + "        a = x.numpy()\n        return torch.from_numpy(a / np.sqrt(a.shape[-1]))\n",
+        "`np.sqrt(a.shape[-1])` may be an array or a number of NumPy's",
+    ),
+    (
+        "a list beside an array",
+        MODULE + "        a = x.numpy()\n        return torch.from_numpy(a * [1.0, 2.0, 3.0, 4.0])\n",
+        "may be an array",
+    ),
+    (
+        "an array of ints that meets one of floats",
+        MODULE + "        a = x.numpy()\n        return torch.from_numpy(a.argmax(axis=1) * a[:, 0])\n",
+        "NumPy makes doubles where an array of ints meets one of floats",
+    ),
+    (
+        "arrays of two dtypes that are multiplied",
+        MODULE + "        a = x.numpy()\n        return torch.from_numpy(a.astype(np.float64) @ a.T)\n",
+        "may be of another dtype, which torch does not multiply",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED])
+def test_refused(text: str, words: str) -> None:
+    mended = mend(HEAD + text)
+    assert mended.text == HEAD + text
+    assert any(words in each for each in mended.refusals), mended.refusals
+
+
+def test_a_lambda_becomes_a_module_with_its_parameters() -> None:
+    text = "net = nn.Linear(4, 4)\nprogram = torch.export.export(lambda x, k=2.0: net(\n    x\n) * k, (torch.randn(2, 4),))\n"
+    mended = mend(HEAD + text).text
+    assert "def forward(self, x, k=2.0):\n        return (self.net(\n" in mended
+    assert "torch.export.export(Wrapper(net), " in mended
