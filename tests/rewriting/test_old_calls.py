@@ -48,8 +48,8 @@ MENDED = {
         "torch._check(x.shape[0] > 1, lambda: 'small')\nreturn x + y",
     ),
     "addresses": (
-        "if x.data_ptr() == y.data_ptr() != self.scale.data_ptr():\n    x = x + 1\nreturn x + y",
-        "if x is y is not self.scale:\n    x = x + 1\nreturn x + y",
+        "if x.data_ptr() == y.data_ptr() != self.scale.data_ptr():\n    return x + 1\nreturn x + y",
+        "if x is y is not self.scale:\n    return x + 1\nreturn x + y",
     ),
     "modules that are moved": (
         "self.layer.to(x.device)\nself.norm = self.norm.to(x.device)\n"
@@ -69,8 +69,8 @@ MENDED = {
         "scale = torch.ones(4)\nmean = x.mean(0).detach()\nreturn x * scale + mean + y",
     ),
     "a parameter that is replaced": (
-        "self.scale = nn.Parameter(self.scale / 2 + torch.ones(4))\nreturn x * self.scale + y",
-        "with torch.no_grad():\n    self.scale.copy_(self.scale / 2 + torch.ones(4))\nreturn x * self.scale + y",
+        "self.scale = nn.Parameter(torch.clamp(self.scale.data / 2 + torch.ones(4), max=2.0))\nreturn x * self.scale + y",
+        "with torch.no_grad():\n    self.scale.copy_(torch.clamp(self.scale.detach() / 2 + torch.ones(4), max=2.0))\nreturn x * self.scale + y",
     ),
     "what only matters in eager": (
         "torch._dynamo.graph_break()\ntorch.save(x, io.BytesIO())\nreturn double(x) + y",
@@ -86,9 +86,9 @@ MENDED = {
     ),
     "layers made anew": (
         "bn = nn.BatchNorm1d(4, eps=1e-3).to(x.device)\nx = bn(x) + nn.LayerNorm(4)(y)\n"
-        "return nn.GroupNorm(2, num_channels=4)(x) + nn.LayerNorm(x.shape[1:])(y)",
+        "return nn.GroupNorm(2, num_channels=4)(x) + nn.LayerNorm(x.shape[1:])(y) + nn.LayerNorm(x.size(-1))(y)",
         "x = torch.nn.functional.batch_norm(x, None, None, training=True, eps=1e-3) + torch.nn.functional.layer_norm(y, (4,))\n"
-        "return torch.nn.functional.group_norm(x, 2) + torch.nn.functional.layer_norm(y, x.shape[1:])",
+        "return torch.nn.functional.group_norm(x, 2) + torch.nn.functional.layer_norm(y, x.shape[1:]) + torch.nn.functional.layer_norm(y, (x.size(-1),))",
     ),
     "numbers of floats": (
         "low, high = x.float().view(3, 4).mean(0)[:2].tolist()\nrows = (x.float().view(3, 4) > 0.5)[:2].tolist()\n"
@@ -116,6 +116,14 @@ REFUSED = {
     "a time that is computed with": ("return x + y * (time.time() % 2)", "the time is computed with"),
     "a module that is cast": ("return self.layer.to(x.device, x.dtype)(x) + y", "given another dtype"),
     "an address that is kept": ("where = x.data_ptr()\nreturn x + y", "not compared with another tensor's"),
+    "an address of a view": (
+        "z = x.view(-1)\nreturn x + y if x.data_ptr() == z.data_ptr() else y",
+        "may be a view of another",
+    ),
+    "a parameter of another shape": (
+        "self.scale = nn.Parameter(x.mean(0))\nreturn x * self.scale + y",
+        "has the shape of `self.scale`",
+    ),
     "a part of something longer": (
         "return x.t_() + y.t()",
         "called within a longer expression",

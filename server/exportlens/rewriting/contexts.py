@@ -22,7 +22,7 @@ from exportlens.rewriting.text import Replacement, Source
 _FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
-        "arange", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm", "tensor", "zeros",
+        "arange", "as_tensor", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm", "tensor", "zeros",
         "tril_indices", "triu_indices", "hann_window", "hamming_window",
     )
 )  # fmt: skip
@@ -231,6 +231,8 @@ def _refuse_if_told_of_exceptions(place: With) -> None:
                 isinstance(one, ast.Name) and one.id in given for one in ast.walk(ast.Module(each.body, []))
             ):
                 raise Refused("its `__exit__` looks at the exception that it is told of")
+            if any(isinstance(one, ast.Return) and one.value is not None for one in ast.walk(each)):
+                raise Refused("its `__exit__` may hold exceptions back")
             return
     raise Refused("its `__exit__` is not written in the class itself")
 

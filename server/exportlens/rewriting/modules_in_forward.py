@@ -10,6 +10,7 @@ from exportlens.inference.values import Bound, Function, Instance, Sequence, Sha
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import spelled
+from exportlens.rewriting.kind import of_value
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
@@ -18,6 +19,12 @@ from exportlens.rewriting.text import Replacement, Source
 _OF_CHECKPOINT = frozenset(
     {"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"}
 )
+_ELEMENTWISE = frozenset(
+    {
+        "abs", "add", "clamp", "clip", "clone", "detach", "div", "exp", "float", "log", "mul", "normalize", "relu", "round",
+        "sigmoid", "sign", "softmax", "softplus", "sqrt", "square", "sub", "tanh",
+    }
+)  # fmt: skip
 # The layers whose parameters are the same whenever they are made, and the arguments that decide what they compute.
 _ARGUMENTS = {
     "LayerNorm": ("normalized_shape", "eps"),
@@ -122,11 +129,28 @@ def _written_into(
         raise Refused(f"which Parameter of the model `{path}` takes the place of is not certain")
     if owner is None or not _is_made_at_first(draft, target.attr):
         raise Refused(f"the model has no Parameter `{path}` before: make it in `__init__`")
+    if not _keeps_shape(draft, value, path):
+        raise Refused(f"whether the new Parameter has the shape of `{path}` is not certain")
     if not source.begins_line(statement):
         raise Refused("the statement shares its line with another one")
     indent, nl = source.indent_of(statement), source.newline
     text = f"with {draft.torch}.no_grad():{nl}{indent}{source.indent_unit()}{path}.copy_({source.of(value)})"
     return draft.replace("Write into the Parameter", [source.swap(statement, text)])
+
+
+def _keeps_shape(draft: Draft, node: ast.expr, path: str) -> bool:
+    """Whether `node` is computed element by element of `path`: it is as large at least, and a larger one does not fit."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return _keeps_shape(draft, node.left, path) or _keeps_shape(draft, node.right, path)
+    if isinstance(node, ast.Attribute):
+        return dotted(node) == path or (node.attr == "data" and _keeps_shape(draft, node.value, path))
+    if not isinstance(node, ast.Call):
+        return False
+    name = draft.qualified(node.func)
+    if name.startswith("torch.") and node.args:
+        return name.rpartition(".")[2] in _ELEMENTWISE and _keeps_shape(draft, node.args[0], path)
+    method = isinstance(node.func, ast.Attribute) and node.func.attr in _ELEMENTWISE
+    return method and _keeps_shape(draft, node.func.value, path)  # type: ignore[attr-defined]
 
 
 def _is_made_at_first(draft: Draft, name: str) -> bool:
@@ -163,9 +187,10 @@ def function_for_layer(place: Call, context: RewriteContext) -> Fix | Refusal:
         x, eps = source.of(call.args[0]), f", eps={source.of(given['eps'])}" if "eps" in given else ""
         if name == "LayerNorm":
             shape = source.of(given["normalized_shape"])
-            plain = isinstance(given["normalized_shape"], ast.Constant)
+            size = place.argument(0, "normalized_shape")
+            plain = size is not None and of_value(size, "").what in ("number", "size")
             text = f"{functional}.layer_norm({x}, {f'({shape},)' if plain else shape}{eps})"
-            if not plain and not isinstance(place.argument(0, "normalized_shape"), (Shape, Sequence)):
+            if not plain and not isinstance(size, (Shape, Sequence)):
                 raise Refused("whether its shape is one number is not known")
         elif name == "GroupNorm":
             text = f"{functional}.group_norm({x}, {source.of(given['num_groups'])}{eps})"

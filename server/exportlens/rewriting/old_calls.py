@@ -6,12 +6,13 @@ import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call, Conversion
-from exportlens.inference.values import Const, options
+from exportlens.inference.values import Const, Tensor, options
 from exportlens.rewriting.assertions import assert_text
+from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.names import fresh
+from exportlens.rewriting.names import arguments, bound, fresh
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source, replaced
 
@@ -144,6 +145,10 @@ def view_for_in_place(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused(
                 f"`{source.of(owner)}` lives on behind the function, with the shape that it has then"
             )
+        if place.receiver is None or not all(
+            isinstance(each, Tensor) and each.origin == "input" for each in options(place.receiver)
+        ):
+            raise Refused(f"`{owner.id}` lives on behind the function, with the shape that it has then")
         statement = source.enclosing_statement(node)
         _refuse_other_names(source, statement, owner.id)
         view = (
@@ -190,6 +195,7 @@ def identity_for_address(place: Call, context: RewriteContext) -> Fix | Refusal:
         owners = [_address_of(each) for each in sides]
         if not all(type(each) in words for each in compared.ops) or None in owners:
             raise Refused("the address is not compared with another tensor's")
+        _refuse_views(draft, compared, [each for each in owners if each is not None])
         text = source.of(owners[0])  # type: ignore[arg-type]
         for op, owner in zip(compared.ops, owners[1:], strict=True):
             assert owner is not None
@@ -199,6 +205,21 @@ def identity_for_address(place: Call, context: RewriteContext) -> Fix | Refusal:
         )
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _refuse_views(draft: Draft, compared: ast.Compare, owners: list[ast.expr]) -> None:
+    """Raise Refused where one of `owners` may be a view of another: two objects of one address."""
+    function = draft.source.enclosing_function(compared)
+    if function is None:
+        raise Refused("which tensors are compared is not certain")
+    given = {each.arg for each in arguments(function.args)} - set(bound(function.body))
+    names = [each.id for each in owners if isinstance(each, ast.Name)]
+    if not all(name in given for name in names):
+        raise Refused(
+            "one of the tensors may be a view of another, which is another object at the same address"
+        )
+    if any(pair <= set(names) for pair in given_together(draft.source, function, draft.kinds({}))):
+        raise Refused("a caller gives a tensor and a view of it, which are two objects at the same address")
 
 
 def _address_of(node: ast.expr) -> ast.expr | None:
