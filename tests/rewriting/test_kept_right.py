@@ -6,7 +6,7 @@ import pytest
 
 from tests.rewriting.fixing_all import mend
 
-HEAD = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
+HEAD = "import random\n\nimport numpy as np\nimport torch\nfrom torch import nn\n\n\n"
 MODULE = "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
 
 REFUSED = [
@@ -43,6 +43,12 @@ REFUSED = [
         MODULE + "        a = x.numpy()\n        return torch.from_numpy(a.astype(np.float64) @ a.T)\n",
         "may be of another dtype, which torch does not multiply",
     ),
+    (
+        "a share that dropout is given",
+        MODULE
+        + "        p = 0.5 * random.random()\n        return nn.functional.dropout(x, p, training=True)\n",
+        "a function of torch.nn.functional is given the number",
+    ),
 ]
 
 
@@ -58,3 +64,13 @@ def test_a_lambda_becomes_a_module_with_its_parameters() -> None:
     mended = mend(HEAD + text).text
     assert "def forward(self, x, k=2.0):\n        return (self.net(\n" in mended
     assert "torch.export.export(Wrapper(net), " in mended
+
+
+def test_a_drawn_number_that_python_rounds_stays_one() -> None:
+    text = MODULE + "        lam = random.uniform(0.0, 4.0)\n        return x * round(lam * 2)\n"
+    assert "lam = (4.0 * torch.rand(())).item()\n" in mend(HEAD + text).text
+
+
+def test_the_module_is_exported_in_the_place_of_its_forward() -> None:
+    text = "net = nn.Linear(4, 4)\nprogram = torch.export.export(net.forward, (torch.randn(2, 4),))\n"
+    assert "torch.export.export(net, " in mend(HEAD + text).text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
@@ -75,12 +76,18 @@ def program():
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, ExportCall)
+        node = place.nodes.get("mod", place.node)
         if isinstance(place.model, (Function, Bound, Partial, Native)):
-            node = place.nodes.get("mod", place.node)
             yield self.report(
                 place,
                 f"torch.export takes a Module, and `{words(node)}` is {place.model.describe()}. Wrap it in "
                 "a Module.",
+                node=node,
+            )
+        elif isinstance(node, ast.Attribute) and node.attr == "forward":
+            yield self.report(
+                place,
+                f"torch.export takes a Module, and `{words(node)}` is a method. Give the Module itself.",
                 node=node,
             )
 

@@ -37,6 +37,9 @@ def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.nodes["mod"])
         if not isinstance(node, ast.expr):
             raise Refused("what is exported is not written in the call")
+        if isinstance(node, ast.Attribute) and node.attr == "forward" and not isinstance(place.model, Bound):
+            owner = draft.source.of(node.value)
+            return draft.replace("Export the Module", [draft.source.swap(node, owner)], uses_torch=False)
         call = _wrapper(draft, node, place.model)
         statement = draft.source.enclosing_statement(node)
         while isinstance(draft.source.parents.get(statement), ast.stmt) and isinstance(
@@ -49,7 +52,7 @@ def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
             statement = draft.source.tree.body[0]
         indent = draft.source.indent_of(statement)
         unit = draft.source.indent_unit()
-        name = fresh(call.name, draft.taken(draft.source.tree))
+        name = fresh(call.name, draft.taken(draft.source.tree) | _defined(draft))
         base = _module_base(draft)
         lines = [
             f"{indent}class {name}({base}):",
@@ -77,6 +80,16 @@ def wrap_callable(place: ExportCall, context: RewriteContext) -> Fix | Refusal:
         return draft.fix("Export a Module that calls it", text)
     except (Refused, LookupError, SyntaxError, KeyError) as refused:
         return Refusal(str(refused))
+
+
+def _defined(draft: Draft) -> set[str]:
+    """The classes of the file."""
+    return {
+        each.name
+        for placed in draft.context.document.placed
+        for each in placed.chunk.body
+        if isinstance(each, ast.ClassDef)
+    }
 
 
 def _missing_blank_lines(draft: Draft, start: int) -> list[str]:

@@ -4,6 +4,7 @@ program."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
@@ -12,7 +13,13 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.numpy_calls import ArrayWay
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
+
+# What takes the sizes of an array one by one.
+_OF_SIZES = frozenset({"numpy.random.rand", "numpy.random.randn"})
+# How many names a number is followed through.
+_MOST_NAMES = 4
 
 
 def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -22,7 +29,8 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call):
             raise Refused("not a call")
-        if any(isinstance(each, ast.Starred) for each in node.args) or any(
+        spread = place.name in _OF_SIZES and len(node.args) == 1
+        if (any(isinstance(each, ast.Starred) for each in node.args) and not spread) or any(
             key.arg is None for key in node.keywords
         ):
             raise Refused("the arguments are unpacked from elsewhere")
@@ -31,6 +39,10 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused(f"`{place.name}` has no counterpart in torch")
         if _is_array(place.name, text):
             return draft.replace("Draw with torch", _Drawn(draft, node, text).swaps())
+        if any(_is_functional(draft, each) for each in _calls_given(draft.source, node)):
+            raise Refused(
+                "a function of torch.nn.functional is given the number, and takes no tensor in its place"
+            )
         target: ast.expr = node
         parent = draft.source.parents.get(node)
         if (
@@ -46,9 +58,31 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
         if ".randint(" in text and text.endswith(", ())") and not isinstance(parent, ast.Compare):
             # An int, as it was, may be where a slice begins, or a size.
             text += ".item()"
+        elif any(draft.source.of(each.func) == "round" for each in _calls_given(draft.source, node)):
+            # Tensors are not rounded by Python's function.
+            text += ".item()"
         return draft.replace("Draw with torch", [draft.source.swap(target, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _calls_given(source: Source, node: ast.expr, depth: int = 0) -> Iterator[ast.Call]:
+    """The calls that are given the number `node`, or what is computed from it, as it stands or by a name of its own."""
+    parent = source.parents[node]
+    while isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.IfExp, ast.keyword)):
+        node, parent = parent, source.parents[parent]  # type: ignore[assignment]
+    if isinstance(parent, ast.Call) and parent.func is not node:
+        yield parent
+    function = source.enclosing_function(node)
+    if isinstance(parent, ast.Assign) and function is not None and depth < _MOST_NAMES:
+        names = {each.id for each in parent.targets if isinstance(each, ast.Name)}
+        for each in ast.walk(function):
+            if isinstance(each, ast.Name) and each.id in names and isinstance(each.ctx, ast.Load):
+                yield from _calls_given(source, each, depth + 1)
+
+
+def _is_functional(draft: Draft, call: ast.Call) -> bool:
+    return draft.qualified(call.func).startswith("torch.nn.functional.")
 
 
 def _is_array(name: str, text: str) -> bool:
