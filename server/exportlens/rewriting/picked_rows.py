@@ -15,6 +15,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.moving import may_write, writes
 from exportlens.rewriting.names import bound, dotted, reads
+from exportlens.rewriting.picks_apart import found_by, written_apart
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
 _ROWS = ("numel", "nelement", "size")
@@ -34,6 +35,8 @@ _SHAPED = frozenset(
         "reshape",
     }
 )
+# What rows are picked of, and what is asked for that.
+_VIEWS = frozenset({"size", "dim", "numel", "flatten", "permute", "transpose", "t", "unsqueeze", "clone"})
 _ELEMENTWISE = frozenset({"torch.sigmoid", "torch.tanh", "torch.exp", "torch.nn.functional.sigmoid"})
 _ELEMENTWISE_LAYERS = frozenset(
     {"torch.nn.Sigmoid", "torch.nn.Tanh", "torch.nn.Softmax", "torch.nn.LogSoftmax"}
@@ -48,6 +51,10 @@ def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
         return None
     if node.orelse and (_starts_elif(source, node) or not source.begins_line(node.orelse[0])):
         return None
+    written = written_apart(source, node, kinds)
+    source, node = written or (source, node)
+    function = source.enclosing_function(node)
+    assert function is not None
     block, index = source.block_of(node)
     moved: list[ast.Assign] = []
     asked: dict[ast.expr, str] = {}
@@ -57,7 +64,7 @@ def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
             moved.insert(0, statement)
             asked |= found
     if not moved:
-        return None
+        return None  # what is written apart was for nothing
     swaps = [source.swap(each, text) for each, text in asked.items()]
     swaps += [_without(source, each) for each in moved]
     swaps += list(_inserted(source, node, block[index + 1 :], moved))
@@ -100,6 +107,8 @@ def _pick(
     ):
         return None
     name = statement.targets[0].id
+    if found_by(statement.value) is not None and _is_taken_from(function, name):
+        return None
     needed = reads(statement.value) | {name}
     if needed & set(bound(moved)) or name in map(_mask_of, asked.values()):
         return None
@@ -108,7 +117,8 @@ def _pick(
     if not _is_kept(statement, needed, [*stays, node.test], kinds):
         return None
     ways = exits(node.body) | exits(node.orelse)
-    rest = block[index + 1 :] if "returns" in ways else []
+    # Where an arm goes on with the next round of a loop, what follows is an arm as well.
+    rest = block[index + 1 :] if ways & {"returns", "continues"} else []
     if statement in _used(rest, [statement, *moved]):
         # Behind an arm that does not return, the rows are picked once more.
         falling = [each for arm in (node.body, node.orelse) if "falls" in exits(arm) for each in arm]
@@ -128,6 +138,14 @@ def _pick(
         elif _needs(source, each) and not _is_before(source, function, node, each, statement):
             return None
     return found
+
+
+def _is_taken_from(function: Function, name: str) -> bool:
+    """Whether a single one of the row numbers `name` is used, which is read in another way outside of an arm."""
+    return any(
+        isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name) and each.value.id == name
+        for each in ast.walk(function)
+    )
 
 
 def _has_line(source: Source, statement: ast.stmt) -> bool:
@@ -172,7 +190,7 @@ def _is_before(source: Source, function: Function, node: ast.If, name: ast.Name,
 def _is_pick(value: ast.expr, kinds: Kinds) -> bool:
     """Whether `value` picks rows by a mask or by what an operator found, or computes each element of such rows, and does
     nothing else."""
-    if _is_elementwise(value, kinds):
+    if _is_elementwise(value, kinds) or isinstance(found_by(value), ast.Name):
         return True
     if any(isinstance(each, _OTHERS) or _is_other_call(each) for each in ast.walk(value)):
         return False
@@ -207,7 +225,7 @@ def _without_shape(value: ast.expr) -> ast.expr:
 
 def _is_other_call(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and not (
-        isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPED
+        isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPED | _VIEWS
     )
 
 
@@ -217,15 +235,10 @@ def _mask_of(asked: str) -> str:
 
 def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tuple[ast.expr, str] | None:
     """The part of a condition that asks whether there are rows, and the same asked of the mask."""
-    picked = _without_shape(value)
-    if not isinstance(picked, ast.Subscript) or not isinstance(picked.slice, ast.Name):
-        return None
-    if kinds.of(picked.slice).dtype != "bool":
-        return None
+    mask, exactly = _mask_behind(source, name, value, kinds)
     count = _count_of(source, name)
-    if count is None:
+    if count is None or not mask:
         return None
-    mask = picked.slice.id
     parent = source.parents[count]
     if isinstance(parent, ast.Compare) and len(parent.ops) == 1 and parent.left is count:
         other, operator = parent.comparators[0], parent.ops[0]
@@ -239,10 +252,35 @@ def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tup
         if type(number) is int and (some or none):
             return parent, f"{mask}.any()" if some else f"not {mask}.any()"
         rows = not ast.unparse(count).endswith(("numel()", "nelement()"))
-        return (count, f"{mask}.sum()") if type(number) is int and rows and picked is value else None
+        return (count, f"{mask}.sum()") if type(number) is int and rows and exactly else None
     if isinstance(parent, ast.If) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
         return count, f"{mask}.any()"
     return None
+
+
+def _mask_behind(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tuple[str, bool]:
+    """The name of the mask by which `value`, to which `name` is bound, picks rows or finds them, "" where there is none, and
+    whether it has one row for each element of it that is true."""
+    picked = _without_shape(value)
+    exactly = picked is value
+    if isinstance(picked, ast.Subscript) and isinstance(picked.slice, ast.Name):
+        if kinds.of(picked.slice).dtype == "bool":
+            return picked.slice.id, exactly
+        function = source.enclosing_function(name)
+        bindings = [
+            source.parents[each]
+            for each in ast.walk(function or source.tree)
+            if isinstance(each, ast.Name)
+            and each.id == picked.slice.id
+            and not isinstance(each.ctx, ast.Load)
+        ]
+        if len(bindings) != 1 or not isinstance(bindings[0], ast.Assign):
+            return "", False
+        value = bindings[0].value
+    found = found_by(value)
+    if not isinstance(found, ast.Name) or kinds.of(found).dtype != "bool":
+        return "", False
+    return found.id, exactly and found_by(value, exactly=True) is not None
 
 
 def _count_of(source: Source, name: ast.Name) -> ast.expr | None:
