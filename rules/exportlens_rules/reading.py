@@ -20,6 +20,7 @@ from exportlens.inference.values import (
     is_traced_tensor,
     options,
 )
+from exportlens.source.document import Chunk
 
 _LONGEST = 60
 
@@ -132,7 +133,11 @@ def numbers_in(value: Value | None) -> bool:
 
 def ancestors(place: Place, node: ast.AST | None = None) -> list[ast.AST]:
     """The nodes around `node` (the place's own by default), innermost first. Slow: for findings only."""
-    wanted = node or place.node
+    return nodes_around(place.site.chunk, node or place.node)
+
+
+def nodes_around(chunk: Chunk, wanted: ast.AST) -> list[ast.AST]:
+    """The nodes of `chunk` around `wanted`, innermost first. Slow: for findings only."""
     path: list[ast.AST] = []
 
     def visit(current: ast.AST) -> bool:
@@ -150,10 +155,35 @@ def ancestors(place: Place, node: ast.AST | None = None) -> list[ast.AST]:
                 return True
         return False
 
-    for statement in place.site.chunk.body:
+    for statement in chunk.body:
         if visit(statement):
             break
     return path
+
+
+def keeps_gradients(place: Place) -> bool:
+    """Whether gradients may be recorded at the place, as far as the contexts and decorators around it and the calls that
+    lead to it say."""
+    ways = [(place.site.chunk, place.node), *((chunk, node) for _, chunk, node in reversed(place.site.trail))]
+    for chunk, node in ways:
+        for around in nodes_around(chunk, node):
+            contexts: list[ast.expr] = []
+            if isinstance(around, (ast.With, ast.AsyncWith)):
+                contexts = [item.context_expr for item in around.items]
+            elif isinstance(around, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                contexts = around.decorator_list
+            for context in contexts:
+                called = context.func if isinstance(context, ast.Call) else context
+                name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                if name in ("no_grad", "inference_mode"):
+                    return False
+                if name == "enable_grad":
+                    return True
+                if name == "set_grad_enabled" and isinstance(context, ast.Call) and context.args:
+                    given = context.args[0]
+                    exporting = any(getattr(each, "attr", "") == "is_exporting" for each in ast.walk(given))
+                    return not exporting and not (isinstance(given, ast.Constant) and not given.value)
+    return True
 
 
 def is_tested(place: Place, *, anywhere: bool = False, asserted: bool = True) -> bool:

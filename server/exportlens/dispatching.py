@@ -111,7 +111,7 @@ class Dispatcher:
                 known.report, known.certain = theirs.report, theirs.certain
 
     def _keep(self, report: Report) -> None:
-        site = report.reached_from or report.place.site
+        site = (report.through or report.place).site
         key = (id(report.node), report.rule.code)
         known = self.found.get(key)
         owner = (

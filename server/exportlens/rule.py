@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from exportlens import measurements
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import Place, Site, Trail
+from exportlens.inference.places import Place, Trail
 from exportlens.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ class Report:
     """The hardware targets that it is said of, where a rule on targets does not speak of all of its own."""
     ways: tuple[Trail, ...] = ()
     """The calls that lead to the place from the entry points, as the engine has seen them: each way of several."""
-    reached_from: Site | None = None
-    """Where traced code leads to the place, if that lies in what is called there: whose use it is."""
+    through: Place | None = None
+    """The place in traced code that leads here, if this one lies in what is called there: whose use it is."""
 
 
 def concerns(patterns: tuple[str, ...], targets: Iterable[str]) -> bool:

@@ -13,9 +13,10 @@ from exportlens.inference.values import Bound, ClassValue, Const, Static, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import saved_tensors, unwrap_variable
+from exportlens.rewriting.guards import without_gradients_while_exporting
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import base_names
+from exportlens_rules.reading import base_names, keeps_gradients
 
 _HEAD = """
 import torch
@@ -156,6 +157,20 @@ class M(nn.Module):
         return Scale.apply(self.layer(x))
 """,
         ),
+        Example(
+            bad=_HEAD
+            + """
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            (x * 2).sum().backward()
+        return x.grad * grad
+"""
+            + _TAIL,
+            good=_GOOD,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -163,7 +178,7 @@ class M(nn.Module):
         cls = _function_class(place)
         if cls is None:
             return
-        traced = _may_need_gradients(place) and not _is_in_function(place)
+        traced = _may_need_gradients(place) and not _is_in_function(place) and keeps_gradients(place)
         for problem, node, in_backward in _problems(cls.node, traced):
             if in_backward and not traced:
                 continue
@@ -178,7 +193,7 @@ class M(nn.Module):
                 f"{', which also traces `backward`,' if in_backward else ''} fails.",
                 notes=_WHERE if in_backward else (),
             )
-            yield replace(report, reached_from=place.site)
+            yield replace(report, through=place)
             return
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
@@ -187,7 +202,10 @@ class M(nn.Module):
             return saved_tensors(report.place, context)
         if isinstance(node, ast.Call) and _is_variable(node.func):
             return unwrap_variable(report.place, context)
-        return Refusal(_FOR_THE_USER)
+        called = report.through
+        if not report.notes or called is None or called.site.scope is not report.place.site.scope:
+            return Refusal(_FOR_THE_USER)
+        return without_gradients_while_exporting(called, context)
 
 
 _FOR_THE_USER = (
@@ -235,6 +253,22 @@ def _function_class(place: Call) -> ClassValue | None:
 
 def _is_variable(function: ast.expr) -> bool:
     return ast.unparse(function) in ("Variable", "autograd.Variable", "torch.autograd.Variable")
+
+
+def _computes_gradients(node: ast.AST) -> bool:
+    """Whether this is `loss.backward()`, `autograd.grad(...)` or `autograd.backward(...)`; `Other.backward(ctx, grad)` is not."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if ast.unparse(node.func) in (
+        "torch.autograd.grad",
+        "torch.autograd.backward",
+        "autograd.grad",
+        "autograd.backward",
+    ):
+        return True
+    given = node.args[0] if node.args else None
+    to_context = isinstance(given, ast.Name) and given.id in ("ctx", "self", "context")
+    return node.func.attr == "backward" and len(node.args) <= 1 and not to_context and not _is_of_super(node)
 
 
 def _is_classmethod(decorator: ast.expr) -> bool:
@@ -316,6 +350,8 @@ def _problems(node: ast.ClassDef, traced: bool) -> Iterator[tuple[str, ast.AST |
                 yield "reads `ctx.saved_variables`, which is now `ctx.saved_tensors`", inner, True
             if method.name == "backward" and isinstance(inner, ast.Call) and _is_variable(inner.func):
                 yield "calls `Variable` in `backward`", inner, True
+            if method.name == "backward" and _computes_gradients(inner):
+                yield "computes gradients in `backward`", inner, True
             if (
                 isinstance(inner, ast.Call)
                 and isinstance(inner.func, ast.Attribute)

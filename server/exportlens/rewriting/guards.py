@@ -118,6 +118,30 @@ def statement_not_while_compiling(
         return Refusal(str(refused))
 
 
+def without_gradients_while_exporting(place: Place, context: RewriteContext) -> Fix | Refusal:
+    """The statement of a call under `torch.set_grad_enabled(...)` that is off while exporting: strict tracing follows the
+    backward of a custom Function only where gradients are recorded, and a program records none of its own."""
+    try:
+        draft = Draft.of(place, context)
+        source = draft.source
+        node = source.find(place.node)
+        statement = source.enclosing_statement(node)
+        inner_function = any(
+            isinstance(each, ast.Lambda) for each in source.ancestors(node) if each is not statement
+        )
+        plain = isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr))
+        if not plain or inner_function:
+            raise Refused("the function is applied within a larger statement")
+        if not source.begins_line(statement) or not _alone(source, statement):
+            raise Refused("the statement shares its line with another one")
+        torch = draft.torch
+        asked = f"{torch}.is_grad_enabled() and not {torch}.compiler.is_exporting()"
+        change = _under(draft, statement, f"with {torch}.set_grad_enabled({asked}):")
+        return draft.replace("Export it without its backward", [change], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
 def log_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
     """A print or log of a text that is made of tensor data, under `if not torch.compiler.is_compiling():`, and with it
     the assignment of that text where nothing else reads it."""
@@ -156,12 +180,16 @@ def _alone(source: Source, statement: ast.stmt) -> bool:
 
 
 def _under_guard(draft: Draft, statement: ast.stmt, asked: str = "is_compiling") -> Replacement:
+    return _under(draft, statement, f"if not {draft.torch}.compiler.{asked}():")
+
+
+def _under(draft: Draft, statement: ast.stmt, head: str) -> Replacement:
+    """`statement` as the block of `head`."""
     source = draft.source
     indent = source.indent_of(statement)
     inner = indent + source.indent_unit()
     text = source.shifted(source.start(statement), source.end(statement), indent, inner)
-    guard = f"if not {draft.torch}.compiler.{asked}():{source.newline}"
-    return source.swap(statement, f"{guard}{inner}{text}")
+    return source.swap(statement, f"{head}{source.newline}{inner}{text}")
 
 
 def as_boolean_mask(place: Place, context: RewriteContext) -> Fix | Refusal:
