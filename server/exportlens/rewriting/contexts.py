@@ -165,8 +165,11 @@ def stacked_contexts(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused(f"`{stack}` is used further on in the block")
         if not all(source.begins_line(each) for each in (statement, *statement.body)):
             raise Refused("the block shares its line with the `with`")
+        inner = source.indent_of(statement.body[0])
+        notes = source.comments_between(source.start(statement), source.span(rest)[0])
         head = f"with {', '.join(items)}:{source.newline}"
-        text = head + source.block(rest, source.indent_of(statement.body[0]))
+        head += "".join(f"{inner}{note}{source.newline}" for note in notes)
+        text = head + source.block(rest, inner)
         whole = Replacement(source.start(statement), source.span(rest)[1], text)
         fix = draft.replace("Enter them by `with`", [whole], Applicability.SAFE, False)
         return _with_contextlib(draft, fix) if uses_nothing else fix
