@@ -105,7 +105,34 @@ class BranchRewrite:
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )
         self.writes.collect()
-        return self._returning_text() if self.returning else self._merging_text("continues" in ways)
+        if not self.returning:
+            return self._merging_text("continues" in ways)
+        answer = self._answer()
+        return self._returning_text() if answer is None else (answer, [])
+
+    def _answer(self) -> str | None:
+        """The text that returns what the condition is, as a bool of Python; None where the function returns anything else."""
+        sides = [arm.statements for arm in (self.then, self.other)]
+        given = [
+            each.value.value
+            for each, *more in sides
+            if not more and isinstance(each, ast.Return) and isinstance(each.value, ast.Constant)
+        ]
+        if given not in ([True, False], [False, True]) or not all(isinstance(each, bool) for each in given):
+            return None
+        start, end = self.source.start(self.node), self.source.span([self.region_end])[1]
+        if (
+            self._is_elif()
+            or self.source.comments_between(start, end)
+            or not self.source.begins_line(self.node)
+        ):
+            return None
+        text = Predicates(self.source, self.kinds, self.torch).answer(
+            self.node.test, not given[0], self.value
+        )
+        if text is None:
+            return None
+        return replaced(self.source.text, [Replacement(start, end, f"return {text}")])
 
     def _returns_nothing(self) -> bool:
         """Whether the function is one that never returns a value."""
@@ -168,16 +195,49 @@ class BranchRewrite:
         """The names that the arm binds after it may have read the outside's: they come in as default
         arguments."""
         names = bound_names(arm.statements)
+        self._refuse_shared_with_functions(arm, names)
         entering = live_before(arm.statements, live, self.function)
         needed = [name for name in names if name in entering]
+        # Strict tracing does not take the deletion of a name that another function reads.
+        read, certain = reads(arm.statements), self._certain()
+        needed += [name for name in self._deleted() if name in read & certain and name not in needed]
         needed += [name for name in arm.parameters if name not in needed]
-        certain = certainly_bound_before(self.function, self.node) | {
-            each.target.id for each in walk(self.node.test) if isinstance(each, ast.NamedExpr)
-        }
         for name in needed:
             if name not in certain:
                 raise Refused(f"`{name}` may be unbound before the branch")
         return needed
+
+    def _certain(self) -> set[str]:
+        """The names that certainly are bound where the branch begins."""
+        return certainly_bound_before(self.function, self.node) | {
+            each.target.id for each in walk(self.node.test) if isinstance(each, ast.NamedExpr)
+        }
+
+    def _deleted(self) -> list[str]:
+        """The names that the function deletes."""
+        return [
+            each.id
+            for statement in walk(self.function)
+            if isinstance(statement, ast.Delete)
+            for each in statement.targets
+            if isinstance(each, ast.Name)
+        ]
+
+    def _refuse_shared_with_functions(self, arm: Arm, names: list[str]) -> None:
+        """A function inside of this one that the arm calls reads this one's names, not the arm's own."""
+        read = reads(arm.statements)
+        for each in walk(self.function):
+            parent = self.source.parents.get(each)
+            given: list[str] = []
+            if isinstance(each, ast.FunctionDef) and each is not self.function:
+                given = [each.name]
+            elif isinstance(each, ast.Lambda) and isinstance(parent, ast.Assign):
+                given = [one.id for one in parent.targets if isinstance(one, ast.Name)]
+            shared = set(names) & reads(each) if read.intersection(given) else set()
+            if shared:
+                raise Refused(
+                    f"`{given[0]}` reads `{min(shared)}` of the function around it, which the branch binds"
+                )
 
     def _replace_super(self, arm: Arm) -> None:
         for statement in arm.statements:

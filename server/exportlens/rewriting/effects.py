@@ -434,7 +434,7 @@ def is_log(call: ast.expr, kinds: Kinds) -> bool:
     if isinstance(call.func, ast.Name) and call.func.id == "print":
         return True
     name = kinds.qualified(call.func)
-    if _WARNS.search(name or getattr(call.func, "id", "")) and call.args and _is_text(call.args[0]):
+    if _WARNS.search(name or str(getattr(call.func, "id", ""))) and call.args and _is_text(call.args[0]):
         return True
     if name is not None:
         effect = knowledge.effect_of(name)

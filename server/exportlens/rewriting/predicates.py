@@ -14,6 +14,7 @@ from exportlens.inference.values import Array, Const, Shape, Tensor, TensorScala
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.moving import writes
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
 
@@ -74,6 +75,14 @@ class Predicates:
             raise Refused("the loop's condition does not depend on tensor data as far as it can be followed")
         return condition.text
 
+    def answer(self, test: ast.expr, negated: bool, value: Value | None = None) -> str | None:
+        """The text of a bool of Python, for a test that is a tensor; None for others. Raises Refused."""
+        condition = self.read(test, negated, value)
+        if condition.form != "tensor":
+            return None
+        text = condition.text if condition.dtype == "bool" else f"{_primary(condition.text)}.bool()"
+        return f"{_primary(text)}.item()"
+
     def scalar_bool(self, condition: Condition) -> str:
         """A tensor condition as bool tensor without dimensions."""
         text = condition.text
@@ -100,7 +109,10 @@ class Predicates:
         return replace(condition, guarded=self._may_raise(node))
 
     def _may_raise(self, node: ast.expr) -> bool:
-        """Whether `node` reads a tensor that may be empty, which not every operation takes."""
+        """Whether `node` reads a tensor that may be empty, which not every operation takes, or what a tensor picks, which may
+        be nothing or not be there."""
+        if any(map(self._is_picked, ast.walk(node))):
+            return True
         return any(
             (
                 isinstance(each, ast.expr)
@@ -114,6 +126,14 @@ class Predicates:
             )
             for each in ast.walk(node)
         ) and not (isinstance(node, ast.Compare) and self.kinds.of(node.left).what in ("scalar", "size"))
+
+    def _is_picked(self, node: ast.AST) -> bool:
+        """Whether `node` picks from a tensor by another, or by a number that was read out of one."""
+        if not isinstance(node, ast.Subscript) or self.kinds.of(node.value).what != "tensor":
+            return False
+        index = node.slice
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        return any(not isinstance(each, ast.Slice) and self.kinds.of(each).from_data for each in parts)
 
     def _negate(self, condition: Condition) -> Condition:
         if condition.form in ("tensor", "unknown"):
@@ -393,6 +413,10 @@ class Predicates:
     def _bool_op(self, node: ast.BoolOp, negated: bool) -> Condition:
         if any(isinstance(each, ast.NamedExpr) for one in node.values[1:] for each in ast.walk(one)):
             raise Refused("a later part of the condition binds a name, which an earlier part decides about")
+        if writes(node.values[1:]):
+            raise Refused(
+                "a later part of the condition writes in place, which an earlier part decides about"
+            )
         conditions = [self.read(each, negated) for each in node.values]
         word = "and" if isinstance(node.op, ast.And) != negated else "or"
         return self._joined(conditions, word)
