@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.inference.values import Const
 from exportlens.rewriting.devices import is_computed_with
@@ -37,6 +38,7 @@ def chosen_as_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) ->
             swaps += _summed(source, function, name, kinds, torch)
     if not swaps:
         return None
+    swaps = list(dict.fromkeys(swaps))
     begin = source.start(node)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
     changed = Source(replaced(source.text, swaps))
@@ -62,6 +64,7 @@ def summed(source: Source, loop: ast.While, kinds: Kinds, torch: str) -> tuple[S
             swaps += _summed(source, function, name, kinds, torch)
     if not swaps:
         return source, loop
+    swaps = list(dict.fromkeys(swaps))
     begin = source.start(loop)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
     changed = Source(replaced(source.text, swaps))
@@ -84,7 +87,7 @@ def _names(function: Function, name: str) -> tuple[list[ast.Name], list[ast.Name
 def _constant(source: Source, target: ast.Name) -> ast.Constant | None:
     """The int or float that `target` is bound to, alone or beside others (`total, n = 0.0, 0`)."""
     parent = source.parents[target]
-    value = parent.value if isinstance(parent, ast.Assign) and parent.targets == [target] else None
+    value = parent.value if isinstance(parent, ast.Assign) and target in parent.targets else None
     if isinstance(parent, ast.Tuple):
         statement = source.parents[parent]
         given = (
@@ -155,7 +158,9 @@ def _compared_before(source: Source, node: ast.If, loads: list[ast.Name]) -> boo
     )
 
 
-def _summed(source: Source, function: Function, name: str, kinds: Kinds, torch: str) -> list[Replacement]:
+def _summed(
+    source: Source, function: Function, name: str, kinds: Kinds, torch: str, others: bool = True
+) -> list[Replacement]:
     """`total = 0` that arms add numbers of float tensors to, and that meets float tensors afterwards, starts as a tensor."""
     stores, loads = _names(function, name)
     first, *updates = sorted(stores, key=source.start)
@@ -166,6 +171,15 @@ def _summed(source: Source, function: Function, name: str, kinds: Kinds, torch: 
         or source.block_of(source.enclosing_statement(first))[0] is not function.body
     ):
         return []
+    together = source.parents[first]
+    if isinstance(together, ast.Assign) and len(together.targets) > 1 and others:
+        # One tensor under several names: each of them must be such a sum, and none may write into it.
+        names = [each.id if isinstance(each, ast.Name) else "" for each in together.targets]
+        if any(isinstance(source.parents[each], ast.AugAssign) for each in updates) or not all(
+            name == each or (each and _summed(source, function, each, kinds.copy(), torch, False))
+            for each in names
+        ):
+            return []
     inside: set[ast.AST] = set()
     dtypes: set[str | None] = set()
     for each in updates:
@@ -174,14 +188,18 @@ def _summed(source: Source, function: Function, name: str, kinds: Kinds, torch: 
             inside |= {one for one in walk(statement) if isinstance(one, ast.Name) and one.id == name}
             continue
         added = _added(statement, each)
-        if added is None or name in {one.id for one in walk(added) if isinstance(one, ast.Name)}:
+        reading = (one for term in added for one in walk(term) if isinstance(one, ast.Name))
+        if not added or any(one.id == name for one in reading):
             return []
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
-            inside.add(statement.value.left)
-        kind = kinds_before(function, statement, kinds).of(added)
-        if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in (None, "float", "float32"):
-            return []
-        dtypes.add(kind.dtype)
+        if isinstance(statement, ast.Assign):
+            inside |= {
+                one for one in walk(statement.value) if isinstance(one, ast.expr) and _is_name(one, name)
+            }
+        now = kinds_before(function, statement, kinds)
+        for kind in [now.of(term) for term in added]:
+            if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in (None, "float", "float32"):
+                return []
+            dtypes.add(kind.dtype)
     rest = [each for each in loads if each not in inside]
     if not rest or not all(_takes_tensor(source, function, each, start, kinds) for each in rest):
         return []
@@ -222,20 +240,28 @@ def _is_share(statement: ast.AST, target: ast.Name) -> bool:
     return isinstance(operator, ast.Div) and plain
 
 
-def _added(statement: ast.AST, target: ast.Name) -> ast.expr | None:
-    """What `statement` adds to the number `target`, or subtracts from it."""
+def _added(statement: ast.AST, target: ast.Name) -> list[ast.expr]:
+    """What `statement` adds to the number `target`, or subtracts from it; empty where it does anything else."""
     if isinstance(statement, ast.AugAssign) and isinstance(statement.op, (ast.Add, ast.Sub)):
-        return statement.value
-    if (
-        isinstance(statement, ast.Assign)
-        and statement.targets == [target]
-        and isinstance(statement.value, ast.BinOp)
-        and isinstance(statement.value.op, (ast.Add, ast.Sub))
-        and isinstance(statement.value.left, ast.Name)
-        and statement.value.left.id == target.id
-    ):
-        return statement.value.right
-    return None
+        return [statement.value]
+    if not isinstance(statement, ast.Assign) or statement.targets != [target]:
+        return []
+    terms = list(_terms(statement.value, True))
+    same = [is_added for each, is_added in terms if _is_name(each, target.id)]
+    return [each for each, _ in terms if not _is_name(each, target.id)] if same == [True] else []
+
+
+def _terms(value: ast.expr, is_added: bool) -> Iterator[tuple[ast.expr, bool]]:
+    """The terms of a sum, and whether they are added or subtracted."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
+        yield from _terms(value.left, is_added)
+        yield from _terms(value.right, is_added == isinstance(value.op, ast.Add))
+    else:
+        yield value, is_added
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _takes_tensor(
@@ -251,9 +277,8 @@ def _takes_tensor(
         or (isinstance(outer, ast.IfExp) and outer.test is not inner)
         or (
             isinstance(outer, ast.BinOp)
-            and isinstance(outer.op, (ast.Mult, ast.Div))
-            and now.of(outer.right if outer.left is inner else outer.left).what
-            in ("number", "size", "scalar")
+            and isinstance(outer.op, (ast.Mult, ast.Div, ast.Add, ast.Sub))
+            and _may_be_number(now.of(outer.right if outer.left is inner else outer.left))
         )
     ):
         inner, outer = outer, source.parents[outer]
@@ -269,14 +294,19 @@ def _takes_tensor(
     return kind.what == "tensor" and (is_float or (kind.dtype is None and type(start.value) is float))
 
 
+def _may_be_number(kind: Kind) -> bool:
+    """Whether it is a number, or one until something was added to it."""
+    return kind.what in ("number", "size", "scalar") or kind.type == SEVERAL
+
+
 def _read_by(source: Source, function: Function, updates: list[ast.Name], kinds: Kinds) -> str | None:
     """The argument of the function that what is added is made of, where it is made of no other tensor."""
     arguments = {each.arg for each in function.args.args}
     found: list[str] = []
     for each in updates:
-        value = _added(source.parents[each], each)
+        values = _added(source.parents[each], each)
         now = kinds_before(function, source.enclosing_statement(each), kinds)
-        for one in walk(value) if value is not None else ():
+        for one in (part for value in values for part in walk(value)):
             if isinstance(one, ast.Name) and (now.of(one).what == "tensor" or one.id == "self"):
                 found.append(one.id)
     own = {name for name in found if name in arguments and name not in bound(function.body)}

@@ -28,6 +28,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.mixed_results import asks_type
 from exportlens.rewriting.names import bound, every_name, fresh
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -192,6 +193,16 @@ def _zero_of_all(kinds: Kinds, arm: list[ast.stmt]) -> str | None:
     return " + ".join(f"{name}.new_zeros(())" for name in tensors) if 0 < len(tensors) < 4 else None
 
 
+def _at_least(node: ast.AST, value: ast.AST) -> ast.expr | None:
+    """The positive number that `max(value, 1)` gives at least; None where `node` is anything else."""
+    if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "max" and len(node.args) == 2):
+        return None
+    if node.keywords or value not in node.args:
+        return None
+    other = node.args[1] if node.args[0] is value else node.args[0]
+    return other if isinstance(other, ast.Constant) and type(other.value) is int and other.value > 0 else None
+
+
 @dataclass
 class _Made:
     source: Source
@@ -236,7 +247,7 @@ class _Made:
             if swap is None:
                 return None
             swaps.append(swap)
-            if self._is_guarded(each):
+            if self._is_guarded(each) or self._is_share(each):
                 self.raises = False
             else:
                 statement = self._raising(each)
@@ -286,6 +297,9 @@ class _Made:
             return source.swap(parent, f"{stack}.sum()")
         outer = source.parents[parent]
         if called == "len":
+            least = _at_least(outer, parent)
+            if least is not None:
+                parent, outer, count = outer, source.parents[outer], f"{count}.clamp(min={source.of(least)})"
             divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is parent
             return source.swap(parent, count) if divides else None
         if called != f"{torch}.stack" or len(parent.args) != 1:
@@ -319,6 +333,25 @@ class _Made:
             isinstance(each, ast.If) and self._says(each.test) is False and "falls" not in exits(each.body)
             for each in block[:index]
         )
+
+    def _is_share(self, node: ast.Name) -> bool:
+        """Whether `node` is part of `sum(losses) / max(len(losses), 1)`, which is zero where nothing was kept, where a tensor will do."""
+        source = self.source
+        whole = next((each for each in source.ancestors(node) if isinstance(each, ast.BinOp)), None)
+        if whole is None or not isinstance(whole.op, ast.Div):
+            return False
+        divisor = whole.right
+        length = divisor.args[0] if isinstance(divisor, ast.Call) and divisor.args else None
+        if (
+            length is None
+            or _at_least(divisor, length) is None
+            or [ast.unparse(whole.left), ast.unparse(length)] != [f"sum({node.id})", f"len({node.id})"]
+        ):
+            return False
+        around = source.parents[whole]
+        if isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Name):
+            return len(around.targets) == 1 and not asks_type(source, around.targets[0].id)
+        return isinstance(around, (ast.Return, ast.BinOp))
 
     def _raising(self, node: ast.Name) -> ast.stmt | None:
         """The statement that raises where the list is empty, by its use at `node`; None where it does not certainly."""
