@@ -234,7 +234,8 @@ class BranchRewrite:
             elif isinstance(each, ast.Lambda) and isinstance(parent, ast.Assign):
                 given = [one.id for one in parent.targets if isinstance(one, ast.Name)]
             shared = set(names) & reads(each) if read.intersection(given) else set()
-            if shared:
+            # One that the arm defines goes with it, and reads the arm's own names.
+            if shared and not any(each is inner for one in arm.statements for inner in walk(one)):
                 raise Refused(
                     f"`{given[0]}` reads `{min(shared)}` of the function around it, which the branch binds"
                 )

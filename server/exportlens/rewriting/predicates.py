@@ -15,6 +15,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
 
@@ -137,13 +138,27 @@ class Predicates:
 
     def _negate(self, condition: Condition) -> Condition:
         if condition.form in ("tensor", "unknown"):
-            text = f"{self.torch}.logical_not({condition.text})"
+            text = self._opposite(condition.text)
             plain = f"not {_primary(condition.text)}" if condition.form == "unknown" else None
             return Condition(text, condition.form, condition.rank, "bool", True, plain=plain)
         if condition.form == "symbol":
             return Condition(f"{self.torch}.sym_not({condition.text})", "symbol", is_bool=True)
-        alone = None if condition.alone is None else f"{self.torch}.logical_not({condition.alone})"
+        alone = None if condition.alone is None else self._opposite(condition.alone)
         return Condition(f"not {_primary(condition.text)}", condition.form, is_bool=True, alone=alone)
+
+    def _opposite(self, text: str) -> str:
+        """The opposite of a condition; that of `logical_not(t.any())` is `t.any()`."""
+        node = parse_python(text, mode="eval").body
+        if (
+            isinstance(node, ast.Call)
+            and dotted(node.func) == f"{self.torch}.logical_not"
+            and len(node.args) == 1
+        ):
+            inner = node.args[0]
+            answers = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
+            if answers and inner.func.attr in ("any", "all"):  # type: ignore[attr-defined]
+                return ast.get_source_segment(text, inner) or text
+        return f"{self.torch}.logical_not({text})"
 
     def _leaf(self, node: ast.expr, value: Value | None) -> Condition:
         text = self.source.of(node)
