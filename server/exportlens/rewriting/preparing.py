@@ -27,6 +27,7 @@ from exportlens.rewriting.operands import compared, detached, kept, meets_tensor
 from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -37,6 +38,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     """The `if` in the form that rewrites best, and the kinds just before it."""
     kinds = kinds.copy()
     for step in (
+        unpacked_returns,
         squeezed_along_rows,
         made_where_used,
         picked_inside,
