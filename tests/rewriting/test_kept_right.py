@@ -44,6 +44,26 @@ REFUSED = [
         "may be of another dtype, which torch does not multiply",
     ),
     (
+        "a name that a function inside reads",
+        MODULE + "        y = x\n        f = lambda: y + 1\n        if x.sum() > 0:\n            y = x * 2\n"
+        "            z = f()\n        else:\n            z = f() * 3\n        return z, f()\n",
+        "`f` reads `y` of the function around it",
+    ),
+    (
+        "a condition that writes",
+        MODULE + "        y = x.clone()\n        if y.add_(1).sum() > 0 and y.mul_(2).max() > 3:\n"
+        "            y = y - 1\n        return y\n",
+        "a later part of the condition writes in place",
+    ),
+    (
+        "a round that continues, or leaves the loop",
+        MODULE
+        + "        k = 0\n        for v in x:\n            if v.sum() < 0:\n                continue\n            k += 1\n"
+        "            if k == 2:\n                break\n            x = x + v\n        else:\n            x = x * 10\n"
+        "        return x, k\n",
+        "`v` is a view of what the branch reads as well",
+    ),
+    (
         "a share that dropout is given",
         MODULE
         + "        p = 0.5 * random.random()\n        return nn.functional.dropout(x, p, training=True)\n",

@@ -56,11 +56,17 @@ class Flagged:
 
 
 def left_loop(source: Source, node: ast.stmt) -> Loop | None:
-    """The loop that the `if` statement `node` may leave by `break` or `return`, None where there is none."""
+    """The loop that the `if` statement `node` may leave by `break` or `return`, or what follows it in the round where it
+    continues; None where there is none."""
     if not isinstance(node, ast.If):
         return None
     ways = exits([node])
+    statement: ast.AST = node
     for outer in source.ancestors(node):
+        if "continues" in ways and isinstance(statement, ast.stmt):
+            block, index = source.block_of(statement)
+            ways = ways | (exits(block[index + 1 :]) & {"breaks", "returns"})
+        statement = outer
         if isinstance(outer, (ast.For, ast.While)):
             return outer if ways & {"breaks", "returns"} else None
         if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
@@ -182,12 +188,14 @@ class _Flags:
                 header = f"for {source.of(loop.target)} in range(1, {count}):"
             lines = [
                 f"{indent}{header}",
+                *(inner + each for each in source.header_comments(loop)),
                 f"{inner}if not {self.flag}:",
                 self._block(loop.body, inner + self.unit),
             ]
         else:
             test = "" if _is_true(loop.test) else f" and {_grouped(source, loop.test)}"
-            lines = [f"{indent}while not {self.flag}{test}:", self._block(loop.body, inner)]
+            notes = [inner + each for each in source.header_comments(loop)]
+            lines = [f"{indent}while not {self.flag}{test}:", *notes, self._block(loop.body, inner)]
         after: list[str] = []
         for value, flag in self.returned.items():
             if len(self.returned) > 1 or not self._returned_next(value):
@@ -320,17 +328,24 @@ class _Flags:
         source = self.source
         now = kinds_before(self.function, node, self.kinds)
         predicates = Predicates(source, now, self.torch)
-        comments = [
-            indent + each for each in source.comments_between(source.end(node.test), source.end(node))
-        ]
+        first, last = source.span([node])
+        above = [indent + each for each in source.comments_between(first, source.start(node))]
+        comments = [indent + each for each in source.comments_between(source.end(node.test), last)]
         if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], (ast.Break, ast.Return)):
             try:
                 condition = predicates.read(node.test)
             except Refused:
                 condition = None
             if condition is not None and condition.form == "tensor":
-                return [*comments, *self._left(node.body[0], predicates.scalar_bool(condition), indent)]
-        lines = [f"{indent}if {source.of(node.test)}:", self._block(node.body, indent + self.unit)]
+                return [
+                    *above,
+                    *comments,
+                    *self._left(node.body[0], predicates.scalar_bool(condition), indent),
+                ]
+        inner = indent + self.unit
+        notes = source.comments_between(source.end(node.test), source.span(node.body)[0])
+        lines = [*above, f"{indent}if {source.of(node.test)}:", *(inner + each for each in notes)]
+        lines.append(self._block(node.body, inner))
         if node.orelse:
             lines += [f"{indent}else:", self._block(node.orelse, indent + self.unit)]
         return lines

@@ -382,7 +382,7 @@ class LoopRewrite:
             f"{inner}return {condition}",
             "",
             f"{indent}def {body}({parameters}):",
-            *(inner + line for line in first_lines),
+            *(inner + line for line in [*source.header_comments(self.node), *first_lines]),
             source.block(self.node.body, inner, self.replacements),
             f"{inner}return {last}",
             "",

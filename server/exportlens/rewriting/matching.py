@@ -26,6 +26,8 @@ def as_branches(source: Source, node: ast.Match, kinds: Kinds) -> tuple[Source, 
     if not isinstance(node.subject, ast.Name):
         name = fresh("subject", every_name(source.tree))
         head, subject = f"{name} = {subject}{nl}{indent}", name
+    above = source.comments_between(source.end(node.subject), source.start(node.cases[0].pattern))
+    head += "".join(f"{each}{nl}{indent}" for each in above)
     lines: list[str] = []
     for number, case in enumerate(node.cases):
         test, bound = _test(source, case, subject)

@@ -208,6 +208,9 @@ class Predicates:
             text = equal if isinstance(op, ast.In) else f"{self.torch}.logical_not({equal})"
             return Condition(text, "tensor", 0, "bool", True)
         if isinstance(op, (ast.In, ast.NotIn)):
+            among = self._among(left, right)
+            if among is not None:
+                return among if isinstance(op, ast.In) else self._negate(among)
             raise Refused(f"`{self.source.of(node)}` looks for a tensor value in a container")
         if isinstance(op, (ast.Is, ast.IsNot)):
             return Condition(self.source.of(node), "static", is_bool=True)
@@ -245,6 +248,22 @@ class Predicates:
             )
         self._no_conversion(node)
         return Condition(self._sizes(node), "symbol", is_bool=True)
+
+    def _among(self, left: ast.expr, right: ast.expr) -> Condition | None:
+        """Whether one number is among constants that are written out, None where `right` is anything else."""
+        numbers = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else []
+        if not numbers or writes([left]) or not all(map(_is_number, numbers)):
+            return None
+        exact = all(is_exact(self.kinds.of(each)) for each in numbers)
+        text = self._as_tensor(left, exact)
+        if text is None:
+            parts = [f"({self.source.of(left)} == {self.source.of(each)})" for each in numbers]
+            self._no_conversion(left)
+            return Condition(" | ".join(parts), "symbol", is_bool=True)
+        *before, whole = [f"{_primary(text)} == {self.source.of(each)}" for each in numbers]
+        for each in reversed(before):
+            whole = f"{self.torch}.logical_or({each}, {whole})"
+        return Condition(whole, "tensor", self._tensor_kind(left).rank, "bool", True)
 
     def _sizes(self, node: ast.expr) -> str:
         """The text with `t.shape[0]` for `len(t)`, of which Python makes a number."""
@@ -528,6 +547,11 @@ class Predicates:
             arms = (text, decided) if word == "and" else (decided, text)
             text = f"{self.torch}.cond({test}, lambda: {arms[0]}, lambda: {arms[1]}, ())"
         return Condition(text, "tensor", 0, "bool", True)
+
+
+def _is_number(node: ast.expr) -> bool:
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    return isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
 
 
 def _is_data(value: Shape | TensorScalar) -> bool:

@@ -242,6 +242,11 @@ class Source:
             self.text[first:last] for first, last in sorted(self._comments.values()) if start <= first < end
         ]
 
+    def header_comments(self, loop: ast.For | ast.While) -> list[str]:
+        """The comments behind the condition of a loop, or behind what it goes through, before its first statement."""
+        last = loop.iter if isinstance(loop, ast.For) else loop.test
+        return self.comments_between(self.end(last), self.span(loop.body)[0])
+
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """The 0-based line and the column in characters."""
         line = bisect.bisect_right(self._starts, offset) - 1
