@@ -23,6 +23,7 @@ from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out, ow
 from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.growing import grown
 from exportlens.rewriting.held_in_loops import held_in_while_loop
+from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -65,6 +66,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         value = place.value if _test_of(node) is None or _same_place(_test_of(node), place.node) else None
         if isinstance(node, ast.If) and _only_logs(node, kinds):
             return draft.fix("Keep this out of the traced program", _guarded(draft, node))
+        kept = kept_text(draft.source, node, kinds) if isinstance(node, (ast.If, ast.IfExp)) else None
+        if kept is not None:
+            return draft.fix(KEEP_MASK, kept, uses_torch=False)
         own = draft.source.find(place.statement) is node
         arms = (dict(place.then), dict(place.other)) if own else ({}, {})
         selected = _selection(draft, node, kinds.copy(), value, refuse_unlike)
