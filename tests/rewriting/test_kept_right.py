@@ -94,3 +94,17 @@ def test_a_drawn_number_that_python_rounds_stays_one() -> None:
 def test_the_module_is_exported_in_the_place_of_its_forward() -> None:
     text = "net = nn.Linear(4, 4)\nprogram = torch.export.export(net.forward, (torch.randn(2, 4),))\n"
     assert "torch.export.export(net, " in mend(HEAD + text).text
+
+
+def test_an_operator_that_gives_several_tensors_gets_a_fake_kernel_of_as_many() -> None:
+    text = (
+        '@torch.library.custom_op("kept::halves", mutates_args=())\n'
+        "def halves(x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:\n    return x / k, x - x / k\n\n\n"
+        '@torch.library.custom_op("kept::count", mutates_args={"x"})\n'
+        "def count(x: torch.Tensor) -> None:\n    x.add_(1)\n\n\n"
+        + MODULE
+        + "        a, b = halves(x, 2)\n        a = a.clone()\n        count(a)\n        return a + b\n"
+    )
+    mended = mend(HEAD + text)
+    assert "    return torch.empty_like(x), torch.empty_like(x)\n" in mended.text
+    assert "count.register_fake" not in mended.text and not mended.refusals

@@ -50,10 +50,13 @@ def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
             None,
         )
         returns = draft.source.of(node.returns) if node.returns is not None else ""
-        if first is None or not returns.endswith("Tensor"):
+        count = _tensors_given(draft, node.returns)
+        if first is None or not count:
             raise Refused(
                 "the operator does not take a tensor and give back one: write its fake kernel by hand"
             )
+        given = "The result has" if count == 1 else "Each result has"
+        made = ", ".join([f"{draft.torch}.empty_like({first})"] * count)
         unit, nl = draft.source.indent_unit(), draft.source.newline
         head = f"def _({ast.unparse(node.args)}) -> {returns}:"
         lines = [
@@ -61,14 +64,25 @@ def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
             "",
             f"@{node.name}.register_fake",
             head,
-            f"{unit}# The result has the shape and dtype of `{first}`: change this where that is not so.",
-            f"{unit}return {draft.torch}.empty_like({first})",
+            f"{unit}# {given} the shape and dtype of `{first}`: change this where that is not so.",
+            f"{unit}return {made}",
         ]
         end = draft.source.end(node)
         swap = Replacement(end, end, nl + nl.join(lines))
         return draft.replace(f"Register a fake kernel for `{node.name}`", [swap])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _tensors_given(draft: Draft, returns: ast.expr | None) -> int:
+    """How many tensors an operator gives by its annotation, 0 where it does not say."""
+    if returns is None:
+        return 0
+    if isinstance(returns, ast.Subscript) and draft.source.of(returns.value).lower().endswith("tuple"):
+        items = returns.slice.elts if isinstance(returns.slice, ast.Tuple) else [returns.slice]
+        tensors = [draft.source.of(each).endswith("Tensor") for each in items]
+        return len(tensors) if all(tensors) and len(tensors) > 1 else 0
+    return int(draft.source.of(returns).endswith("Tensor"))
 
 
 def without_cache(place: Output, context: RewriteContext, holds: Callable[[Value], bool]) -> Fix | Refusal:
