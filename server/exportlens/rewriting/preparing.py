@@ -29,6 +29,7 @@ from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
+from exportlens.rewriting.tallies import is_tally
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 Prepared = tuple[Source, ast.If]
@@ -152,7 +153,7 @@ def _detach_data(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
 
 
 def _hoist_logs(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
-    """What an arm prints or logs of values from before the branch is printed before it, outside of tracing."""
+    """What an arm prints or logs of values from before the branch, or counts for others, comes before it, outside of tracing."""
     if not _starts_line(source, node):
         return None
     found = list(_logs(source, node, [], kinds))
@@ -188,6 +189,8 @@ def _logs(
                 earlier = body[:index]
                 free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
                 yield statement, " and ".join([*before, own]) if again and free else None
+            elif isinstance(statement, ast.AugAssign) and is_tally(source, statement, kinds):
+                yield statement, " and ".join([*before, own]) if again else None
             elif isinstance(statement, ast.If) and statement is body[0] and not is_kept_out(statement):
                 yield from _logs(source, statement, [*before, own], kinds)
 

@@ -1,0 +1,56 @@
+"""Tallies: numbers of a model that it counts up, and that only others read: they are no part of what it computes."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.text import Source
+from exportlens.source.walking import walk
+
+# Methods that run without being named by the class itself.
+_RUN = ("forward", "__call__", "__getattr__", "extra_repr")
+
+
+def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
+    """Whether `node` adds a number to an attribute of `self` that starts as a number, and that nothing reads which the model
+    runs."""
+    target = node.target
+    owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    if owner is None or not (isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"):
+        return False
+    if not isinstance(node.op, (ast.Add, ast.Sub)) or not _is_number(node.value):
+        return False
+    uses = [each for each in walk(owner) if isinstance(each, ast.Attribute) and each.attr == target.attr]
+    for each in uses:
+        parent = source.parents[each]
+        if isinstance(each.ctx, ast.Load):
+            method = source.enclosing_function(each)
+            if method is None or method.name in _RUN or _is_named(owner, method.name):
+                return False
+        elif isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            if parent.value is None or not _is_number(parent.value):
+                return False
+        else:
+            return False
+    others = (
+        each
+        for chunk in kinds.around
+        for one in chunk.body
+        if isinstance(one, ast.ClassDef) and one.name != owner.name
+        for each in walk(one)
+    )
+    if any(isinstance(each, ast.Attribute) and each.attr == target.attr for each in others):
+        return False
+    # What else the class extends may read it.
+    bases = {ast.unparse(each).rpartition(".")[2] for each in owner.bases}
+    return bases <= {"Module"} and any(isinstance(source.parents[each], ast.Assign) for each in uses)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _is_named(owner: ast.ClassDef, name: str) -> bool:
+    """Whether the class itself names the method."""
+    return any(isinstance(each, ast.Attribute) and each.attr == name for each in walk(owner))
