@@ -60,11 +60,13 @@ def _kept_by_ternary(source: Source, node: ast.IfExp, kinds: Kinds) -> str | Non
     elif not _is_none(node.body):
         return None
     name = dotted(kept)
+    if name is None or not _masks_nothing(test, name, kinds):
+        return None
     bound = source.parents[node]
     target = bound.targets[0] if isinstance(bound, ast.Assign) else None
-    if name is None or not isinstance(target, ast.Name) or not _masks_nothing(test, name, kinds):
-        return None
-    if not _only_masks(source, node, target.id):
+    if not isinstance(bound, ast.Return) and not (
+        isinstance(target, ast.Name) and _only_masks(source, node, target.id)
+    ):
         return None
     return replaced(source.text, [source.swap(node, name)])
 
