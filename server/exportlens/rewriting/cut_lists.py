@@ -190,10 +190,21 @@ class _Cut:
         source = self.source
         same = [each for each in ast.walk(self.function) if isinstance(each, ast.Name) and each.id == name]
         stores = [each for each in same if not isinstance(each.ctx, ast.Load)]
-        start = source.parents[stores[0]] if len(stores) == 1 else None
+        start = source.parents[stores[0]] if stores else None
         block, index = source.block_of(self.loop)
+        # Behind `outs = torch.stack(outs)` the name is that of a tensor.
+        anew = next((each for each in block[index + 1 :] if name in bound(each)), None)
+        if anew is not None:
+            if not isinstance(anew, ast.Assign):
+                return None
+            end = source.end(anew)
+            same = [each for each in same if source.start(each) < end]
+            given = {each for target in anew.targets for each in ast.walk(target)}
+            same = [each for each in same if each not in given]
+            stores = [each for each in same if not isinstance(each.ctx, ast.Load)]
         if not (
-            isinstance(start, ast.Assign)
+            len(stores) == 1
+            and isinstance(start, ast.Assign)
             and start in block[:index]
             and ast.unparse(start.value) in ("[]", "list()")
             and len(start.targets) == 1
@@ -204,6 +215,9 @@ class _Cut:
             if each in stores or any(each is one for one in ast.walk(self.loop)):
                 continue
             whole = source.parents[each]
+            if isinstance(whole, ast.Call) and ast.unparse(whole) == f"len({name})":
+                swaps.append(source.swap(whole, count))
+                continue
             cut = self._cut(whole, each, name, count) if isinstance(whole, ast.Call) else None
             if cut is None:
                 return None

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.machine import Cancelled
+from exportlens.inference.names import external
 from exportlens.inference.values import (
     Const,
     Instance,
@@ -307,6 +308,9 @@ class Kinds:
             constant = knowledge.lookup_constant(name)
             if constant is not None and isinstance(constant.value, (int, float)):
                 return Kind("number", type=type(constant.value).__name__)
+            known = external(name)
+            if isinstance(known, Const) and isinstance(known.value, float):
+                return of_value(known, "")
             return Kind("static", value=Named(name))
         owner = self.of(node.value)
         if owner.what == "tensor":
