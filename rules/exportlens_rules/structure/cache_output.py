@@ -37,7 +37,9 @@ class CacheOutput(Rule):
 
     ## Why it matters
     torch.export takes outputs apart into tensors, and does not know the class: export fails in both modes.
-    Most models do not need the cache to be exported: `use_cache=False`.
+    Most models do not need the cache to be exported: `use_cache=False`. Where it is wanted, `register_dynamic_cache_export_support`
+    of `transformers.integrations.executorch` (from 4.56 on) tells torch what a `DynamicCache` holds: the program then gives back
+    its tensors.
 
     ## References
     - https://huggingface.co/docs/transformers/kv_cache
