@@ -148,6 +148,54 @@ class M(nn.Module):
             return x + 1
 """,
         ),
+        Example(
+            bad="""
+import contextlib
+import io
+
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            print("quiet")
+        return x + 1
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + 1
+""",
+        ),
+        Example(
+            bad="""
+import threading
+
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lock = threading.Lock()
+
+    def forward(self, x):
+        with self.lock:
+            return x + 1
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        return x + 1
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -202,10 +250,19 @@ def _was_made_before(manager: Value) -> bool:
 
 
 def _bound_to(place: With) -> str:
-    """The class that made a global: `LOCK = threading.Lock()` gives "threading.Lock"."""
+    """The class that made a global or an attribute of the model: `LOCK = threading.Lock()` gives "threading.Lock"."""
     node = place.node
-    bindings = place.site.scope.bindings.get(node.id, []) if isinstance(node, ast.Name) else []
-    for _, statement in bindings[-1:]:
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-            return ast.unparse(statement.value.func)
+    made: list[ast.stmt] = []
+    if isinstance(node, ast.Name):
+        made = [statement for _, statement in place.site.scope.bindings.get(node.id, [])]
+    elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self":
+        made = [
+            each
+            for statement in place.site.chunk.body
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == f"self.{node.attr}"
+        ]
+    statement = made[-1] if made else None
+    if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
+        return ast.unparse(statement.value.func)
     return ""

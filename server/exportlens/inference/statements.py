@@ -75,7 +75,8 @@ def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) ->
     for item in node.items:
         manager = evaluate(machine, item.context_expr, frame)
         if machine.emits(With):
-            machine.notice(With(machine.site(frame), item.context_expr, manager, _manager_name(manager)))
+            name = _manager_name(manager) or _called(machine, item.context_expr, frame)
+            machine.notice(With(machine.site(frame), item.context_expr, manager, name))
         entered: Value = Unknown("the value of a context manager")
         if isinstance(manager, Instance) and isinstance(manager.cls, ClassValue):
             entered = call_method(machine, manager, "__enter__", [], frame, item.context_expr) or manager
@@ -96,6 +97,17 @@ def _manager_name(manager: Value) -> str:
     if isinstance(manager, Bound):
         return manager.name
     return ""
+
+
+def _called(machine: Machine, node: ast.expr, frame: Frame) -> str:
+    """The name of the external function that makes a context manager of which no more is known."""
+    function = node.func if isinstance(node, ast.Call) else None
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    if not isinstance(node, ast.Call) or not isinstance(function, ast.Name):
+        return ""
+    value = evaluate(machine, node.func, frame)
+    return value.name if isinstance(value, Named) else ""
 
 
 def _run_function(machine: Machine, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> bool:
