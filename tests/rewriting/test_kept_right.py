@@ -64,6 +64,12 @@ REFUSED = [
         "`v` is a view of what the branch reads as well",
     ),
     (
+        "a view of what is given other memory",
+        MODULE
+        + "        a = x * 2\n        b = a.view(-1)\n        a.data = x * 3\n        b.add_(1)\n        return a, b\n",
+        "`b` keeps the memory that `a` had",
+    ),
+    (
         "a share that dropout is given",
         MODULE
         + "        p = 0.5 * random.random()\n        return nn.functional.dropout(x, p, training=True)\n",

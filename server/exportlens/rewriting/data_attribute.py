@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import AttributeRead, AttributeWrite, Call, Place
 from exportlens.inference.values import Sequence, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import Write, kinds_before, writes_of
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
 
 IN_PLACE = {
     ast.Add: "add_",
@@ -161,9 +164,67 @@ def _assigned(draft: Draft, node: ast.Attribute) -> Fix:
     ):
         raise Refused("`.data` is assigned together with other targets")
     text = f"{draft.source.of(node.value)}.detach().copy_({draft.source.of(statement.value)})"
-    return draft.replace(
-        "Write into the tensor with `copy_`", [draft.source.swap(statement, text)], uses_torch=False
-    )
+    swaps = [draft.source.swap(statement, text), *_kept_apart(draft, statement, node.value)]
+    return draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
+
+
+def _kept_apart(draft: Draft, statement: ast.Assign, owner: ast.expr) -> list[Replacement]:
+    """What changes for names that keep the memory of `owner` while its `.data` is given other memory: `copy_` writes to the
+    memory, so that they take a copy of it."""
+    source = draft.source
+    function = source.enclosing_function(statement)
+    if function is None:
+        return []
+    kinds = kinds_before(function, statement, draft.kinds({}))
+    path, roots = dotted(owner) or "", kinds.of(owner).roots or frozenset()
+    names = [name for name, kind in kinds.names.items() if roots & (kind.roots or frozenset())]
+    names += [
+        target.id
+        for each in walk(function)
+        if isinstance(each, ast.Assign) and dotted(_behind_data(each.value)) == path
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    ]
+    swaps = []
+    for name in dict.fromkeys(each for each in names if each != path):
+        uses = [
+            each
+            for each in walk(function)
+            if isinstance(each, (ast.Name, ast.Attribute)) and dotted(each) == name
+        ]
+        later = [each for each in uses if source.start(each) >= source.end(statement)]
+        looped = any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(statement))
+        if not later and not looped:
+            continue
+        bindings = [source.parents[each] for each in uses if not isinstance(each.ctx, ast.Load)]
+        first = bindings[0] if len(bindings) == 1 and not looped else None
+        written = any(
+            dotted(write.base) in (name, path) for each in walk(function) for write in _writes_in(each, kinds)
+        )
+        if written or not isinstance(first, ast.Assign) or dotted(_behind_data(first.value)) != path:
+            raise Refused(
+                f"`{name}` keeps the memory that `{source.of(owner)}` had, and is read after it got other memory"
+            )
+        end = source.end(first.value)
+        swaps.append(Replacement(end, end, ".clone()"))
+    return swaps
+
+
+def _writes_in(node: ast.AST, kinds: Kinds) -> Iterator[Write]:
+    if isinstance(node, ast.stmt):
+        yield from writes_of(node, kinds)
+
+
+def _behind_data(node: ast.expr) -> ast.expr:
+    """What `t.data` and `t.detach()` are of."""
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif _is_detached(node):
+            assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            node = node.func.value
+        else:
+            return node
 
 
 def _writes(draft: Draft, node: ast.Attribute) -> bool:

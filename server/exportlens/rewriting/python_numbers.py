@@ -54,10 +54,13 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         elif not isinstance(value, Tensor):
             raise Refused(f"`{draft.source.of(inner)}` is not known to be a tensor")
         text = primary(draft.source.of(inner))
-        # int() cuts towards zero as .long() does; float() of a float tensor is its item.
+        # int() cuts towards zero as .long() does, but raises for nan and inf; float() of a float tensor is its item.
+        applicability = Applicability.SAFE
         if node.func.id == "int":
             whole = dtype is not None and dtype.startswith(("int", "uint"))
             text += ".item()" if whole else ".long().item()"
+            if not whole and dtype != "bool":
+                applicability = Applicability.UNSAFE
         elif node.func.id == "float":
             text += (
                 ".item()"
@@ -66,7 +69,7 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             )
         else:
             raise Refused(f"`{node.func.id}()` has no symbolic counterpart")
-        return _replaced(draft, node, text, Applicability.SAFE)
+        return _replaced(draft, node, text, applicability)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
