@@ -236,9 +236,9 @@ def _message(source: Source, node: ast.expr, kinds: Kinds) -> str:
         return source.of(node)
     if isinstance(node, ast.JoinedStr):
         parts = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
-        if all(kinds.of(each).what in ("static", "number") for each in parts):
+        if all(_is_configured(each, kinds) for each in parts):
             return source.of(node)  # tracing fills in what the configuration says
-        return repr(_template(source, node))
+        return _told_in_part(node, kinds)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         sides = [_message(source, each, kinds) for each in (node.left, node.right)]
         if any(isinstance(parse_python(f"({side})", mode="eval").body, ast.JoinedStr) for side in sides):
@@ -256,14 +256,23 @@ def _message(source: Source, node: ast.expr, kinds: Kinds) -> str:
     return repr(_flat(source.of(node)))
 
 
-def _template(source: Source, node: ast.JoinedStr) -> str:
-    pieces = []
+def _is_configured(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether tracing knows the value. Sizes may be open, and strict tracing formats no open one."""
+    kind = kinds.of(node)
+    return kind.what in ("static", "number") and kind.type != "size"
+
+
+def _told_in_part(node: ast.JoinedStr, kinds: Kinds) -> str:
+    """The f-string with what the configuration says; what only a run knows is left out of the text."""
+    values: list[ast.expr] = []
     for each in node.values:
-        if isinstance(each, ast.Constant):
-            pieces.append(str(each.value))
-        elif isinstance(each, ast.FormattedValue):
-            pieces.append("{" + ast.unparse(each.value) + "}")
-    return "".join(pieces)
+        is_known = isinstance(each, ast.Constant) or (
+            isinstance(each, ast.FormattedValue) and _is_configured(each.value, kinds)
+        )
+        values.append(each if is_known else ast.Constant("..."))
+    if all(isinstance(each, ast.Constant) for each in values):
+        return repr("".join(str(each.value) for each in values if isinstance(each, ast.Constant)))
+    return ast.unparse(ast.JoinedStr(values))
 
 
 def _only_raises(node: ast.stmt) -> bool:
