@@ -4,7 +4,7 @@ way."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
@@ -87,6 +87,8 @@ class Outputs:
         self.swaps: list[Replacement] = []
         # The names that are there before the branch, and that no arm binds.
         self.kept: frozenset[str] = frozenset()
+        # The dtypes of tensors that numbers in returned dicts become.
+        self.items: dict[int, str] = {}
         # The names that a loop around the branch binds.
         self.anew: set[str] = set()
 
@@ -280,6 +282,7 @@ class Outputs:
         if not all(tuples):
             if any(tuples):
                 raise Refused("the returns of the branch differ in structure")
+            self._match_items(values, again)
             found = [kinds.of(value) for value, kinds in values]
             dtype = self._mixed(found, again or asks_type_of_result(self.source, values[0][0]))
             if dtype is not None:
@@ -312,6 +315,7 @@ class Outputs:
                 parts.append(same.pop())
                 continue
             parts.append(None)
+            self._match_items(column, again)
             found = [kinds.of(each) for each, kinds in column]
             dtype = self._mixed(found, again or asks_type_of_result(self.source, values[0][0]))
             if dtype is not None:
@@ -324,6 +328,21 @@ class Outputs:
         if all(part is not None for part in parts):
             raise Refused("the branch returns constants only")
         return Shape(parts, counts, dtypes)
+
+    def _match_items(self, column: Sequence[tuple[ast.expr, Kinds]], again: bool) -> None:
+        """Take in which numbers in dicts that are returned are tensors on another way."""
+        dicts = [(each, kinds) for each, kinds in column if isinstance(each, ast.Dict)]
+        keys = [[ast.unparse(key) if key else "" for key in each.keys] for each, _ in dicts]
+        if len(dicts) != len(column) or any(each != keys[0] for each in keys):
+            return
+        for number in range(len(keys[0])):
+            items = [(each.values[number], kinds) for each, kinds in dicts]
+            dtype = self._mixed(
+                [kinds.of(item) for item, kinds in items],
+                again or asks_type_of_result(self.source, items[0][0]),
+            )
+            if dtype is not None:
+                self.items |= {id(item): dtype for item, kinds in items if kinds.of(item).what == "number"}
 
     def _mixed(self, found: list[Kind], again: bool) -> str | None:
         """The dtype of a result that is a tensor on one way and a number on another; None where it is no such."""
@@ -406,7 +425,14 @@ class Outputs:
         if isinstance(node, ast.Dict):
             if any(not isinstance(key, ast.Constant) for key in node.keys):
                 raise Refused("the keys of a returned dict are not known")
-            swaps = [self.source.swap(each, self.expression(each, kinds, used)) for each in node.values]
+            swaps = [
+                self.source.swap(
+                    each, number_as_tensor(self.source.of(each), self.torch, self.items[id(each)])
+                )
+                if id(each) in self.items
+                else self.source.swap(each, self.expression(each, kinds, used))
+                for each in node.values
+            ]
             return self.source.of(node, swaps)
         if isinstance(node, ast.Starred):
             raise Refused("a starred value is returned")
