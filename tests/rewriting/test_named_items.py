@@ -26,6 +26,8 @@ class M(nn.Module):
         'for one, other in (("p", "q"), ("r", "r")):\n'
         "    if x.sum() > 0:\n        out[one] = x * 2\n        out[other] = x * 3\n"
         "    else:\n        out[other] = x - 1\n        out[one] = x - 3\nreturn out",
+        # The dict has another name, by which it is read.
+        'other = out\nif x.sum() > 0:\n    out["a"] = x * 2\n    x = other["a"] + 1\nelse:\n    out["a"] = x - 1\nreturn out, x',
         # What is taken away again is not there.
         'for one in ("p", "q"):\n    out[one] = x\n    out.pop(one)\n'
         "    if x.sum() > 0:\n        out[one] = x * 2\nreturn out",

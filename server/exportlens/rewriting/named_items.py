@@ -34,7 +34,7 @@ def _named(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If] 
         subscript = parse_python(item, mode="eval").body
         assert isinstance(subscript, ast.Subscript)
         owner = dotted(subscript.value) or ""
-        if owner in bound_here or not _only_items(node, owner):
+        if owner in bound_here or not _only_items(node, owner) or _has_another_name(source, node, owner):
             continue
         earlier = kinds.of(subscript)
         always = all(_always_sets(arm, item) for arm in _arms(node))
@@ -276,6 +276,17 @@ def _only_items(node: ast.If, owner: str) -> bool:
         return False
     keys = list({ast.unparse(each.slice): each.slice for each in items}.values())
     return all(_differ(one, other) for index, one in enumerate(keys) for other in keys[index + 1 :])
+
+
+def _has_another_name(source: Source, node: ast.If, owner: str) -> bool:
+    """Whether the arms may reach `owner` by another name, which would find what is there before the branch."""
+    others: set[str] = set()
+    for each in walk(source.enclosing_function(node) or source.tree):
+        if isinstance(each, ast.Assign):
+            paths = {dotted(one) or "" for one in (*each.targets, each.value)}
+            others |= paths if owner in paths else set()
+    others -= {owner, ""}
+    return any(isinstance(each, (ast.Name, ast.Attribute)) and dotted(each) in others for each in walk(node))
 
 
 def _differ(one: ast.expr, other: ast.expr) -> bool:

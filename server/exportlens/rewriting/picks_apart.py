@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.moving import may_write
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -72,8 +73,10 @@ def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, a
     swaps: list[Replacement] = []
     named: dict[str, str] = {}
     for statement in block[:index]:
-        for name in bound(statement):
-            named = {text: mask for text, mask in named.items() if name not in _names_in(text)}
+        anew = set(bound(statement))
+        named = {text: mask for text, mask in named.items() if not anew & _names_in(text)}
+        if may_write([statement], kinds):
+            named = {}
         pairs = _pairs(statement)
         if not pairs or not source.begins_line(statement) or "\n" in source.of(statement):
             continue
