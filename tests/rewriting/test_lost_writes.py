@@ -55,48 +55,50 @@ def forward(body: str) -> str:
     return program("def forward(self, x):\n" + textwrap.indent(body, "    "))
 
 
-CLAMP = "if (x > 1).any():\n    x = x.clamp(-1, 1)\n"
+CHANGED = "if (x > 1).any():\n    x = x.cumsum(0)\n"
+# Both sides of this one may be computed, and one selected.
+SELECTED = "if (x > 1).any():\n    x = x.clamp(-1, 1)\n"
 
 REFUSED = {
     "another attribute": (
-        forward(f"self.first = x\n{CLAMP}self.second = x\nreturn self.second + 1\n"),
+        forward(f"self.first = x\n{CHANGED}self.second = x\nreturn self.second + 1\n"),
         "second",
     ),
-    "a number": (forward(f"self.n = 1\n{CLAMP}self.n = 5\nreturn x * self.n\n"), "n"),
+    "a number": (forward(f"self.n = 1\n{CHANGED}self.n = 5\nreturn x * self.n\n"), "n"),
     "what the branch sets": (
         forward(
-            "self.step = x * 2\nif (x > 1).any():\n    self.step = self.step.clamp(-1, 1)\nreturn x + self.step\n"
+            "self.step = x * 2\nif (x > 1).any():\n    self.step = self.step.cumsum(0)\nreturn x + self.step\n"
         ),
         "step",
     ),
-    "setattr": (forward(f"self.n = x\n{CLAMP}setattr(self, 'n', x)\nreturn self.n\n"), "n"),
+    "setattr": (forward(f"self.n = x\n{CHANGED}setattr(self, 'n', x)\nreturn self.n\n"), "n"),
     "the rounds of a loop": (
         forward(
-            "for i in range(3):\n    if (x > 1).any():\n        x = x * 0.5\n    self.step = x * i\n    x = x + self.step\nreturn x\n"
+            "for i in range(3):\n    if (x > 1).any():\n        x = x.cumsum(0)\n    self.step = x * i\n    x = x + self.step\nreturn x\n"
         ),
         "step",
     ),
     "an object of its own": (
-        forward(f"o = Held()\no.a = x * 2\n{CLAMP}o.a = x * 3\nreturn o.a + x\n"),
+        forward(f"o = Held()\no.a = x * 2\n{CHANGED}o.a = x * 3\nreturn o.a + x\n"),
         "a",
     ),
     "an object of the model": (
-        forward(f"self.held.a = x * 2\n{CLAMP}self.held.b = x * 3\nreturn self.held.b + x\n"),
+        forward(f"self.held.a = x * 2\n{CHANGED}self.held.b = x * 3\nreturn self.held.b + x\n"),
         "b",
     ),
     "an object that is handed on": (
-        forward(f"o = Held()\no.a = x * 2\n{CLAMP}o.b = x * 3\nreturn total(o)\n"),
+        forward(f"o = Held()\no.a = x * 2\n{CHANGED}o.b = x * 3\nreturn total(o)\n"),
         "b",
     ),
     "an object whose method reads it": (
-        forward(f"o = Held()\no.a = x * 2\n{CLAMP}o.a = x * 3\nreturn o.total()\n"),
+        forward(f"o = Held()\no.a = x * 2\n{CHANGED}o.a = x * 3\nreturn o.total()\n"),
         "a",
     ),
     "in a method that is called": (
         program("""
             def decide(self, x):
                 if (x > 1).any():
-                    return x.clamp(-1, 1)
+                    return x.cumsum(0)
                 return x * 2
 
             def forward(self, x):
@@ -109,31 +111,31 @@ REFUSED = {
     "in a submodule that is called": (
         program(
             "def forward(self, x):\n    self.state = x\n    y = self.inner(x)\n    self.state = y * 2\n    return self.state\n",
-            "return x.clamp(-1, 1) if (x > 1).any() else x",
+            "return x.cumsum(0) if (x > 1).any() else x",
         ),
         "state",
     ),
 }
 
 MENDED = {
-    "written once": forward(f"{CLAMP}self.seen = x\nreturn self.seen + 1\n"),
+    "written once": forward(f"{CHANGED}self.seen = x\nreturn self.seen + 1\n"),
     "the second write is not read": forward(
-        f"self.a = x.mean()\n{CLAMP}self.b = x.mean()\nreturn x * self.a\n"
+        f"self.a = x.mean()\n{CHANGED}self.b = x.mean()\nreturn x * self.a\n"
     ),
     "one chain": forward(
         "if (x > 1).any():\n    self.a = x * 2\nelif (x < -1).any():\n    self.a = x * 3\nelse:\n    self.a = x * 4\nreturn self.a\n"
     ),
-    "in training only": forward(f"if self.training:\n    self.n = 1\n{CLAMP}self.a = x\nreturn self.a\n"),
+    "in training only": forward(f"if self.training:\n    self.n = 1\n{CHANGED}self.a = x\nreturn self.a\n"),
     "another way through": forward(
-        f"if x.dim() > 3:\n    self.a = x\n    return self.a\n{CLAMP}self.b = x\nreturn self.b\n"
+        f"if x.dim() > 3:\n    self.a = x\n    return self.a\n{CHANGED}self.b = x\nreturn self.b\n"
     ),
-    "a buffer": forward(f"self.best = x.clamp(0, 1)\n{CLAMP}self.best = x * 3\nreturn self.best + x\n"),
+    "a buffer": forward(f"self.best = x.clamp(0, 1)\n{CHANGED}self.best = x * 3\nreturn self.best + x\n"),
     "an object that is made anew": forward(
-        f"o = Held()\no.a = x * 2\n{CLAMP}o = Held()\no.a = x * 3\nreturn o.a + x\n"
+        f"o = Held()\no.a = x * 2\n{CHANGED}o = Held()\no.a = x * 3\nreturn o.a + x\n"
     ),
     "another object": program(
         "def forward(self, x):\n    self.state = x\n    x = self.inner(x)\n    return x + self.state\n",
-        "self.seen = x.clamp(-1, 1) if (x > 1).any() else x\n        return self.seen * 2",
+        "self.seen = x.cumsum(0) if (x > 1).any() else x\n        return self.seen * 2",
     ),
 }
 
@@ -155,7 +157,7 @@ def test_what_is_not_lost_is_mended(name: str) -> None:
 
 
 def test_a_selection_takes_the_place_of_an_operator() -> None:
-    text = forward(f"self.scale = x.mean()\n{CLAMP}self.scale = x.mean()\nreturn x * self.scale\n")
+    text = forward(f"self.scale = x.mean()\n{SELECTED}self.scale = x.mean()\nreturn x * self.scale\n")
     mended = mend(text)
     assert not mended.refusals
     assert "torch.where" in mended.text and "torch.cond" not in mended.text
@@ -165,7 +167,7 @@ def test_a_selection_takes_the_place_of_an_operator() -> None:
 class _Twice(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         self.scale = x * 2
-        y = torch.cond((x > 1).any(), lambda x: x.clamp(-1, 1), lambda x: x.clone(), (x,))
+        y = torch.cond((x > 1).any(), lambda x: x.cumsum(0), lambda x: x.clone(), (x,))
         self.scale = y * 3
         return x + self.scale
 
