@@ -302,6 +302,7 @@ class _Flags:
                 lines.append(self.source.block(plain, indent))
                 plain = []
             if isinstance(node, (ast.Break, ast.Return)):
+                lines += [indent + each for each in self.source.comments_between(*self.source.span([node]))]
                 lines += self._left(node, f"{self.torch}.ones_like({self.flag})", indent)
                 return self.nl.join(lines)
             if not isinstance(node, ast.If):
@@ -347,7 +348,8 @@ class _Flags:
         lines = [*above, f"{indent}if {source.of(node.test)}:", *(inner + each for each in notes)]
         lines.append(self._block(node.body, inner))
         if node.orelse:
-            lines += [f"{indent}else:", self._block(node.orelse, indent + self.unit)]
+            notes = source.comments_between(source.span(node.body)[1], source.span(node.orelse)[0])
+            lines += [f"{indent}else:", *(inner + each for each in notes), self._block(node.orelse, inner)]
         return lines
 
     def _header_end(self) -> int:
