@@ -13,6 +13,7 @@ from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.continuations import appending_else
 from exportlens.rewriting.counters import counted_in_tensors
 from exportlens.rewriting.effects import is_kept_out, is_log, repeatable
+from exportlens.rewriting.fills_inside import filled_within
 from exportlens.rewriting.gradients import detached_inside
 from exportlens.rewriting.held_in_loops import held_between_rounds
 from exportlens.rewriting.indexing import found_selected, indexed_by_tensors
@@ -53,6 +54,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         chosen_as_tensors,
         keep_tensors,
         counted_in_tensors,
+        filled_within,
         held_between_rounds,
         extremes_inside,
         numbers_held,
