@@ -17,9 +17,15 @@ from tests.rewriting.driving import assert_programs_equal
 from tests.rewriting.fixing_all import mend
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
+GRADIENTS_OFF = ("no_grad", "set_grad_enabled", "inference_mode")
 # Those that are exported as one module: most of what an export of a small one takes is not for its content.
 TOGETHER = 8
-GROUPS = [CASES[first : first + TOGETHER] for first in range(0, len(CASES), TOGETHER)]
+# Beside code without gradients torch exports no branch in a branch.
+APART = [
+    [case for case in CASES if any(word in case.read_text() for word in GRADIENTS_OFF) is off]
+    for off in (False, True)
+]
+GROUPS = [cases[first : first + TOGETHER] for cases in APART for first in range(0, len(cases), TOGETHER)]
 AFTER = "# ---- after ----\n"
 POSITIVE = torch.tensor([[0.5, 1.0, 2.0, 0.1], [0.2, 0.3, 1.5, 0.7], [1.1, 0.9, 0.4, 0.6]])
 MIXED = torch.tensor([[0.5, -1.0, 2.0, -0.1], [0.2, -0.3, -1.5, 0.7], [-1.1, 0.9, 0.4, -0.6]])
