@@ -367,7 +367,25 @@ def _is_known(source: Source, node: ast.If, item: ast.Subscript, kinds: Kinds) -
         return False
     if key.value in kinds.of(item.value).keys:
         return True
-    return not (isinstance(item.value, ast.Name) and _is_dict(function, item.value.id))
+    if not (isinstance(item.value, ast.Name) and _is_dict(function, item.value.id)):
+        return True
+    return ast.unparse(key) in _keys_of_comprehension(function, item.value.id)
+
+
+def _keys_of_comprehension(function: Function, name: str) -> set[str]:
+    """The keys of `{key: ... for key in ("a", "b")}`, to which `name` is bound, and nothing else."""
+    values = [
+        each.value
+        for each in walk(function)
+        if isinstance(each, ast.Assign) and [ast.unparse(one) for one in each.targets] == [name]
+    ]
+    if len(values) != 1 or not isinstance(values[0], ast.DictComp) or len(values[0].generators) != 1:
+        return set()
+    made, rounds = values[0], values[0].generators[0]
+    if rounds.ifs or ast.unparse(made.key) != ast.unparse(rounds.target) or _removes(function.body):
+        return set()
+    elements = rounds.iter.elts if isinstance(rounds.iter, (ast.Tuple, ast.List)) else []
+    return {ast.unparse(each) for each in elements if isinstance(each, ast.Constant)}
 
 
 def _is_read_by(test: ast.AST, item: str) -> bool:
