@@ -207,32 +207,3 @@ def test_a_warning_of_ones_own_is_kept_out_of_what_is_exported() -> None:
     text = mend(WARNING).text
     assert "if not torch.compiler.is_compiling() and x.sum() < 0:" in text
     assert_equivalent(WARNING, text, [(torch.rand(2, 3),), (torch.rand(2, 3) - 1,)])
-
-
-PERHAPS = """
-import torch
-from torch import nn
-
-
-def picked(x, most):
-    if x.shape[0] >= most:
-        return x[:most].sum()
-    return x.sum()
-
-
-class M(nn.Module):
-    def __init__(self, masked):
-        super().__init__()
-        self.masked = masked
-
-    def forward(self, x):
-        if self.masked:
-            return picked(x[x > 0], 2)
-        return picked(x, 2)
-"""
-
-
-def test_a_size_that_is_a_number_without_an_option_chooses_no_branch_of_torchs() -> None:
-    mended = mend(PERHAPS)
-    assert mended.text == PERHAPS
-    assert any("in some configurations only" in each for each in mended.refusals)

@@ -55,10 +55,11 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     is refused.
     """
     try:
-        if isinstance(place.value, Shape) and not place.site.certain:
+        condition = place.site.condition
+        if isinstance(place.value, Shape) and condition is not None and " given" in ast.unparse(condition):
             # torch.cond takes no Python bool: it would warn, and trace one side only.
             raise Refused(
-                "the size depends on tensor data in some configurations only, and is a plain number in the others"
+                "the size depends on tensor data where an optional argument is given, and is a plain number elsewhere"
             )
         draft = Draft.of(place, context)
         node = _whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
