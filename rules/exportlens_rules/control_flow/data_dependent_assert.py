@@ -26,7 +26,8 @@ class DataDependentAssert(Rule):
     ## What it does
     Finds `assert` statements on tensors, and on numbers that were read out of tensors. Strict tracing turns them
     into checks of the program as long as the message is a plain string and the test is one comparison;
-    non-strict tracing fails. One comparison of a number, without a message (`assert t.item() > 0`), is kept by both.
+    non-strict tracing fails. One comparison of a number, without a message (`assert t.item() > 0`), exports in both: the
+    program of non-strict tracing checks it, that of strict tracing does not.
 
     ## Why it matters
     Non-strict tracing runs the statement with a fake tensor that has no data, and stops there. It recognizes an
