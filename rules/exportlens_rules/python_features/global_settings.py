@@ -16,8 +16,8 @@ class GlobalSettings(CallOf):
     """A global setting of torch is changed while tracing.
 
     ## What it does
-    Finds `torch.set_num_threads`, `torch.autograd.set_detect_anomaly`, `torch.autograd.detect_anomaly` and
-    `torch.backends.cudnn.flags` in traced code.
+    Finds `torch.set_num_threads`, `torch.autograd.set_detect_anomaly`, `torch.autograd.detect_anomaly`,
+    `torch.backends.cudnn.flags`, `torch.jit.optimized_execution` and the like in traced code.
 
     ## Why it matters
     Strict tracing fails; in non-strict mode the setting holds while tracing, not in the program.
@@ -37,7 +37,11 @@ class GlobalSettings(CallOf):
         "torch.autograd.detect_anomaly",
         "torch.autograd.anomaly_mode.set_detect_anomaly",
         "torch.autograd.anomaly_mode.detect_anomaly",
+        "torch.autograd.set_multithreading_enabled",
+        "torch.autograd.grad_mode.set_multithreading_enabled",
         "torch.backends.cudnn.flags",
+        "torch.backends.mkldnn.flags",
+        "torch.jit.optimized_execution",
     )
     wrong = "changes a global setting while tracing: strict tracing fails."
     advice = "Set it outside of the model."
@@ -60,5 +64,5 @@ def forward(self, x):
         return (
             entered
             if isinstance(entered, Fix)
-            else statement_not_while_compiling(report.place, context, "is_exporting")
+            else statement_not_while_compiling(report.place, context, for_compile=True)
         )

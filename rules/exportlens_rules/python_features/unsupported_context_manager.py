@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import Call, Place, With
-from exportlens.inference.values import ClassValue, Function, Instance, Value
+from exportlens.inference.values import ClassValue, Function, Instance, Sequence, Value
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.contexts import (
@@ -34,6 +34,11 @@ REFUSED = frozenset(
         "multiprocessing.Lock",
         "tempfile.TemporaryDirectory",
         "tempfile.NamedTemporaryFile",
+        "torch.autograd.graph.save_on_cpu",
+        "torch.autograd.graph.saved_tensors_hooks",
+        "torch.autograd.profiler.emit_itt",
+        "torch.autograd.profiler.emit_nvtx",
+        "torch.cuda.device_of",
         "torch.device",
     }
 )
@@ -200,6 +205,8 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         if isinstance(place, Call):
+            if _is_followed(place):
+                return
             yield self.report(
                 place,
                 f"`{words(place.node)}` enters a context by a call that strict tracing does not know. Use `with` for it.",
@@ -229,9 +236,22 @@ class M(nn.Module):
         name = _name(place)
         if name == "torch.device":
             return device_of_each(place, context)
+        if name == "torch.cuda.device_of":
+            return Refusal(
+                "what is made inside on the current device is not provable: give each tensor its device"
+            )
         if name.startswith("tempfile."):
             return Refusal("a program writes no files: make them where the model is called")
         return entered_in_eager_only(place, context) if name in REFUSED else entered_by_calls(place, context)
+
+
+def _is_followed(place: Call) -> bool:
+    """Whether an ExitStack enters what strict tracing follows there: an object of one's own class that traced code makes, or a
+    generator."""
+    entered = place.argument(0, "cm")
+    if isinstance(entered, Sequence):
+        return entered.kind == "generator"
+    return isinstance(entered, Instance) and entered.traced and isinstance(entered.cls, ClassValue)
 
 
 def _name(place: With) -> str:

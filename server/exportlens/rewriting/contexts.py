@@ -19,7 +19,7 @@ from exportlens.rewriting.names import dotted, fresh
 from exportlens.rewriting.text import Replacement, Source
 
 # Functions of torch that make a tensor on the default device.
-_FACTORIES = frozenset(
+FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
         "arange", "as_tensor", "empty", "eye", "full", "linspace", "logspace", "ones", "rand", "randint", "randn", "randperm", "tensor", "zeros",
@@ -41,7 +41,7 @@ def entered_in_eager_only(place: Place, context: RewriteContext) -> Fix | Refusa
         if "\n" in text:
             raise Refused("the context is written over several lines")
         nothing = f"{_contextlib(draft)}.nullcontext()"
-        asked = f"{nothing} if {draft.torch}.compiler.is_exporting() else {text}"
+        asked = f"{nothing} if {draft.exporting} else {text}"
         fix = draft.replace(
             "Enter it in eager only", [source.swap(item.context_expr, asked)], Applicability.SAFE
         )
@@ -111,7 +111,7 @@ def device_of_each(place: With, context: RewriteContext) -> Fix | Refusal:
         changes = []
         for call in (each for one in statement.body for each in ast.walk(one) if isinstance(each, ast.Call)):
             name = draft.qualified(call.func)
-            if name in _FACTORIES and not any(key.arg in (None, "device") for key in call.keywords):
+            if name in FACTORIES and not any(key.arg in (None, "device") for key in call.keywords):
                 end = source.end(call) - 1
                 comma = "" if not call.args and not call.keywords else ", "
                 before = source.text[:end].rstrip()
