@@ -222,7 +222,10 @@ class Subject:
         try:
             if not self.is_module:
                 return getattr(copy.deepcopy(self.original.__self__), self.original.__name__)
-            return copy.deepcopy(self.original, _computed_tensors(self.original))
+            memo = _computed_tensors(self.original)
+            copied = copy.deepcopy(self.original, memo)
+            _move_identities(copied, memo)
+            return copied
         except Exception as error:
             raise StageError(
                 "construct",
@@ -242,6 +245,37 @@ def _computed_tensors(model: torch.nn.Module) -> dict[int, Any]:
         for value in held
         if isinstance(value, torch.Tensor) and not value.is_leaf
     }
+
+
+def _move_identities(copied: torch.nn.Module, memo: dict[int, Any]) -> None:
+    """Make the identities that a copied model recorded, of its parameters, buffers and Modules, those of the copies."""
+    ours = {key: id(new) for key, new in memo.items() if isinstance(new, (torch.Tensor, torch.nn.Module))}
+    registries = frozenset(vars(torch.nn.Module()))
+    for module in copied.modules():
+        for name, value in list(vars(module).items()):
+            if name in registries:
+                continue
+            moved = _moved(value, ours)
+            if moved is not value:
+                vars(module)[name] = moved
+
+
+def _moved(value: Any, ours: dict[int, int]) -> Any:
+    """`value` with the identities in it changed; itself where there are none."""
+    if type(value) is int:
+        return ours.get(value, value)
+    if type(value) in (set, frozenset, list, tuple):
+        items = [_moved(each, ours) for each in value]
+        same = all(one is other for one, other in zip(value, items, strict=True))
+        return value if same else type(value)(items)
+    if type(value) is dict:
+        pairs = [(_moved(key, ours), _moved(each, ours)) for key, each in value.items()]
+        same = all(
+            key is one and each is other
+            for (key, each), (one, other) in zip(value.items(), pairs, strict=True)
+        )
+        return value if same else dict(pairs)
+    return value
 
 
 class _Wrapper(torch.nn.Module):
