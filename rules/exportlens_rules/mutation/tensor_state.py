@@ -228,11 +228,34 @@ def _computed_from_itself(place: AttributeWrite) -> bool:
             ]
             return any(
                 not converts(value, targets)
-                and _reads(value, targets)
+                and (_reads(value, targets) or _is_read_in_branch(place, value, targets))
                 and not _may_be_given_back(place, value, targets)
                 for value in _results(outer.value)
             )
     return False
+
+
+def _is_read_in_branch(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
+    """Whether `value` is what torch.cond gives, one of whose functions reads the very attribute."""
+    function = place.site.function
+    parts = [] if function is None else list(ast.walk(function.node))
+    if isinstance(value, ast.Name):
+        given = [
+            each.value
+            for each in parts
+            if isinstance(each, ast.Assign)
+            and any(
+                isinstance(one, ast.Name) and one.id == value.id
+                for target in each.targets
+                for one in ast.walk(target)
+            )
+        ]
+        value = given[-1] if given else value
+    if not isinstance(value, ast.Call) or ast.unparse(value.func).rpartition(".")[2] != "cond":
+        return False
+    names = {each.id for each in value.args if isinstance(each, ast.Name)}
+    arms = [each for each in parts if isinstance(each, ast.FunctionDef) and each.name in names]
+    return any(_reads(statement, targets) for arm in arms for statement in arm.body)
 
 
 def _may_be_given_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
