@@ -125,14 +125,22 @@ def test_what_the_export_call_says_is_exported(worker: Runner, tmp_path: Path) -
     assert "largest sizes (x[0]=9)" in names
 
 
-def test_numbers_of_another_generator_are_no_verdict(worker: Runner, tmp_path: Path) -> None:
+def test_numbers_of_another_generator_are_compared_where_both_draw_the_same(
+    worker: Runner, tmp_path: Path
+) -> None:
     path = tmp_path / "net.py"
-    before, after = "        return x * 2\n", "        return x * torch.rand(())\n"
-    original = CALLED.replace(before, "        return x * random.random()\n")
+    before = "        return x * 2\n"
+    drawn = "x * random.random() + random.gauss(1, 2) - random.randint(1, 6) * np.random.uniform(2.0, 3.0)"
+    original = "import numpy as np\n" + CALLED.replace(before, f"        return {drawn}\n")
     path.write_text(original)
     request = ExportRequest(f"{path}:Net", ModelInputs(inputs="(torch.randn(2, 3),)"))
-    fixed = CALLED.replace(before, after)
+    alike = "x * torch.rand(()) + (1 + 2 * torch.randn(())) - torch.randint(1, 7, ()).item() * (2.0 + torch.rand(()))"
+    fixed = original.replace(drawn, alike)
     report = worker.run(verify_fix(worker.session, request, {path: fixed}))
+    assert report.verified, report.reason
+    assert all(case["case"].endswith("the same random numbers") for case in report.cases)
+    other = original.replace(drawn, alike.replace("(1, 7", "(0, 7"))
+    report = worker.run(verify_fix(worker.session, request, {path: other}))
     assert report.failure is not None and report.failure.kind == "incomparable"
-    assert "from Python, the fixed model from torch" in report.reason
-    assert report.holds({path: original}, {path: fixed}) is None
+    assert "from Python and NumPy, the fixed model from torch" in report.reason
+    assert report.holds({path: original}, {path: other}) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -30,6 +30,9 @@ class Tools(Protocol):
 
     def apply(self, texts: Texts, finding: Finding) -> Texts:
         """The texts with the finding's fix."""
+
+    def apply_together(self, path: Path, text: str, findings: Sequence[Finding]) -> str:
+        """The text of the file at `path` with the fixes of several findings in it, as many as go together."""
 
     def other_mode(self, text: str, strict: bool, line: int) -> KnownCause | None:
         """The export call of the model's file on `line` (from 0) with the only mode that takes the model."""
@@ -281,7 +284,9 @@ class _Work:
             yield from self._fixes(on_call)
             return
         path, line = self._blamed(report)
-        yield from self._fixes([each for each in findings if each.path == path and _covers(each, line)])
+        blamed = [each for each in findings if each.path == path and _covers(each, line)]
+        yield from self._together(blamed)
+        yield from self._fixes(blamed)
         yield from self._fixes(on_call)
         for words, (at_path, at) in self._torchs_words(report):
             text = self._known({at_path: ""})[at_path]
@@ -314,6 +319,26 @@ class _Work:
             cause = KnownCause(finding.code, fix.message, self._tools.apply(before, finding))
             if self._is_new(cause):
                 yield cause
+
+    def _together(self, findings: list[Finding]) -> Iterator[KnownCause]:
+        """The fixes of one rule for one line, where it has several there: torch stops at the first, and would at the next."""
+        for code in dict.fromkeys(each.code for each in findings):
+            several = [
+                each
+                for each in findings
+                if each.code == code
+                and each.fix is not None
+                and each.fix.applicability is not Applicability.DISPLAY_ONLY
+                and each.severity.value != "information"
+                and all(edit.path is None for edit in each.fix.edits)
+            ]
+            if len(several) > 1:
+                path, fix = several[0].path, several[0].fix
+                text = self._known({path: ""})[path]
+                changed = {path: self._tools.apply_together(path, text, several)}
+                cause = KnownCause(code, fix.message if fix is not None else "", changed)
+                if self._is_new(cause):
+                    yield cause
 
     def _one_mode(self, report: VerifyReport, calls: list[Exported]) -> Iterator[KnownCause]:
         """The last resort: the one mode that takes the model, where the user leaves the choice."""

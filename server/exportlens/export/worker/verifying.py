@@ -31,6 +31,7 @@ from exportlens.export.worker.confirming import (
     generator_states,
     run_eager,
 )
+from exportlens.export.worker.drawing_alike import drawn_alike
 from exportlens.export.worker.graph import fingerprint
 from exportlens.export.worker.loading import Inputs, Subject, seed_all
 from exportlens.export.worker.preparing import Prepared, Ready, prepare
@@ -237,10 +238,36 @@ def _compare(
     if bad is None:
         return
     cases = eager.cases[: results.index(bad) + 1]
+    alike = _with_the_same_numbers(original, fixed, world, eager.cases, bad)
+    if alike is not None:
+        stages.put("eager", [result.plain() for result in alike])
+        return
     why = _incomparable(original.subject, fixed.subject, world, cases, bad, slow=original.slow)
     if why:
         raise StageError("incomparable", why)
     raise StageError("mismatch", f"the fixed model differs from the original ({bad.name}): {bad.message}")
+
+
+def _with_the_same_numbers(
+    original: Prepared, fixed: Prepared, world: FixedWorld, cases: list[Case], bad: CaseResult
+) -> list[CaseResult] | None:
+    """The results where all generators draw the same numbers; None where the two sides draw from the same generators as they
+    are, or still differ."""
+    if not bad.differences or original.slow:
+        return None
+    with world.original():
+        before = drawn_from(original.subject, cases[0])
+    if before == drawn_from(fixed.subject, cases[0]):
+        return None
+    results: list[CaseResult] = []
+    for seed in range(ROUNDS):
+        with drawn_alike(seed):
+            given, opened = run_opened(fixed.subject, cases, slow=True)
+        with world.original(), drawn_alike(seed):
+            expected = _expected(*run_opened(original.subject, cases, slow=True))
+        results += compare_eager(expected, given, opened)[0]
+    named = [replace(each, name=f"{each.name}, the same random numbers") for each in results]
+    return named if all(each.ok for each in named) else None
 
 
 def _incomparable(
