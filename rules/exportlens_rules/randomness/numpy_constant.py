@@ -10,7 +10,7 @@ from exportlens.inference.places import Definition, NumpyRead, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.held_numbers import held_number
+from exportlens.rewriting.held_numbers import held_number, number_made_before
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import children, walk
 
@@ -165,7 +165,7 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         if isinstance(report.place, NumpyRead):
-            return Refusal("the number is made elsewhere: convert it there with float() or int()")
+            return number_made_before(report.place, context)
         return held_number(report.place, report.node, context)
 
 

@@ -4,9 +4,11 @@ where the model only makes tensors of it."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import Place
+from exportlens.inference.places import NumpyRead, Place
+from exportlens.inference.values import Array, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import arguments, dotted
@@ -18,11 +20,13 @@ _ELEMENTWISE = frozenset(
     {"sqrt", "cbrt", "square", "log", "log2", "log10", "log1p", "exp", "exp2", "expm1", "abs"}
 ) | {
     *("absolute", "floor", "ceil", "rint", "sin", "cos", "tan", "tanh", "sign", "power", "float64", "int64"),
-    *("minimum", "maximum"),
+    *("minimum", "maximum", "radians", "deg2rad", "degrees", "rad2deg"),
 }
 # And those that give one number for a list of numbers.
 _REDUCING = frozenset({"prod", "sum", "mean", "max", "min"})
 _NUMBERS = ("int", "float")
+# What is given numbers, and tells nothing of arrays.
+_OF_NUMBERS = frozenset({"abs", "float", "int", "max", "min", "pow", "print", "range", "round", "super"})
 
 
 def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | Refusal:
@@ -34,7 +38,9 @@ def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | R
         function = draft.source.enclosing_function(value)
         if function is None:
             raise Refused("the attribute is not set in a method")
-        if not _is_number(value, _numbers(function), draft):
+        if not (
+            _is_number(value, _numbers(function), draft) or _is_taken_for_a_number(value, function, draft)
+        ):
             swaps = _held_tensors(draft, function, value)
             if swaps:
                 return draft.replace("Hold the tensor as well", swaps)
@@ -46,6 +52,42 @@ def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | R
         return draft.replace("Hold a number of Python", [draft.source.swap(value, text)], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def number_made_before(place: NumpyRead, context: RewriteContext) -> Fix | Refusal:
+    """`float(...)` around what a method of the same class sets an attribute to, which the expression at `place` computes with."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        cls = next((each for each in draft.source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+        made = [] if cls is None or not _is_float(place.value) else list(_made_with_numpy(cls, node, draft))
+        if not made:
+            raise Refused("the number is made elsewhere: convert it there with float() or int()")
+        swaps = [draft.source.swap(value, f"float({draft.source.of(value)})") for value in made]
+        return draft.replace("Hold a number of Python", swaps, uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _is_float(value: Value) -> bool:
+    return isinstance(value, Array) and value.rank == 0 and value.dtype == "float64"
+
+
+def _made_with_numpy(cls: ast.ClassDef, node: ast.AST, draft: Draft) -> Iterator[ast.Call]:
+    """The calls of NumPy that `cls` sets attributes to which `node` reads."""
+    read = {
+        each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute) and _is_own(each, each.attr)
+    }
+    for statement in ast.walk(cls):
+        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1):
+            continue
+        target, value = statement.targets[0], statement.value
+        if not (isinstance(target, ast.Attribute) and _is_own(target, target.attr) and target.attr in read):
+            continue
+        if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
+            head, _, name = draft.qualified(value.func).partition(".")
+            if head == "numpy" and name in _ELEMENTWISE:
+                yield value
 
 
 def _numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -92,6 +134,89 @@ def _is_number(node: ast.expr, numbers: set[str], draft: Draft) -> bool:
         if name in _REDUCING and len(node.args) == 1 and isinstance(given, (ast.List, ast.Tuple)):
             return bool(given.elts) and all(_is_number(each, numbers, draft) for each in given.elts)
     return False
+
+
+def _is_taken_for_a_number(value: ast.expr, function: Function, draft: Draft) -> bool:
+    """Whether `value` is what NumPy gives for names and attributes that nothing in the class uses as arrays, as it does not what
+    it is held in. An array would be refused loudly, by `.item()`."""
+    source = draft.source
+    cls = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
+    statement = source.parents[value]
+    held = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    leaves: list[ast.expr] = []
+    if cls is None or held is None or dotted(held) is None or not _computes(value, draft, leaves):
+        return False
+    if not leaves:
+        return True
+    paths = {dotted(each) for each in (held, *leaves)}
+    return not any(_is_array_use(each, paths, draft) for each in ast.walk(cls))
+
+
+def _computes(node: ast.expr, draft: Draft, leaves: list[ast.expr]) -> bool:
+    """Whether NumPy computes `node` number by number; `leaves` takes what it computes it of."""
+    if isinstance(node, ast.BinOp):
+        sides = [each for each in (node.left, node.right) if not _is_constant(each)]
+        made = [_computes(each, draft, leaves) for each in sides]
+        plain = [each for each, done in zip(sides, made, strict=True) if not done]
+        leaves += [leaf for each in plain for leaf in _leaves(each)]
+        return any(made) and all(map(_is_operand, plain))
+    if isinstance(node, ast.UnaryOp):
+        return _computes(node.operand, draft, leaves)
+    if not isinstance(node, ast.Call) or node.keywords or not node.args:
+        return False
+    head, _, name = (dotted(node.func) or "").partition(".")
+    if draft.modules.get(head) != "numpy":
+        return False
+    if name in _REDUCING:
+        return len(node.args) == 1
+    if name not in _ELEMENTWISE:
+        return False
+    for each in node.args:
+        if not _is_constant(each) and not _computes(each, draft, leaves):
+            if not _is_operand(each):
+                return False
+            leaves += _leaves(each)
+    return True
+
+
+def _is_operand(node: ast.expr) -> bool:
+    """Whether `node` is made of names, attributes and numbers by arithmetic alone."""
+    if isinstance(node, ast.BinOp):
+        return _is_operand(node.left) and _is_operand(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _is_operand(node.operand)
+    return _is_constant(node) or dotted(node) is not None
+
+
+def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+    """The names and attributes that an operand is made of."""
+    if isinstance(node, ast.BinOp):
+        yield from _leaves(node.left)
+        yield from _leaves(node.right)
+    elif isinstance(node, ast.UnaryOp):
+        yield from _leaves(node.operand)
+    elif not _is_constant(node):
+        yield node
+
+
+def _is_array_use(node: ast.AST, paths: set[str | None], draft: Draft) -> bool:
+    """Whether `node` uses one of `paths` as an array, a list or a tensor."""
+    if isinstance(node, ast.arg):
+        kind = "" if node.annotation is None else ast.unparse(node.annotation)
+        return node.arg in paths and kind not in ("", *_NUMBERS, "Optional[int]", "Optional[float]")
+    used: list[ast.expr] = []
+    if isinstance(node, (ast.Subscript, ast.Starred)):
+        used = [node.value]
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        used = [node.iter]
+    elif isinstance(node, ast.Attribute):
+        used = [node.value]
+    elif isinstance(node, ast.Call):
+        name = draft.qualified(node.func)
+        numpy = name.startswith("numpy.") and name.rpartition(".")[2] in _ELEMENTWISE
+        if not (numpy or name in _OF_NUMBERS or name.startswith(("math.", "torch.nn."))):
+            used = [*node.args, *(key.value for key in node.keywords)]
+    return any(dotted(each) in paths for each in used)
 
 
 _INTO_TENSORS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")

@@ -1,4 +1,4 @@
-"""NumPy on traced tensors becomes torch: `np.sin(t)`, and what is computed between `t.numpy()` and `torch.from_numpy`.
+"""One call of NumPy on tensors as a call of torch: `np.sin(t)` becomes `torch.sin(t)`.
 
 Which functions are the same in both is measured (scripts/generate_numpy_functions.py).
 """
@@ -11,24 +11,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, options
-from exportlens.rewriting.array_creation import created
-from exportlens.rewriting.array_methods import ENDS, dot, translated
-from exportlens.rewriting.array_operands import counts_beside_floats, is_no_array, of_one_dtype
-from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.imports import imported
-from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import bound, dotted
-from exportlens.rewriting.numpy_integers import widened
-from exportlens.rewriting.text import Function, Replacement, Source
+from exportlens.rewriting.names import dotted
+from exportlens.rewriting.text import Replacement, Source
 
-_BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
 # Constructors that copy an array into a tensor of their own type.
-_LEGACY = {
+LEGACY = {
     "torch.Tensor": "get_default_dtype()",
     "torch.FloatTensor": "float32",
     "torch.DoubleTensor": "float64",
@@ -38,46 +28,17 @@ _LEGACY = {
 
 
 @functools.cache
-def _functions() -> dict[str, dict[str, Any]]:
+def functions_of_torch() -> dict[str, dict[str, Any]]:
     data = json.loads(Path(__file__).with_name("numpy_functions.json").read_text(encoding="utf-8"))
     functions: dict[str, dict[str, Any]] = data["functions"]
     return functions
 
 
-def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | Refusal:
-    """torch's function for NumPy's on a tensor, or the whole way from `t.numpy()` back to torch."""
-    try:
-        draft = Draft.of(place, context)
-        node = draft.source.find(place.node)
-        function = draft.source.enclosing_function(draft.source.enclosing_statement(node))
-        if function is not None:
-            draft.modules = imported(function.body) | draft.modules
-        if isinstance(place, Conversion) and isinstance(node, ast.Call) and _is_numpy(draft, node):
-            if not isinstance(place.value, Tensor):
-                raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
-            _refuse_numbers(draft, node, place)
-            return draft.replace("Use torch's function", _renamed(draft, node))
-        if isinstance(place, Call):
-            if not isinstance(node, ast.Call) or not all(
-                all(isinstance(option, Tensor) for option in options(value)) for value in place.args[:1]
-            ):
-                raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
-            _refuse_numbers(draft, node, place)
-            return draft.replace("Use torch's function", _renamed(draft, node))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
-            options_of = options(place.value) if isinstance(place, Conversion) else ()
-            is_bytes = any(isinstance(each, Tensor) and each.dtype == "uint8" for each in options_of)
-            return draft.replace("Stay in torch", _whole_way(draft, node, is_bytes))
-        raise Refused("the array is not made by `.numpy()`")
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
-
-
-def _renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
+def renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
     """The replacements of `np.f` by `torch.f`, that of the name first. Raises Refused where they are not known to be the same."""
-    qualified = _qualified(draft, node.func)
+    qualified = qualified_name(draft, node.func)
     name = qualified.removeprefix("numpy.")
-    known = _functions().get(name)
+    known = functions_of_torch().get(name)
     form = _form(node)
     if name in _OTHER_NAMES and form in _OTHER_NAMES[name][1]:
         return [draft.source.swap(node.func, f"{draft.torch}.{_OTHER_NAMES[name][0]}")]
@@ -107,7 +68,7 @@ def _of_dimensions(draft: Draft, node: ast.Call, function: str) -> list[Replacem
     if len(node.args) + len(node.keywords) != 2 or len(given) != 1 or isinstance(node.args[0], ast.Starred):
         raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
     numbers = given[0].elts if isinstance(given[0], (ast.Tuple, ast.List)) else [given[0]]
-    if not all(map(_is_int, numbers)) or (given[0] in numbers and function == "permute"):
+    if not all(map(is_int, numbers)) or (given[0] in numbers and function == "permute"):
         raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
     text = source.of(given[0])
     dims = f"({text},)" if given[0] in numbers else text
@@ -122,7 +83,7 @@ def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
     """`torch.clamp(a, min=2)` for `np.maximum(a, 2)` and `np.maximum(2, a)`."""
     source = draft.source
     array, number = node.args if _is_literal(node.args[1]) else reversed(node.args)
-    if not _is_int(number):
+    if not is_int(number):
         # Of an array of ints NumPy makes one of double precision.
         raise Refused(
             f"`{source.of(number)}` is no whole number: use `{draft.torch}.clamp` where the array holds floats"
@@ -149,7 +110,7 @@ def bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]
 
 
 # Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
-_PUT_TOGETHER = {"concatenate": "cat", "stack": "stack", "vstack": "vstack", "hstack": "hstack"}
+PUT_TOGETHER = {"concatenate": "cat", "stack": "stack", "vstack": "vstack", "hstack": "hstack"}
 _OTHER_NAMES = {
     "expand_dims": ("unsqueeze", ("f(a, 2)",)),
     "linalg.norm": ("linalg.norm", ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)")),
@@ -182,21 +143,21 @@ def _is_literal(node: ast.expr) -> bool:
     )
 
 
-def _is_int(node: ast.expr) -> bool:
+def is_int(node: ast.expr) -> bool:
     inner = node.operand if isinstance(node, ast.UnaryOp) else node
     return isinstance(inner, ast.Constant) and type(inner.value) is int
 
 
-def _tensors_asked(draft: Draft, node: ast.Call) -> list[ast.expr]:
+def tensors_asked(draft: Draft, node: ast.Call) -> list[ast.expr]:
     """The arguments that must be tensors where torch's function stands: NumPy's takes numbers in their place."""
-    known = _functions().get(_qualified(draft, node.func).removeprefix("numpy."))
+    known = functions_of_torch().get(qualified_name(draft, node.func).removeprefix("numpy."))
     if known is None or _form(node) != "f(a, b)":
         return []
     return node.args[:1] if "f(a, 2)" in known["forms"] else list(node.args)
 
 
-def _refuse_numbers(draft: Draft, node: ast.Call, place: Call | Conversion) -> None:
-    asked = _tensors_asked(draft, node)
+def refuse_numbers(draft: Draft, node: ast.Call, place: Call | Conversion) -> None:
+    asked = tensors_asked(draft, node)
     if isinstance(place, Call):
         certain = [
             isinstance(option, Tensor) for value in place.args[: len(asked)] for option in options(value)
@@ -210,424 +171,10 @@ def _refuse_numbers(draft: Draft, node: ast.Call, place: Call | Conversion) -> N
         )
 
 
-def _whole_way(draft: Draft, first: ast.Call, is_bytes: bool) -> list[Replacement]:
-    """The replacements for the array that `first` makes, of uint8 where `is_bytes`, and for all others of the function: they
-    may meet."""
-    function = draft.source.enclosing_function(first)
-    arrays = [
-        each
-        for each in ast.walk(function or draft.source.tree)
-        if isinstance(each, ast.Call)
-        and isinstance(each.func, ast.Attribute)
-        and each.func.attr == "numpy"
-        and not each.args
-        and not each.keywords
-    ]
-    if first not in arrays:
-        raise Refused("the array is made otherwise than by `.numpy()`")
-    way = ArrayWay(draft, arrays)
-    swaps = way.swaps()
-    byte = f".to({draft.torch}.uint8)"
-    if way.indexes and (is_bytes or any(each.text == byte for each in swaps)):
-        raise Refused("a tensor of uint8 is a mask where it is an index, an array of it holds numbers")
-    return swaps
+def is_numpy(draft: Draft, node: ast.Call) -> bool:
+    return qualified_name(draft, node.func).startswith("numpy.")
 
 
-class ArrayWay:
-    """Follows an array from `t.numpy()` through names, arithmetic, NumPy's functions and methods to where it ends."""
-
-    def __init__(self, draft: Draft, arrays: list[ast.Call]) -> None:
-        self.draft, self.source = draft, draft.source
-        # Each name is followed once; each call is translated once.
-        self.made: dict[ast.AST, Replacement] = {
-            each: Replacement(dot(self.source, each.func), self.source.end(each), "")
-            for each in arrays
-            if isinstance(each.func, ast.Attribute)
-        }
-        self.leaves: list[ast.expr] = list(arrays)
-        self.names: set[str] = set()
-        self.bindings: set[ast.AST] = set()
-        self.followed: set[tuple[str, ast.AST]] = set()
-        # What binds a name of an array anew.
-        self.others: set[ast.AST] = set()
-        self.copied: list[ast.Call] = []
-        self.is_written = False
-        # Whether an array is picked from by another.
-        self.indexes = False
-        self.flipped = False
-        self.passed: set[ast.expr] = set()
-        self.put_together: list[ast.expr] = []
-        # What arrays compute with, and the operation of both.
-        self.operands: list[tuple[ast.expr, ast.expr, ast.AST]] = []
-        self.widened: dict[ast.expr, Replacement] = {}
-
-    def swaps(self) -> list[Replacement]:
-        self._follow_leaves()
-        for other, _, _ in self.operands:
-            if other not in self.passed:
-                self._make_operand(other)
-        self._follow_leaves()
-        for operand in self.operands:
-            self._refuse_operand(*operand)
-        if not self.passed.issuperset(self.put_together):
-            raise Refused("not all that NumPy is given together is an array that was a tensor")
-        function = self.source.enclosing_function(next(iter(self.made)))
-        for each in ast.walk(function or self.source.tree):
-            if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
-                parent = self.source.parents[each]
-                if (
-                    parent not in self.bindings | self.others
-                    and not isinstance(parent, ast.AugAssign)
-                    and not self._is_before(each)
-                ):
-                    raise Refused(f"`{each.id}` is bound several times")
-        # The tensor that an array shares the memory of may be written to as well.
-        if self.flipped and (self.is_written or writes([function or self.source.tree])):
-            raise Refused("NumPy flips without copying, and an array or a tensor is written to")
-        for each in self.copied if self.is_written else []:
-            made = self.made[each.func]
-            self.made[each.func] = Replacement(made.start, made.end, f"{made.text}.clone()")
-        return [*self.made.values(), *self.widened.values()]
-
-    def _follow_leaves(self) -> None:
-        while self.leaves:
-            node: ast.expr | None = self.leaves.pop()
-            while node is not None:
-                self.passed.add(node)
-                node = self._outwards(node)
-
-    def _make_operand(self, other: ast.expr) -> None:
-        """Let torch make what NumPy makes of sizes where it stands, or where its name is bound."""
-        function = self.source.enclosing_function(other)
-        made = self._created(other)
-        if made is not None:
-            self.made[other] = made
-            self.passed.add(other)
-        elif isinstance(other, ast.Name) and function is not None:
-            self._create_bound(function, other.id)
-
-    def _refuse_operand(self, other: ast.expr, node: ast.expr, operation: ast.AST) -> None:
-        function = self.source.enclosing_function(other)
-        text = self.source.of(other)
-        if other not in self.passed:
-            if not is_no_array(self.draft, other, function):
-                raise Refused(
-                    f"`{text}` may be an array or a number of NumPy's, which do not do the same beside a tensor"
-                )
-            return
-        if isinstance(operation, ast.BinOp):
-            made = isinstance(other, ast.Call) and other in self.made
-            if isinstance(operation.op, ast.MatMult) and (made or not of_one_dtype(node, other)):
-                raise Refused(f"`{text}` may be of another dtype, which torch does not multiply")
-            widens = node in self.widened or other in self.widened
-            if not widens and counts_beside_floats(node, other, function):
-                raise Refused(
-                    "NumPy makes doubles where an array of ints meets one of floats, and torch does not"
-                )
-
-    def _is_before(self, store: ast.Name) -> bool:
-        """Whether `store` binds a name that is certainly bound to an array later, before it is followed."""
-        for binding in self.bindings:
-            statement = binding if isinstance(binding, ast.stmt) else self.source.parents[binding]
-            if any(isinstance(each, ast.Name) and each.id == store.id for each in _targets(binding)):
-                return (
-                    isinstance(statement, ast.stmt)
-                    and self.source.parents[statement] is self.source.enclosing_function(store)
-                    and self.source.start(store) < self.source.start(statement)
-                )
-        return False
-
-    def _outwards(self, node: ast.expr) -> ast.expr | None:
-        """The array that is made of `node`, None where it ends. Raises Refused where torch has no counterpart."""
-        source, parent = self.source, self.source.parents.get(node)
-        if isinstance(parent, (ast.BinOp, ast.UnaryOp)) and not isinstance(
-            getattr(parent, "op", None), ast.Not
-        ):
-            self._widen(parent, node)
-            if isinstance(parent, ast.BinOp):
-                self.operands.append((parent.left if parent.right is node else parent.right, node, parent))
-            return parent
-        if isinstance(parent, ast.Compare) and len(parent.ops) == 1:
-            other = parent.comparators[0] if parent.left is node else parent.left
-            self.operands.append((other, node, parent))
-            return None if isinstance(source.parents[parent], (ast.If, ast.IfExp, ast.Assert)) else parent
-        if _is_tested(source, node):
-            return None
-        if isinstance(parent, ast.Subscript):
-            return self._item(parent, node)
-        if isinstance(parent, ast.Attribute):
-            self._widen(parent, node)
-            return self._method(parent)
-        if isinstance(parent, ast.Call) and parent.func is not node:
-            self._widen(parent, node)
-            return self._argument(parent, node)
-        if (
-            isinstance(parent, ast.Assign)
-            and len(parent.targets) == 1
-            and isinstance(parent.targets[0], ast.Name)
-        ):
-            self.bindings.add(parent)
-            self._follow(parent, parent.targets[0].id)
-            return None
-        if isinstance(parent, ast.Tuple) and self._unpacked(parent, node):
-            return None
-        if self._is_index_of_tensor(node):
-            return None
-        if isinstance(parent, ast.Tuple) and self._is_index(parent):
-            return self._indexed(parent, node)
-        if isinstance(parent, (ast.List, ast.Tuple)):
-            return self._together(parent)
-        if isinstance(parent, ast.AugAssign) and parent.value is not node:
-            self.is_written = True
-            self.operands.append((parent.value, node, parent))
-            return None
-        raise Refused("the array is used in a way that has no counterpart in torch")
-
-    def _widen(self, parent: ast.expr, node: ast.expr) -> None:
-        if widened(parent, node, self.source.enclosing_function(node)):
-            end = self.source.end(node)
-            self.widened[node] = Replacement(end, end, ".double()")
-
-    def _together(self, parent: ast.List | ast.Tuple) -> ast.expr | None:
-        """The array that NumPy puts together of those in the list `parent`."""
-        call = self.source.parents[parent]
-        name = _qualified(self.draft, call.func).removeprefix("numpy.") if isinstance(call, ast.Call) else ""
-        if (
-            not isinstance(call, ast.Call)
-            or name not in _PUT_TOGETHER
-            or call.args[0] is not parent
-            or len(call.args) > 2
-            or any(key.arg != "axis" for key in call.keywords)
-        ):
-            raise Refused("the array is used in a way that has no counterpart in torch")
-        self.put_together += parent.elts
-        if call in self.passed or call.func in self.made:
-            return None
-        self.made[call.func] = self.source.swap(call.func, f"{self.draft.torch}.{_PUT_TOGETHER[name]}")
-        return call
-
-    def _is_index(self, node: ast.expr) -> bool:
-        parent = self.source.parents[node]
-        return isinstance(parent, ast.Subscript) and parent.slice is node
-
-    def _indexed(self, index: ast.expr, node: ast.expr) -> ast.expr | None:
-        """The array that is picked by `index`, which is the array `node` or holds it. What is indexed must be an array
-        that was a tensor, too, or one that torch can make as well."""
-        source, draft = self.source, self.draft
-        subscript = source.parents[index]
-        assert isinstance(subscript, ast.Subscript)
-        self.indexes = True
-        for each in index.elts if isinstance(index, ast.Tuple) else []:
-            made = self._created(each)
-            if made is not None:
-                self.made[each] = made
-            elif not isinstance(each, (ast.Constant, ast.Slice)) and each is not node:
-                self.put_together.append(each)
-        value = subscript.value
-        made = self._created(value)
-        if made is not None:
-            self.made[value] = made
-            self.passed.add(value)
-            return subscript if isinstance(subscript.ctx, ast.Load) else None
-        function = source.enclosing_function(subscript)
-        if function is not None and isinstance(value, ast.Name):
-            self._create_bound(function, value.id)
-        if function is not None:
-            now = kinds_before(function, source.enclosing_statement(subscript), draft.kinds({}))
-            if now.of(value).what == "tensor":
-                return None
-        self.put_together.append(value)
-        return None
-
-    def _create_bound(self, function: Function, name: str) -> None:
-        """Let torch make the array that the name is bound to first."""
-        stores = [
-            each
-            for each in ast.walk(function)
-            if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-        ]
-        statement = self.source.parents[stores[0]] if stores else None
-        first = statement.value if isinstance(statement, ast.Assign) else None
-        made = self._created(first) if first is not None else None
-        if made is not None and first is not None and first not in self.made:
-            self.made[first] = made
-            self.leaves.append(first)
-
-    def _created(self, node: ast.expr) -> Replacement | None:
-        name = _qualified(self.draft, node.func) if isinstance(node, ast.Call) else ""
-        if not name.startswith("numpy."):
-            return None
-        return created(self.source, node, name.removeprefix("numpy."), self.draft.torch)
-
-    def _is_index_of_tensor(self, node: ast.expr) -> bool:
-        """Whether a tensor that torch makes there is indexed by `node`: a tensor picks from it what the array does."""
-        parent = self.source.parents[node]
-        if isinstance(parent, ast.Tuple):
-            node, parent = parent, self.source.parents[parent]
-        return (
-            isinstance(parent, ast.Subscript)
-            and parent.slice is node
-            and isinstance(parent.ctx, ast.Load)
-            and isinstance(parent.value, ast.Call)
-            and _qualified(self.draft, parent.value.func).startswith("torch.")
-        )
-
-    def _unpacked(self, values: ast.Tuple, node: ast.expr) -> bool:
-        """Whether `node` among `values` gets a name of its own, as in `a, b = x.mean(), x.std()`."""
-        statement = self.source.parents[values]
-        targets = (
-            statement.targets[0]
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1
-            else None
-        )
-        if not isinstance(targets, ast.Tuple) or len(targets.elts) != len(values.elts):
-            return False
-        target = targets.elts[values.elts.index(node)]
-        if any(isinstance(each, ast.Starred) for each in targets.elts) or not isinstance(target, ast.Name):
-            return False
-        assert isinstance(statement, ast.Assign)
-        self.bindings.add(targets)
-        self._follow(statement, target.id)
-        return True
-
-    def _follow(self, statement: ast.Assign, name: str) -> None:
-        if (name, statement) in self.followed:
-            return
-        self.followed.add((name, statement))
-        self.names.add(name)
-        source = self.source
-        function = source.enclosing_function(statement)
-        # Before the statement, and in it, a name is what it was, unless a loop comes by again.
-        again = any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(statement))
-        end = None if again else self._bound_anew(statement, name)
-        self.leaves += [
-            each
-            for each in ast.walk(function or source.tree)
-            if isinstance(each, ast.Name)
-            and each.id == name
-            and isinstance(each.ctx, ast.Load)
-            and (again or source.start(each) >= source.end(statement))
-            and (end is None or source.start(each) < end)
-        ]
-
-    def _bound_anew(self, statement: ast.Assign, name: str) -> int | None:
-        """Where a later statement of the same block that binds `name` to something else ends."""
-        block, index = self.source.block_of(statement)
-        for each in block[index + 1 :]:
-            if isinstance(each, ast.Assign) and [ast.unparse(one) for one in each.targets] == [name]:
-                self.others.add(each)
-                return self.source.end(each)
-            if name in bound(each):
-                return None
-        return None
-
-    def _item(self, parent: ast.Subscript, node: ast.expr) -> ast.expr | None:
-        if parent.value is not node:
-            return None if self._is_index_of_tensor(node) else self._indexed(node, node)
-        if any(
-            isinstance(each, ast.Slice) and isinstance(each.step, ast.UnaryOp)
-            for each in ast.walk(parent.slice)
-        ):
-            raise Refused("tensors take no slice with a negative step")
-        if isinstance(parent.ctx, ast.Load):
-            return parent
-        self.is_written = True
-        statement = self.source.parents[parent]
-        if isinstance(statement, (ast.Assign, ast.AugAssign)):
-            self.operands.append((statement.value, parent, statement))
-        return None
-
-    def _method(self, parent: ast.Attribute) -> ast.expr | None:
-        call = self.source.parents.get(parent)
-        if parent.attr in ("shape", "ndim"):
-            return None
-        if parent.attr == "T":
-            return parent
-        called = isinstance(call, ast.Call) and call.func is parent
-        if parent.attr == "size" and not called:
-            self.made[parent] = Replacement(
-                self.source.end(parent.value), self.source.end(parent), ".numel()"
-            )
-            return None
-        if not (isinstance(call, ast.Call) and called):
-            raise Refused(f"`.{parent.attr}` of the array has no counterpart in torch")
-        if parent.attr in ENDS:
-            return None
-        self.made[parent] = translated(self.source, call, self.draft.torch)
-        return call
-
-    def _argument(self, call: ast.Call, node: ast.expr) -> ast.expr | None:
-        draft, source = self.draft, self.source
-        name = _qualified(draft, call.func)
-        legacy = _LEGACY.get(name) if len(call.args) == 1 and not call.keywords else None
-        if _is_back(draft, call) or legacy is not None:
-            if name == "torch.tensor" or legacy is not None:
-                self.copied.append(call)
-            tail = "".join(
-                f".to({key.arg}={source.of(key.value)})" for key in call.keywords if key.arg is not None
-            )
-            tail += f".to({draft.torch}.{legacy})" if legacy is not None else ""
-            simple = isinstance(node, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
-            opened, closed = ("", "") if simple else ("(", ")")
-            self.made[call] = Replacement(source.start(call), source.start(node), opened)
-            self.made[call.func] = Replacement(source.end(node), source.end(call), closed + tail)
-            return None
-        if isinstance(call.func, ast.Name) and call.func.id in ("float", "int", "len", "bool"):
-            return None
-        if _is_numpy(draft, call):
-            self.flipped |= _qualified(draft, call.func) == "numpy.flip"
-            self.made[call.func], *more = _renamed(draft, call)
-            for at, each in zip([call, *call.args], more, strict=False):
-                self.made[at] = each
-            self.put_together += _tensors_asked(draft, call)
-            self.operands += [
-                (each, node, call) for each in call.args if each is not node and not _is_axes(each)
-            ]
-            sides = [each for each in call.args[1:] if isinstance(each, ast.Constant)]
-            if (
-                _qualified(draft, call.func) == "numpy.where"
-                and len(sides) == 2
-                and any(isinstance(each.value, float) for each in sides)
-            ):
-                # Of two floats NumPy makes an array of double precision.
-                double = f"{draft.torch}.tensor({source.of(sides[0])}, dtype={draft.torch}.float64)"
-                self.made[sides[0]] = source.swap(sides[0], double)
-            return call
-        raise Refused("the array is used in a way that has no counterpart in torch")
-
-
-def _is_axes(node: ast.expr) -> bool:
-    """Whether `node` is written out as whole numbers."""
-    numbers = node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
-    return all(map(_is_int, numbers))
-
-
-def _targets(binding: ast.AST) -> list[ast.expr]:
-    """What a binding binds: a statement, or the targets of one that unpacks."""
-    if isinstance(binding, ast.Assign):
-        return binding.targets
-    return binding.elts if isinstance(binding, ast.Tuple) else []
-
-
-def _is_tested(source: Source, node: ast.expr) -> bool:
-    """Whether `node` is only asked for its truth, which a tensor of one element tells as an array does."""
-    parent = source.parents[node]
-    while isinstance(parent, ast.BoolOp) or (
-        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
-    ):
-        node, parent = parent, source.parents[parent]
-    return isinstance(parent, (ast.If, ast.IfExp, ast.Assert, ast.While)) and parent.test is node
-
-
-def _is_back(draft: Draft, node: ast.Call) -> bool:
-    plain = all(key.arg in ("dtype", "device") for key in node.keywords)
-    return len(node.args) == 1 and plain and _qualified(draft, node.func) in _BACK
-
-
-def _is_numpy(draft: Draft, node: ast.Call) -> bool:
-    return _qualified(draft, node.func).startswith("numpy.")
-
-
-def _qualified(draft: Draft, node: ast.expr) -> str:
+def qualified_name(draft: Draft, node: ast.expr) -> str:
     head, _, rest = (dotted(node) or "").partition(".")
     return f"{draft.modules.get(head, '')}.{rest}"
