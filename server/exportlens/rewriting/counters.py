@@ -52,7 +52,9 @@ def counted_in_tensors(
         ):
             swaps.append(source.swap(each.value, f"{torch}.full((), {source.of(each.value)})"))
     begin = source.start(loop)
-    head = "".join(f"{name} = {torch}.full((), {name}){nl}{indent}" for name in names)
+    starts = {name: start for name in names if (start := start_of(source, loop, name)) is not None}
+    swaps += [source.swap(start, f"{torch}.full((), {source.of(start)})") for start in starts.values()]
+    head = "".join(f"{name} = {torch}.full((), {name}){nl}{indent}" for name in names if name not in starts)
     end = source.span([loop])[1]
     tail = "".join(f"{nl}{indent}{name} = {name}.item()" for name in names if name in live)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= source.start(node))
@@ -60,9 +62,20 @@ def counted_in_tensors(
     changed = Source(
         replaced(source.text, [*swaps, Replacement(begin, begin, head), Replacement(end, end, tail)])
     )
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
-    )
+    return changed, changed.branch_at(offset)
+
+
+def start_of(source: Source, loop: ast.For | ast.While, name: str) -> ast.Constant | None:
+    """The number that `name` is bound to before the loop, where nothing but names for other things stands in between."""
+    block, index = source.block_of(loop)
+    for each in reversed(block[:index]):
+        if not (isinstance(each, ast.Assign) and [type(target) for target in each.targets] == [ast.Name]):
+            return None
+        if ast.unparse(each.targets[0]) == name:
+            return each.value if isinstance(each.value, ast.Constant) else None
+        if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each)):
+            return None
+    return None
 
 
 def _read_back(source: Source, function: Function, loop: ast.For, kinds: Kinds, names: list[str]) -> set[str]:

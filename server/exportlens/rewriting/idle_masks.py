@@ -1,4 +1,5 @@
-"""Masks that are dropped where they mask nothing: `if not padding_mask.any(): padding_mask = None`.
+"""Masks that are dropped where they mask nothing: `if not padding_mask.any(): padding_mask = None`; or that are only made where
+they mask something: `if tokens.eq(pad).any(): padding_mask = tokens.eq(pad)`.
 
 Which it is hangs on data, and a branch gives no None. The mask is kept: what it does where nothing is masked is what None stands for.
 """
@@ -10,7 +11,7 @@ import ast
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
 KEEP_MASK = "Keep the mask, which masks nothing there"
@@ -26,20 +27,21 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
         return None
     only = node.body[0]
     if not (
-        isinstance(only, ast.Assign)
-        and len(only.targets) == 1
-        and isinstance(only.targets[0], ast.Name)
-        and _is_none(only.value)
+        isinstance(only, ast.Assign) and len(only.targets) == 1 and isinstance(only.targets[0], ast.Name)
     ):
         return None
     name = only.targets[0].id
+    if not _is_none(only.value):
+        return _always_made(source, node, only, name)
     tests = (
         node.test.values
         if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
         else [node.test]
     )
-    asked = [each for each in tests if not _is_none_test(each, name)]
-    if len(asked) != 1 or not _masks_nothing(asked[0], name, kinds) or not _only_masks(source, node, name):
+    idle = [each for each in tests if _masks_nothing(each, name, kinds)]
+    # What else is asked for decides nothing: where the mask masks nothing, it is as good as None.
+    others = [each for each in tests if each not in idle and not _is_none_test(each, name)]
+    if not idle or not all(map(_only_asks, others)) or not _only_masks(source, node, name):
         return None
     start, end = source.span([node])
     if source.text.startswith("elif", source.start(node)) or source.comments_between(source.start(node), end):
@@ -49,6 +51,51 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
         return replaced(source.text, [Replacement(start, end, f"{source.indent_of(node)}pass")])
     following = source.text[end:]
     return source.text[:start] + following[len(following) - len(following.lstrip("\r\n")) :]
+
+
+def _always_made(source: Source, node: ast.If, only: ast.Assign, name: str) -> str | None:
+    """The text where the mask `name`, None before, is made whether it masks something or not."""
+    test = node.test
+    is_choice = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
+    tests = test.values if is_choice else [test]  # type: ignore[attr-defined]
+    made = ast.dump(only.value)
+    asked = [each for each in tests if _asked_for_any(each) == made]
+    block, index = source.block_of(node)
+    before = block[index - 1] if index else None
+    made_none = (
+        isinstance(before, (ast.Assign, ast.AnnAssign))
+        and [dotted(each) for each in _targets(before)] == [name]
+        and before.value is not None
+        and _is_none(before.value)
+    )
+    if "pad" not in name.lower() or "mask" not in name.lower() or len(asked) != 1 or not made_none:
+        return None
+    if not all(_only_asks(each) for each in tests if each not in asked) or not _only_masks(
+        source, node, name
+    ):
+        return None
+    assert before is not None
+    start, end = source.span([before, node])
+    if source.comments_between(source.start(before), source.start(only)):
+        raise Refused("the branch has comments")
+    text = source.block([only], source.indent_of(node))
+    return replaced(source.text, [Replacement(start, end, text)])
+
+
+def _asked_for_any(test: ast.expr) -> str | None:
+    """What `test` asks `.any()` of, without arguments, as a dump."""
+    plain = isinstance(test, ast.Call) and not test.args and not test.keywords
+    func = test.func if isinstance(test, ast.Call) and plain else None
+    return ast.dump(func.value) if isinstance(func, ast.Attribute) and func.attr == "any" else None
+
+
+def _targets(node: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return node.targets if isinstance(node, ast.Assign) else [node.target]
+
+
+def _only_asks(test: ast.expr) -> bool:
+    """Whether a test does nothing but ask: it calls nothing."""
+    return not any(isinstance(each, (ast.Call, ast.NamedExpr, ast.Await, ast.Yield)) for each in walk(test))
 
 
 def _kept_by_ternary(source: Source, node: ast.IfExp, kinds: Kinds) -> str | None:
@@ -74,6 +121,8 @@ def _kept_by_ternary(source: Source, node: ast.IfExp, kinds: Kinds) -> str | Non
 def _only_masks(source: Source, node: ast.AST, name: str) -> bool:
     """Whether the function does nothing where `name` is a mask but to fill by it, or to make other masks of it."""
     function = source.enclosing_function(node)
+    if function is not None and function.name in ("forward", "__call__") and _is_returned(function, name):
+        raise Refused(f"`{name}` is an output: whether it is None would be chosen by data")
     for each in walk(function) if function is not None else ():
         if isinstance(each, ast.IfExp) and _asks_for_none(each.test, name):
             bound = source.parents[each]
@@ -84,6 +133,28 @@ def _only_masks(source: Source, node: ast.AST, name: str) -> bool:
             if not is_given or each.orelse or not all(_fills(one, name) for one in each.body):
                 return False
     return True
+
+
+def _is_returned(function: Function, name: str) -> bool:
+    """Whether `function` returns the object `name`, alone or in a tuple, list or dict."""
+    values = [
+        each.value for each in walk(function) if isinstance(each, ast.Return) and each.value is not None
+    ]
+    while values:
+        value = values.pop()
+        if isinstance(value, ast.Name) and value.id == name:
+            return True
+        if isinstance(value, (ast.Tuple, ast.List)):
+            values += value.elts
+        elif isinstance(value, ast.Dict):
+            values += value.values
+        elif isinstance(value, ast.Call):
+            values += [
+                key.value
+                for key in value.keywords
+                if (dotted(value.func) or "").rpartition(".")[2][:1].isupper()
+            ]
+    return False
 
 
 def _asks_for_none(test: ast.expr, name: str) -> bool:
@@ -98,13 +169,35 @@ def _fills(statement: ast.stmt, name: str) -> bool:
     if "mask" in target.lower():
         return True
     value = statement.value
+    direct = name if "pad" in name.lower() else f"~{name}"
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult) and dotted(value.left) == target:
+        return "pad" in name.lower() and _is_one_less(value.right, name, target)
     return (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
         and value.func.attr == "masked_fill"
         and dotted(value.func.value) == target
-        and any(isinstance(each, ast.Name) and each.id == name for each in walk(value.args[0]))
+        and bool(value.args)
+        # Filled is what the mask of padding marks, or what the mask of what counts leaves out: the other way round, a mask
+        # that masks nothing would fill everything.
+        and ast.unparse(value.args[0]).startswith(direct)
     )
+
+
+def _is_one_less(node: ast.expr, name: str, target: str) -> bool:
+    """Whether `node` is `1 - mask.type_as(x)`: ones of the dtype of `target`, where the mask masks nothing."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub) or ast.unparse(node.left) != "1":
+        return False
+    of = node.right
+    converted = False
+    while isinstance(of, ast.Call) and isinstance(of.func, ast.Attribute):
+        given = [ast.unparse(each) for each in of.args]
+        if of.func.attr == "type_as" or (of.func.attr == "to" and given in ([target], [f"{target}.dtype"])):
+            converted = converted or given[0].partition(".")[0] == target
+        elif of.func.attr not in ("unsqueeze", "transpose", "view", "expand"):
+            return False
+        of = of.func.value
+    return converted and dotted(of) == name
 
 
 def _is_none(node: ast.expr) -> bool:

@@ -109,10 +109,12 @@ class LoopRewrite:
             isinstance(node.iter, ast.Call)
             and isinstance(node.iter.func, ast.Name)
             and node.iter.func.id == "range"
-            and len(node.iter.args) == 1
             and isinstance(node.target, ast.Name)
+            and _bounds(node.iter) is not None
         ):
-            raise Refused("only `for i in range(n)` becomes a while_loop")
+            raise Refused(
+                "only `for i in range(n)` from a number that is written, in steps that are, becomes a while_loop"
+            )
         if node.target.id in self.live.live_after(node):
             raise Refused(f"`{node.target.id}` is used after the loop")
         for each in ast.walk(node):
@@ -128,19 +130,42 @@ class LoopRewrite:
             return predicates.for_loop(self.node.test, self.value)
         call = self.node.iter
         assert isinstance(call, ast.Call)
-        limit = predicates.number_as_tensor(call.args[0])
-        if limit is None and isinstance(call.args[0], ast.Name):
-            limit = self._read_from(call.args[0].id, predicates)
-        if limit is None and _reads_item(call.args[0]) and inside.of(call.args[0]).what == "scalar":
-            limit = self.source.of(call.args[0])
+        bounds = _bounds(call)
+        assert bounds is not None
+        _, stop, step = bounds
+        limit = predicates.number_as_tensor(stop) or self._computed(stop, predicates)
+        if limit is None and _reads_item(stop) and inside.of(stop).what == "scalar":
+            limit = self.source.of(stop)
         if limit is None:
-            raise Refused(
-                f"`{self.source.of(call.args[0])}` is a Python number already: give the tensor to `range`"
-            )
+            raise Refused(f"`{self.source.of(stop)}` is a Python number already: give the tensor to `range`")
         number = inside.of(parse_python(limit, mode="eval").body)
         if number.what == "tensor" and number.rank != 0:
             limit = f"{primary(limit)}.reshape(())"
-        return f"{counter} < {limit}"
+        return f"{counter} {'<' if step > 0 else '>'} {limit}"
+
+    def _computed(self, node: ast.expr, predicates: Predicates) -> str | None:
+        """`node`, a name or whole numbers added to and taken from one, with the tensor whose number the name is."""
+        if isinstance(node, ast.Name):
+            return self._read_from(node.id, predicates)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            inner = self._number(node.operand, predicates)
+            return None if inner is None else f"-{inner}"
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+            return None
+        sign = "+" if isinstance(node.op, ast.Add) else "-"
+        left, right = _written_int(node.left), _written_int(node.right)
+        if right is not None:
+            inner = self._number(node.left, predicates)
+            return None if inner is None else f"{inner} {sign} {right}"
+        inner = None if left is None else self._number(node.right, predicates)
+        return None if inner is None else f"{left} {sign} {inner}"
+
+    def _number(self, node: ast.expr, predicates: Predicates) -> str | None:
+        """`node` as a number again: tensors of small dtypes would compute on in these."""
+        inner = self._computed(node, predicates)
+        if inner is None:
+            return None
+        return f"{primary(inner)}.item()" if isinstance(node, ast.Name) else f"({inner})"
 
     def _read_from(self, name: str, predicates: Predicates) -> str | None:
         """The tensor whose number `name` is, where it is still the same when the loop runs: while_loop takes no
@@ -336,7 +361,7 @@ class LoopRewrite:
     ) -> str:
         outputs = Outputs(self.source, self.torch, mark)
         used: set[str] = set()
-        texts = [f"{counter} + 1"] if counter else []
+        texts = [self._next(counter)] if counter else []
         for name in carried:
             kind = now.names.get(name, kinds[name])
             if kinds[name].what == "scalar":
@@ -348,6 +373,12 @@ class LoopRewrite:
             else:
                 texts.append(outputs.leaf(name, name, kind, True, used))
         return f"({texts[0]},)" if len(texts) == 1 else ", ".join(texts)
+
+    def _next(self, counter: str) -> str:
+        """The counter of the next round."""
+        bounds = _bounds(self.node.iter) if isinstance(self.node, ast.For) else None
+        step = bounds[2] if bounds is not None else 1
+        return f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
 
     def _assembled(
         self,
@@ -364,7 +395,8 @@ class LoopRewrite:
         inner = indent + source.indent_unit()
         test, body = (fresh(wish, self.taken) for wish in ("keep_going", "loop_body"))
         parameters = ", ".join(names)
-        values = [*(["0"] if counter else []), *start]
+        bounds = _bounds(self.node.iter) if isinstance(self.node, ast.For) else None
+        values = [*([str(bounds[0])] if bounds is not None else []), *start]
         targets = [fresh("steps", self.taken) if name == counter else name for name in names]
         after = [f"{indent}{name} = {name}.item()" for name in self.read_back]
         # What while_loop gives back may not be written in place where gradients are recorded.
@@ -408,6 +440,27 @@ class LoopRewrite:
         begin = source.start(self.node) - (len(indent) if gap else 0)
         text = (gap + indent if gap else "") + nl.join(lines)
         return replaced(source.text, [Replacement(begin, source.span([self.node])[1], text)]), [body]
+
+
+def _bounds(call: ast.expr) -> tuple[int, ast.expr, int] | None:
+    """Where `range(...)` starts, what it stops before, and its step; None where start or step are no written ints."""
+    if not isinstance(call, ast.Call) or call.keywords or not 1 <= len(call.args) <= 3:
+        return None
+    if any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    if len(call.args) == 1:
+        return 0, call.args[0], 1
+    start = _written_int(call.args[0])
+    step = _written_int(call.args[2]) if len(call.args) == 3 else 1
+    return None if start is None or not step else (start, call.args[1], step)
+
+
+def _written_int(node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if type(value) is int else None
 
 
 def _reads_item(node: ast.expr) -> bool:

@@ -7,6 +7,7 @@ pair of padded sequences and lengths what torch does for a PackedSequence, in ea
 from __future__ import annotations
 
 import ast
+import re
 
 from exportlens.finding import Applicability, Edit, Fix, Range, Refusal
 from exportlens.inference.places import Call
@@ -70,7 +71,8 @@ def _unpack(packed, batch_first=False, total_length=None):
         x = torch.nn.functional.pad(x, (0, 0, 0, total_length - x.shape[1]))
     return x if batch_first else x.transpose(0, 1), lengths.cpu()
 '''
-_NAMES = ("_pack", "_run_packed", "_unpack")
+# What would hide them, or be hidden.
+_ITS_OWN = re.compile(r"(?<![\w.])(?:def (?:_pack|_run_packed|_unpack)\(|(?:_pack|_run_packed|_unpack)\b *=)")
 
 
 def padded_for_packed(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -92,7 +94,7 @@ def _functions(draft: Draft) -> list[Edit]:
     texts = [each.chunk.text for each in document.placed]
     if any("def _run_packed(rnn, packed, state=None):" in text for text in texts):
         return []
-    if any(f"def {name}(" in text or f"{name} =" in text for name in _NAMES for text in texts):
+    if any(_ITS_OWN.search(text) for text in texts):
         raise Refused("the file has a `_pack` or `_unpack` of its own")
     at = behind_imports(document)
     if at is None:
@@ -128,6 +130,15 @@ def _tensor_of(lengths: ast.expr) -> ast.expr:
     if lengths is not given and (made or isinstance(lengths, (ast.List, ast.ListComp, ast.GeneratorExp))):
         raise Refused("the lengths are a list of something else than a tensor: give a tensor of lengths")
     return lengths
+
+
+def _is_moved(node: ast.expr) -> bool:
+    """Whether `node` is a Module on another device or of another dtype: these methods give the Module itself."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("cuda", "cpu", "to", "float", "double")
+    )
 
 
 def _is_zero(node: ast.expr) -> bool:
@@ -491,9 +502,19 @@ class _Packing:
             and any(isinstance(one, ast.Attribute) and one.attr == node.attr for one in each.targets)
         ]
 
+    def _is_layer_elsewhere(self, node: ast.expr) -> bool:
+        """Whether all that is assigned to the attribute `node`, but for itself on another device, are such layers."""
+        made = [each for each in self._made_as(node) if not _is_moved(each)]
+        return bool(made) and all(map(self._makes_layer, made))
+
     def _makes_layer(self, node: ast.expr) -> bool:
         if isinstance(node, ast.IfExp):
             return self._makes_layer(node.body) and self._makes_layer(node.orelse)
+        if _is_moved(node):
+            # `self.lstm = self.lstm.cuda()` is the layer that it was.
+            assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            inner = node.func.value
+            return self._makes_layer(inner) or self._is_layer_elsewhere(inner)
         return (
             isinstance(node, ast.Call)
             and self._is_class(node.func)
