@@ -219,7 +219,7 @@ class Engine:
         site = report.place.site
         if self.workspace.is_library(site.scope.path) or not concerns(report.targets, self.config.targets):
             return None
-        severity = report.outcome.severity(self.config.torch_version, self.config.modes)
+        severity = report.rule.severity(report.outcome, self.config.torch_version, self.config.modes)
         if severity is None:
             return None
         notes = report.notes
@@ -277,10 +277,10 @@ class Engine:
         return done
 
     def _fix(self, report: Report, document: Document, cancelled: Callable[[], bool]) -> Fix | Refusal | None:
-        decorator = compiled(report)
-        if decorator is not None:
+        compiling = compiled(report, document)
+        if compiling is not None:
             return Refusal(
-                f"TorchScript compiles this function, and takes little of what torch.export needs: without `@{decorator}` it "
+                f"TorchScript compiles this function, and takes little of what torch.export needs: without `{compiling}` it "
                 "can be rewritten"
             )
         context = RewriteContext(

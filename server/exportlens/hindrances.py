@@ -7,11 +7,12 @@ calls, what cannot be traced and has no fix of its own, the code would no longer
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from exportlens.finding import Fix
 from exportlens.inference.places import Truth
 from exportlens.outcome import FAILS, Mode, TorchVersion
+from exportlens.rewriting.names import dotted
 from exportlens.rule import Report
 from exportlens.source.document import Document
 
@@ -28,12 +29,31 @@ def traces(fix: Fix) -> bool:
     return any(name in edit.content for edit in fix.edits for name in _TRACING)
 
 
-def compiled(report: Report) -> str | None:
-    """The decorator with which TorchScript compiles the function that a fix would change: few of torch's operators, and
+def compiled(report: Report, document: Document) -> str | None:
+    """How TorchScript is told to compile the function that a fix would change, or its class: few of torch's operators, and
     no functions inside of functions, are known there."""
     function = report.place.site.function
-    names = function.decorators if function is not None else ()
-    return next((name for name in names if name.endswith(_SCRIPTED)), None)
+    if function is None:
+        return None
+    decorator = next((name for name in function.decorators if name.endswith(_SCRIPTED)), None)
+    if decorator is not None:
+        return f"@{decorator}"
+    owner = function.owner
+    for each in owner.node.decorator_list if owner is not None else ():
+        if ast.unparse(each).endswith(_SCRIPTED):
+            return f"@{ast.unparse(each)}"
+    names = {function.name.rpartition(".")[2] if owner is None else owner.node.name}
+    statements = (each for placed in document.placed for each in placed.chunk.body)
+    return next((call for each in statements for call in _scripting(each, names)), None)
+
+
+def _scripting(statement: ast.stmt, names: Container[str]) -> Iterator[str]:
+    """The calls of `torch.jit.script` that a statement of a file makes with one of `names`."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Call) and (dotted(value.func) or "").endswith(_SCRIPTED) and value.args:
+        given = value.args[0]
+        if isinstance(given, ast.Name) and given.id in names:
+            yield ast.unparse(value)
 
 
 def moved(report: Report, fix: Fix, document: Document) -> tuple[int, int]:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from exportlens import measurements
-from exportlens.finding import Fix, Refusal
+from exportlens.finding import Fix, Refusal, Severity
 from exportlens.inference.places import Place, Trail
-from exportlens.outcome import Outcome
+from exportlens.outcome import Mode, Outcome, TorchVersion
 
 if TYPE_CHECKING:
     from exportlens.rewriting.context import RewriteContext
@@ -72,7 +72,8 @@ class Rule:
     `places` are the Place classes that `check` is called for; for `Call`, `callees` narrows to qualified names, each exact or ending in ".*"
     (empty: every call). A rule has a fix when it overrides `fix`. With `of_declared_sizes` it also sees the places of a
     run in which inputs have the sizes that an export call's `dynamic_shapes` declares. Unless `of_optional_inputs`, what
-    only inputs lead to that may be left out is a warning: such a model is mostly exported without them. A rule without `fix` says in
+    only inputs lead to that may be left out is a warning: such a model is mostly exported without them. Unless `decided_here`, what
+    no source shows decides, such as what the model did before: its findings are warnings at most. A rule without `fix` says in
     `no_fix` why there is none, which its findings tell.
 
     `targets` names the hardware targets whose hazard this is, each exact or ending in "*": the rule looks at code only
@@ -87,6 +88,7 @@ class Rule:
     examples: ClassVar[tuple[Example, ...]] = ()
     of_declared_sizes: ClassVar[bool] = False
     of_optional_inputs: ClassVar[bool] = True
+    decided_here: ClassVar[bool] = True
     no_fix: ClassVar[str] = ""
     targets: ClassVar[tuple[str, ...]] = ()
 
@@ -110,6 +112,11 @@ class Rule:
     ) -> Report:
         full = self.measured(outcome or self.outcome)
         return Report(self, place, node or place.node, message, full, notes, targets)
+
+    def severity(self, outcome: Outcome, version: TorchVersion, modes: tuple[Mode, ...]) -> Severity | None:
+        """The severity of a finding of this rule with `outcome`; None where torch handles it."""
+        found = outcome.severity(version, modes)
+        return Severity.WARNING if found is Severity.ERROR and not self.decided_here else found
 
     def measured(self, stated: Outcome) -> Outcome:
         """`stated` with what real exports of this rule's examples of that outcome ended in, as the pack's table has it."""

@@ -14,10 +14,13 @@ from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.modules import container_kind, module_attribute
 from exportlens.inference.operators import binary
 from exportlens.inference.places import Mutation, NameWrite
+from exportlens.inference.uses import part_by_use
 from exportlens.inference.values import (
+    Function,
     Instance,
     Sequence,
     Tensor,
+    Unknown,
     Value,
 )
 
@@ -86,8 +89,50 @@ def run_assign(machine: Machine, node: ast.Assign, frame: Frame) -> bool:
     else:
         value = evaluate(machine, node.value, frame)
     for target in node.targets:
-        assign(machine, target, value, frame)
+        assign(machine, target, told_by_use(machine, target, value, node, frame), frame)
     return True
+
+
+def told_by_use(
+    machine: Machine,
+    target: ast.expr,
+    value: Value,
+    binding: ast.Assign | ast.For | ast.AsyncFor,
+    frame: Frame,
+) -> Value:
+    """`x, mask = batch`: what is done with the parts of an argument tells what they are, as it does of whole arguments."""
+    function = frame.function
+    if function is None:
+        return value
+    if isinstance(target, ast.Name):
+        if not isinstance(value, Unknown) or value.given != "part":
+            return value
+        return part_by_use(machine, function, target.id, binding) or value
+    if not isinstance(target, (ast.Tuple, ast.List)) or not isinstance(value, (Sequence, Unknown)):
+        return value
+    items, _ = elements_of(machine, value, frame, None, expected=len(target.elts))
+    if not items and _is_spread(binding, function):
+        # What a caller gives to `*inputs` is not known.
+        items = [Unknown("a part of the arguments", given="part") for _ in target.elts]
+    if items is None or len(items) != len(target.elts):
+        return value
+    if not any(isinstance(each, Unknown) and each.given for each in items):
+        return value
+    parts = zip(target.elts, items, strict=True)
+    return Sequence("tuple", [told_by_use(machine, each, item, binding, frame) for each, item in parts])
+
+
+def _is_spread(binding: ast.Assign | ast.For | ast.AsyncFor, function: Function) -> bool:
+    """Whether `binding` takes the arguments of `*inputs` apart, or a tuple or list of them."""
+    node = binding.value if isinstance(binding, ast.Assign) else binding.iter
+    while (
+        isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and getattr(node.func, "id", "") in ("tuple", "list")
+    ):
+        node = node.args[0]
+    spread = function.node.args.vararg
+    return spread is not None and isinstance(node, ast.Name) and node.id == spread.arg
 
 
 def _tell_rank(machine: Machine, node: ast.expr, number: int, value: Value, frame: Frame) -> None:

@@ -111,7 +111,9 @@ def get_attribute(
             return get_attribute(machine, tensor, attr, frame, node, use)
         if owner.made and attr in _FACTS_OF_TENSORS:
             return _tensor_attribute(Tensor(), attr)
-        return Unknown(f"`{attr}` of something unknown", attr, owner.made, outside=owner.outside)
+        # `batch.get("mask")` gives what `batch["mask"]` does.
+        given = owner.given if attr == "get" else ""
+        return Unknown(f"`{attr}` of something unknown", attr, owner.made, outside=owner.outside, given=given)
     return Unknown(f"`{attr}` of {owner.describe()}")
 
 

@@ -11,7 +11,7 @@ from exportlens.inference.classes import dotted
 from exportlens.inference.expressions import evaluate, narrow, opposite, test_value
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.places import Truth
+from exportlens.inference.places import Caught, Truth
 from exportlens.inference.state import Changes
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
@@ -205,10 +205,12 @@ def run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     mark = machine.journal.mark()
     raised: list[str] = []
     machine.attempts += 1
+    machine.thrown = None
     try:
         body = arm(machine, frame, lambda: _body_and_else(machine, node, frame), False)
     finally:
         machine.attempts -= 1
+    thrown = machine.thrown
     certain = body[0].startswith("raises")
     returned = len(frame.returns)
     if certain:
@@ -217,6 +219,8 @@ def run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     for handler in node.handlers:
         if certain and not _catches(handler, raised[0]):
             continue
+        if certain and thrown is not None and not machine.doubt and machine.emits(Caught):
+            machine.notice(Caught(thrown[0], thrown[1], thrown[2], node, handler))
         run = functools.partial(_handle, machine, handler, frame, body[1] if certain else None)
         handled = arm(machine, frame, run, not certain, ast.Name(_head_of(handler)))
         arms.append(handled)

@@ -168,7 +168,8 @@ def call_value(
     if machine.tracing and not made and isinstance(node, ast.Call) and _is_part(node.func, frame):
         made = any(map(is_made, (*plain_items(args), *kwargs.values())))
     outside = isinstance(callee, Unknown) and callee.outside
-    return Unknown("a call of something unknown", made=made, outside=outside)
+    given = "part" if isinstance(callee, Unknown) and callee.method == "get" and callee.given else ""
+    return Unknown("a call of something unknown", made=made, outside=outside, given=given)
 
 
 # Nothing but a Module has methods of these names.

@@ -174,7 +174,8 @@ def _note_outputs(machine: Machine, cls: ClassValue, forward: Function, result: 
 def _traced(cls: ClassValue) -> Function | None:
     """What runs when an instance is called: its own `__call__` where the workspace defines one, else `forward`."""
     call, _, _ = class_attribute(cls, "__call__")
-    return call if isinstance(call, Function) and len(call.node.args.args) > 1 else has_forward(cls)
+    takes_inputs = isinstance(call, Function) and len(_signature(cls, call).node.args.args) > 1
+    return call if isinstance(call, Function) and takes_inputs else has_forward(cls)
 
 
 def _signature(cls: ClassValue, forward: Function) -> Function:

@@ -88,11 +88,14 @@ def get_item(machine: Machine, owner: Value, key: Value, frame: Frame, node: ast
         return Unknown("an item of something unknown")
     if machine.tracing and not owner.outside and _indexes_tensors(key):
         return index_tensor(Tensor(), key)
-    return Unknown("an item of something unknown", made=owner.made, outside=owner.outside)
+    given = "part" if owner.given and isinstance(key, Const) else ""
+    return Unknown("an item of something unknown", made=owner.made, outside=owner.outside, given=given)
 
 
 def _indexes_tensors(key: Value) -> bool:
     """Whether only a tensor (or an array) takes `key`: a mask, several indices, or several dimensions at once."""
+    if isinstance(key, Sequence) and key.kind == "tuple" and key.items is None:
+        return isinstance(key.element, Tensor)
     parts = (
         key.items if isinstance(key, Sequence) and key.kind == "tuple" and key.items is not None else [key]
     )

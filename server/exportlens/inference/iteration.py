@@ -103,8 +103,9 @@ def elements_of(
         return None, value
     rest = Unknown("an element of something unknown")
     if isinstance(value, Unknown):
-        rest = replace(rest, made=value.made, outside=value.outside)
-    return ([rest] * expected if expected is not None and rest.made else None), rest
+        rest = replace(rest, made=value.made, outside=value.outside, given="part" if value.given else "")
+    known = expected is not None and (rest.made or rest.given)
+    return ([rest] * (expected or 0) if known else None), rest
 
 
 def _is_open_in_front(tensor: Tensor) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 
-from exportlens.inference.assignments import assign
+from exportlens.inference.assignments import assign, told_by_use
 from exportlens.inference.blocks import run_block
 from exportlens.inference.branching import arm
 from exportlens.inference.expressions import evaluate, test_value
@@ -124,7 +124,7 @@ def _may_be_empty(iterable: Value) -> bool:
 
 
 def _turn(machine: Machine, node: ast.For | ast.AsyncFor, item: Value, frame: Frame) -> bool:
-    assign(machine, node.target, item, frame)
+    assign(machine, node.target, told_by_use(machine, node.target, item, node, frame), frame)
     return run_block(machine, node.body, frame)
 
 

@@ -115,6 +115,8 @@ class Machine:
         self.doubt = 0
         self.refusals = 0
         self.attempts = 0
+        # What was raised last: where, by which statement, and the exception or its class.
+        self.thrown: tuple[Site, ast.AST, Value] | None = None
         self.conditions: list[ast.expr | None] = []
         # Whether the inputs that may be left out are given in this run.
         self.optional = False

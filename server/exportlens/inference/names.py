@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from exportlens.inference import knowledge
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.scopes import ModuleScope, bound_names, for_checkers_only
 from exportlens.inference.state import Journal
@@ -66,6 +67,9 @@ def lookup_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
         origin = scope.workspace.resolve(module, scope)
         if origin is not None and origin is not scope and defines(origin, name):
             return lookup_global(machine, name, origin)
+    for _, node in scope.star_imports:
+        if not node.level and offered_by(node.module or "", name):
+            return external(f"{node.module}.{name}")
     if name == "__name__":
         return Const(scope.module_name or "__main__")
     if name == "__file__":
@@ -75,6 +79,26 @@ def lookup_global(machine: Machine, name: str, scope: ModuleScope) -> Value:
     if name in _BUILTINS:
         return Named("builtins." + name)
     return Unknown(f"the name `{name}` is not defined here")
+
+
+# Modules of torch whose star imports are followed, with what they offer that is neither a function nor a layer.
+_OFFERED = {
+    "torch.autograd": ("Variable", "Function"),
+    "torch.nn": ("Module", "Parameter", "functional", "init", "utils"),
+    "torch.nn.functional": (),
+}
+
+
+def offered_by(module: str, name: str) -> bool:
+    """Whether `from module import *` is known to bind `name`."""
+    if module not in _OFFERED:
+        return False
+    qualified = f"{module}.{name}"
+    return (
+        name in _OFFERED[module]
+        or knowledge.lookup_function(qualified) is not None
+        or (module == "torch.nn" and knowledge.lookup_module(qualified) is not None)
+    )
 
 
 def defines(scope: ModuleScope, name: str, depth: int = 0) -> bool:

@@ -215,6 +215,10 @@ def _either(left: Value, right: Value) -> Value:
     result: Value = tensors[0]
     for each in tensors[1:]:
         result = join(result, each)
+    opened = {each.open_dim for each in tensors if each.unbacked}
+    if isinstance(result, Tensor) and opened:
+        # Sizes that differ between the branches are open behind them.
+        result = replace(result, unbacked=True, open_dim=opened.pop() if len(opened) == 1 else None)
     return result
 
 

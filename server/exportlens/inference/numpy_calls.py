@@ -34,13 +34,8 @@ def call_numpy(
     result = _result_of(machine, name, args, kwargs, frame, node)
     if isinstance(result, Array) and not result.traced and not _is_drawn_alone(name, args, kwargs):
         held = not machine.tracing or any(map(held_in, args))
-        if (
-            not held
-            and name.removeprefix("numpy.") in _OF_ONE
-            and len(args) == 1
-            and is_plain_number(args[0])
-        ):
-            return Array(False, "float64", 0)
+        if name.removeprefix("numpy.") in _OF_ONE and len(args) == 1 and is_plain_number(args[0]):
+            return Array(False, "float64", 0, held=held)
         return replace(result, held=held)
     return result
 

@@ -125,10 +125,16 @@ def binary(
             return fresh_array(other, other)
         if all(_may_be_tensor(value) for value in (left, right)):
             return Tensor()
-        return Unknown("an operand is unknown")
+        return Unknown("an operand is unknown", given=_of_part(left, right))
     if isinstance(left, Array) or isinstance(right, Array):
         return fresh_array(left, right)
     return _number(op, left, right)
+
+
+def _of_part(left: Value, right: Value) -> str:
+    """What is computed with a part of an argument may be a tensor as the part may: what is asked of it tells."""
+    parts = [each for each in (left, right) if isinstance(each, Unknown) and each.given == "part"]
+    return "part" if parts else ""
 
 
 def _may_be_tensor(value: Value) -> bool:
@@ -304,7 +310,7 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
     if (isinstance(left, Unknown) or isinstance(right, Unknown)) and all(map(_may_be_tensor, (left, right))):
         return Tensor(dtype="bool")
     if isinstance(left, Unknown) or isinstance(right, Unknown):
-        return Unknown("compared with something unknown")
+        return Unknown("compared with something unknown", given=_of_part(left, right))
     return Static("bool")
 
 
@@ -381,7 +387,7 @@ def _equality(op: ast.cmpop, left: Value, right: Value) -> Value:
         equal = False
     if equal is None:
         return (
-            Unknown("compared with something unknown")
+            Unknown("compared with something unknown", given=_of_part(left, right))
             if isinstance(left, Unknown) or isinstance(right, Unknown)
             else Static("bool")
         )

@@ -58,7 +58,8 @@ def argument_value(machine: Machine, function: Function, parameter: ast.arg, def
     if annotated is not None:
         return annotated
     told = parameter.annotation is not None and _last(parameter.annotation) not in ("Any", "object")
-    return by_use(machine, function, parameter.arg, told)
+    used = by_use(machine, function, parameter.arg, told)
+    return replace(used, given="argument") if isinstance(used, Unknown) else used
 
 
 def input_tensor(machine: Machine, name: str, dtype: str | None = None) -> Tensor:

@@ -216,6 +216,18 @@ class Raise(Place):
 
 
 @dataclass(slots=True)
+class Caught(Place):
+    """A `raise`, or an `assert` that does not hold, that tracing certainly passes, and that `handler` of `attempt` catches.
+
+    `error` is the exception, or its class.
+    """
+
+    error: Value
+    attempt: ast.Try
+    handler: ast.ExceptHandler
+
+
+@dataclass(slots=True)
 class With(Place):
     """A `with` block entered while tracing; `manager` is the context manager's value, `name` its qualified class or function name or ""."""
 

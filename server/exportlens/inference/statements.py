@@ -44,6 +44,7 @@ def _run_return(machine: Machine, node: ast.Return, frame: Frame) -> bool:
 
 def _run_raise(machine: Machine, node: ast.Raise, frame: Frame) -> bool:
     kind = ""
+    value: Value = Unknown("what is being handled")
     if node.exc is not None:
         value = evaluate(machine, node.exc, frame)
         cls = value.cls if isinstance(value, Instance) else value
@@ -54,6 +55,7 @@ def _run_raise(machine: Machine, node: ast.Raise, frame: Frame) -> bool:
         machine.notice(Raise(machine.site(frame), node, guard))
     if machine.tracing and not machine.doubt and not machine.data_guards and not machine.attempts:
         machine.refusals += 1
+    machine.thrown = (machine.site(frame), node, value) if machine.attempts else None
     raise Raised(kind)
 
 
@@ -63,8 +65,11 @@ def _run_assert(machine: Machine, node: ast.Assert, frame: Frame) -> bool:
     if truth is DATA and machine.emits(Truth):
         with machine.doubting(doubtful):
             machine.notice(Truth(machine.site(frame), node.test, value, "assert", node, dict(frame.locals)))
-    if truth is False and node.msg is None and isinstance(value, Const) and not machine.tracing:
-        raise Raised("AssertionError")
+    if truth is False and isinstance(value, Const) and (machine.attempts or not machine.tracing):
+        if machine.attempts:
+            machine.thrown = (machine.site(frame), node, Named("AssertionError"))
+        if machine.attempts or node.msg is None:
+            raise Raised("AssertionError")
     narrow(machine, node.test, True, frame)
     return True
 

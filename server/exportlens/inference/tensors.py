@@ -163,9 +163,13 @@ def fresh_array(*operands: Value) -> Array:
 def index_tensor(tensor: Tensor, key: Value) -> Value:
     """`tensor[key]`."""
     parts: list[Value] = [key]
+    rank = tensor.rank
     if isinstance(key, Sequence) and key.kind == "tuple" and key.items is not None:
         parts = key.items
-    rank = tensor.rank
+    elif isinstance(key, Sequence) and key.kind == "tuple" and isinstance(key.element, Tensor):
+        # As `torch.where(mask)` gives them: one index for each of a number of dimensions that is not known.
+        parts = [key.element]
+        rank = None
     unbacked = tensor.unbacked
     view = True
     origin = tensor.origin if tensor.origin == "constant" else "fresh"

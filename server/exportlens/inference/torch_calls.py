@@ -464,6 +464,10 @@ def _note_sizes(
                 machine.notice(Conversion(machine.site(frame), node, value, "size", param.name))
 
 
+# The operator gives a list, the function of Python that calls it a tuple.
+_GIVING_TUPLES = ("split", "where", "nonzero")
+
+
 class _Made:
     """Builds the result of one call from its record."""
 
@@ -492,7 +496,7 @@ class _Made:
             return Sequence("tuple", items, None, "torch.return_types", returns.names)
         if kind == "list":
             return Sequence(
-                "list" if "split" not in self.op.name else "tuple",
+                "tuple" if any(name in self.op.name for name in _GIVING_TUPLES) else "list",
                 None,
                 self.value(returns.items[0]) if returns.items else Unknown("an element"),
                 filled=True,

@@ -213,13 +213,8 @@ class _Uses:
 
     def _also_called(self, name: str, given: ast.Assign) -> None:
         """Count what `h = x` is used as, up to where `h` is bound to something else."""
-        bound = [
-            other
-            for other in _assignments(self.machine, self.function)
-            if other is not given and other.lineno > given.lineno and name in _bound_by(other)
-        ]
-        last = min((other.end_lineno or other.lineno for other in bound), default=sys.maxsize - 1)
-        other = _Uses(self.machine, self.function, name, self.depth + 1, range(given.lineno + 1, last + 1))
+        lines = _while_bound(self.machine, self.function, name, given)
+        other = _Uses(self.machine, self.function, name, self.depth + 1, lines)
         other.visit_function()
         self._count(other)
 
@@ -428,6 +423,17 @@ def _bound_by(node: Binding) -> set[str]:
     return {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}
 
 
+def _while_bound(machine: Machine, function: Function, name: str, given: ast.Assign) -> range:
+    """The lines in which `name` is what `given` binds it to."""
+    bound = [
+        other
+        for other in _assignments(machine, function)
+        if other is not given and other.lineno > given.lineno and name in _bound_by(other)
+    ]
+    last = min((other.end_lineno or other.lineno for other in bound), default=sys.maxsize - 1)
+    return range((given.end_lineno or given.lineno) + 1, last + 1)
+
+
 def _local_functions(machine: Machine, function: Function) -> dict[str, ast.FunctionDef | ast.Lambda]:
     """The functions and lambdas that a function's own variables are bound to once; kept for the run."""
     key = ("local functions", id(function.node))
@@ -562,11 +568,33 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     return Unknown(f"nothing tells what `{name}` is", argument=name)
 
 
+def part_by_use(
+    machine: Machine, function: Function, name: str, given: ast.Assign | ast.For | ast.AsyncFor
+) -> Tensor | None:
+    """The tensor that `name` must be, which `given` binds to a part of an argument of the entry point; None where nothing
+    is done with it that a tensor alone can do."""
+    key = ("uses of a part", id(given), name)
+    uses: _Uses | None = machine.memo.get(key)
+    if uses is None:
+        lines = (
+            _while_bound(machine, function, name, given)
+            if isinstance(given, ast.Assign)
+            else range(given.lineno + 1, (given.end_lineno or given.lineno) + 1)
+        )
+        uses = machine.memo[key] = _Uses(machine, function, name, lines=lines)
+        uses.visit_function()
+    if uses.mapping or (uses.object and not uses.asked) or not uses.strong:
+        return None
+    return input_tensor(machine, name)
+
+
 def asked_for_truth(machine: Machine, function: Function, name: str) -> bool:
     """Whether the body asks for the truth of the parameter `name` itself, which a tensor of several elements does not have."""
     return bool(_uses_of(machine, function, name).flag)
 
 
 def by_attribute(machine: Machine, value: Unknown, attr: str) -> Value | None:
-    """The tensor that an argument is of which nothing was known before its attribute `attr` was asked for, far from the entry point."""
-    return input_tensor(machine, value.argument) if value.argument and attr in _STRONG else None
+    """The tensor that an argument is, or a part of one, of which nothing was known before its attribute `attr` was asked for,
+    far from the entry point."""
+    known = value.argument or value.given == "part"
+    return input_tensor(machine, value.argument or "an input") if known and attr in _STRONG else None

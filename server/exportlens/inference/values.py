@@ -35,6 +35,7 @@ class Unknown(Value):
     `made` is true for what a part of the model that is not known made of tensors: a tensor, or a structure that holds some.
     `outside` is true for what a package gave that makes no tensors, and for parts of that.
     `argument` names the entry point's parameter where it is one that the body of the entry point itself tells nothing of.
+    `given` is "argument" for what an entry point is given, and "part" for a part of that.
     """
 
     why: str = ""
@@ -42,6 +43,7 @@ class Unknown(Value):
     made: bool = False
     argument: str = ""
     outside: bool = False
+    given: str = ""
 
     def describe(self) -> str:
         return f"unknown ({self.why})" if self.why else "unknown"

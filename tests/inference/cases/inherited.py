@@ -184,3 +184,31 @@ class M(conv._ConvNd):
 """,
     "(3, 4, 3)",
 )
+CASES(
+    "decorated-call",
+    "(torch.randn(4), torch.tensor([0, 1, 1, 2]))",
+    """
+import functools
+
+
+def checked(function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        return function(*args, **kwargs)
+
+    return wrapper
+
+
+class Base(nn.Module):
+    @checked
+    def __call__(self, x, index, size=None):
+        if size is None:
+            size = index.max().item() + 1
+        return super().__call__(x, index, size)
+
+
+class M(Base):
+    def forward(self, x, index, size=None):
+        return x.sum() * torch.bincount(index, minlength=size or 0)
+""",
+)

@@ -182,3 +182,21 @@ class M(nn.Module):
         return torch.LongTensor(lengths)
 """,
 )
+CASES(
+    "rows-behind-a-cond",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        rows = torch.where(x.sum(1) > 0)[0]
+
+        def if_true():
+            return torch.zeros(0, dtype=torch.long)
+
+        def if_false():
+            return rows[rows < 3]
+
+        found = torch.cond(x.sum() > 0, if_true, if_false, ())
+        return torch.zeros(len(found))
+""",
+)
