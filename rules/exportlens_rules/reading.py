@@ -181,7 +181,10 @@ def keeps_gradients(place: Place) -> bool:
                     return True
                 if name == "set_grad_enabled" and isinstance(context, ast.Call) and context.args:
                     given = context.args[0]
-                    exporting = any(getattr(each, "attr", "") == "is_exporting" for each in ast.walk(given))
+                    exporting = any(
+                        getattr(each, "attr", "") in ("is_exporting", "is_compiling")
+                        for each in ast.walk(given)
+                    )
                     return not exporting and not (isinstance(given, ast.Constant) and not given.value)
     return True
 

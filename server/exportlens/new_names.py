@@ -7,6 +7,7 @@ Python would take that, as long as neither reads its name behind the other; a pe
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +32,7 @@ def told_apart(path: Path, text: str, findings: Sequence[Finding]) -> list[Edit]
     names = [name for edits in fixes for name in set().union(*(_bound(each.content) for each in edits))]
     if len(names) == len(set(names)):
         return [edit for edits in fixes for edit in edits]
-    spans = list(_functions(Document.parse(path, text)))
+    spans = _functions(path, text)
     lines = Lines(text)
     taken: dict[int, set[str]] = {}
     result: list[Edit] = []
@@ -74,8 +75,13 @@ def _with(content: str, renamed: dict[str, str]) -> str:
     return _WORD.sub(lambda word: renamed.get(word[0], word[0]), content)
 
 
-def _functions(document: Document) -> Iterator[tuple[int, int]]:
-    """The lines (from, and up to) of the functions that are in no other one."""
+@functools.lru_cache(maxsize=4)
+def _functions(path: Path, text: str) -> tuple[tuple[int, int], ...]:
+    """The lines (from, and up to) of the functions that are in no other one: an editor asks about one text many times."""
+    return tuple(_outermost(Document.parse(path, text)))
+
+
+def _outermost(document: Document) -> Iterator[tuple[int, int]]:
     for placed in document.placed:
         waiting: list[ast.AST] = list(placed.chunk.body)
         while waiting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from exportlens.export.repair import KnownCause
 from exportlens.export.session import project_root
 from exportlens.export.verify import Texts
 from exportlens.finding import Finding, Refusal, Severity
-from exportlens.fixing import apply_edits
+from exportlens.fixing import apply_edits, apply_fixes
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.export_calls import trace_in_mode
 from exportlens.rewriting.runtime_causes import RuntimeCause, causes_of
@@ -48,6 +48,10 @@ class Repairer:
             path: apply_edits(texts[path], [edit for edit in edits if (edit.path or finding.path) == path])
             for path in touched
         }
+
+    def apply_together(self, path: Path, text: str, findings: Sequence[Finding]) -> str:
+        """The text of the file at `path` with the fixes of several findings in it, as many as go together."""
+        return apply_fixes(path, text, findings).text
 
     def other_mode(self, text: str, strict: bool, line: int) -> KnownCause | None:
         """The export call of the file on `line` (from 0) with the only mode that takes the model."""

@@ -319,6 +319,18 @@ def _returns(names: list[ast.expr], method: ast.FunctionDef) -> bool:
     )
 
 
+def _gives_tensor_for_dtype(node: ast.AST) -> bool:
+    """`_softmax_backward_data(grad, output, dim, output)`: since torch 1.11 it takes the dtype of the input last."""
+    if not isinstance(node, ast.Call) or len(node.args) != 4:
+        return False
+    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+    return (
+        name == "_softmax_backward_data"
+        and isinstance(node.args[3], ast.Name)
+        and (ast.unparse(node.args[1]) == node.args[3].id)
+    )
+
+
 def _problems(node: ast.ClassDef, traced: bool) -> Iterator[tuple[str, ast.AST | None, bool]]:
     """What is wrong with an autograd.Function, where, if not at its call, and whether only tracing `backward` shows it.
 
@@ -352,6 +364,8 @@ def _problems(node: ast.ClassDef, traced: bool) -> Iterator[tuple[str, ast.AST |
                 yield "calls `Variable` in `backward`", inner, True
             if method.name == "backward" and _computes_gradients(inner):
                 yield "computes gradients in `backward`", inner, True
+            if method.name == "backward" and _gives_tensor_for_dtype(inner):
+                yield "gives `_softmax_backward_data` a tensor for a dtype in `backward`", inner, True
             if (
                 isinstance(inner, ast.Call)
                 and isinstance(inner.func, ast.Attribute)

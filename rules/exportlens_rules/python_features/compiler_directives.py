@@ -49,4 +49,4 @@ def forward(self, x):
     )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
-        return statement_not_while_compiling(report.place, context, "is_exporting")
+        return statement_not_while_compiling(report.place, context, for_compile=True)

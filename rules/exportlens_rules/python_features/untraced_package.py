@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.plain_calls import torch_einsum
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import tensors_in
@@ -21,6 +24,8 @@ _TRACED = frozenset(
         "scipy.special.softmax",
     }
 )
+# It rewrites the equation with lists and strings in ways that are not followed, whatever it is (measured on 3.4).
+_CONTRACTION = "opt_einsum.contract"
 # These make NumPy arrays of what they are given.
 _READ_TENSORS = ("scipy.", "sklearn.")
 _OF_TENSOR = Outcome(FAILS, FAILS)
@@ -31,7 +36,7 @@ class UntracedPackage(CallOf):
 
     ## What it does
     Finds calls of SciPy, scikit-learn, pandas, networkx, Pillow and tqdm in traced code: `linear_sum_assignment(cost)`,
-    `for t in tqdm(range(steps))`, `scipy.special.gamma(n)`.
+    `for t in tqdm(range(steps))`, `scipy.special.gamma(n)`; and `contract(...)` of opt_einsum.
 
     ## Why it matters
     Strict tracing follows Python's bytecode. torch leaves some of these packages out on purpose, and others end in
@@ -49,7 +54,7 @@ class UntracedPackage(CallOf):
         "what the package does for the tensors has no one counterpart in torch: write it with operators of "
         "torch, or compute it before the model is called"
     )
-    callees = tuple(f"{package}.*" for package in _PACKAGES)
+    callees = (*(f"{package}.*" for package in _PACKAGES), _CONTRACTION)
     wrong = "is of a package that strict tracing does not follow."
     advice = "Compute it outside of the model, or with torch; a progress bar belongs around the model."
     examples = (
@@ -79,6 +84,12 @@ class M(nn.Module):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        if report.place.name == _CONTRACTION:
+            return torch_einsum(report.place, context)
+        return Refusal(self.no_fix)
 
     def applies(self, place: Call) -> bool:
         return place.name not in _TRACED

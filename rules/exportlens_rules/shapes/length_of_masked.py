@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
@@ -11,7 +12,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.sizes import shape_for_length
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import is_data, is_tested, words
+from exportlens_rules.reading import ancestors, is_data, is_tested, words
 
 
 class LengthOfMasked(Rule):
@@ -60,7 +61,11 @@ def forward(self, x: torch.Tensor):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Conversion)
-        if place.to == "len" and is_data(place.value) and not is_tested(place, anywhere=True):
+        if (
+            place.to == "len"
+            and is_data(place.value)
+            and (_is_asserted(place) or not is_tested(place, anywhere=True))
+        ):
             yield self.report(
                 place,
                 f"`{words(place.node)}` demands a number of Python for a size that depends on tensor data. "
@@ -71,3 +76,17 @@ def forward(self, x: torch.Tensor):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Conversion)
         return shape_for_length(report.place, context)
+
+
+def _is_asserted(place: Conversion) -> bool:
+    """Whether an `assert` without message compares the length with no constant: torch checks that when the program runs, but asks for
+    the length now."""
+    compared = False
+    for outer in ancestors(place):
+        if isinstance(outer, ast.Compare):
+            compared = not any(isinstance(side, ast.Constant) for side in (outer.left, *outer.comparators))
+        elif isinstance(outer, ast.Assert):
+            return compared and outer.msg is None
+        elif not isinstance(outer, ast.BoolOp):
+            return False
+    return False

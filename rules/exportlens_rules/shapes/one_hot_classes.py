@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.class_numbers import compared_with_range
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import is_data, is_tensor
@@ -28,7 +31,6 @@ class OneHotClasses(CallOf):
     code = "EXL405"
     name = "one-hot-without-classes"
     outcome = Outcome(FAILS, FAILS)
-    no_fix = "how many classes there are is for you to say: hand in `num_classes`"
     callees = ("torch.nn.functional.one_hot",)
     wrong = "counts its classes by looking at the data."
     advice = "Give num_classes."
@@ -51,3 +53,7 @@ def forward(self, x):
         return is_tensor(place.argument(0, "input") or place.argument(0, "tensor")) and (
             classes is None or is_data(classes) or (isinstance(classes, Const) and classes.value == -1)
         )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        return compared_with_range(report.place, context)

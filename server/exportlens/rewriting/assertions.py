@@ -29,7 +29,7 @@ def assert_text(
     message = (
         _message(source, node.msg, kinds)
         if node.msg is not None
-        else repr(f"assertion failed: {_flat(source.of(node.test))}")
+        else _quoted(source, f"assertion failed: {_flat(source.of(node.test))}")
     )
     lines = _checks(source, node.test, kinds, torch, value, negated=False, message=message)
     return _replace_statement(source, node, node, lines)
@@ -95,11 +95,7 @@ def checked_before(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tu
     begin = source.start(node)
     removed = Replacement(source.start(first), source.start(node.body[1]), "")
     changed = Source(replaced(source.text, [Replacement(begin, begin, head), removed]))
-    return changed, next(
-        each
-        for each in ast.walk(changed.tree)
-        if isinstance(each, ast.If) and changed.start(each) == begin + len(head)
-    )
+    return changed, changed.branch_at(begin + len(head))
 
 
 def _checks(
@@ -238,22 +234,22 @@ def _message(source: Source, node: ast.expr, kinds: Kinds) -> str:
         parts = [each.value for each in node.values if isinstance(each, ast.FormattedValue)]
         if all(_is_configured(each, kinds) for each in parts):
             return source.of(node)  # tracing fills in what the configuration says
-        return _told_in_part(node, kinds)
+        return _told_in_part(source, node, kinds)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         sides = [_message(source, each, kinds) for each in (node.left, node.right)]
         if any(isinstance(parse_python(f"({side})", mode="eval").body, ast.JoinedStr) for side in sides):
             return " + ".join(sides)
-        return repr("".join(ast.literal_eval(f"({side})") for side in sides))
+        return _quoted(source, "".join(ast.literal_eval(f"({side})") for side in sides))
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant):
-        return repr(str(node.left.value))
+        return _quoted(source, str(node.left.value))
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "format"
         and isinstance(node.func.value, ast.Constant)
     ):
-        return repr(str(node.func.value.value))
-    return repr(_flat(source.of(node)))
+        return _quoted(source, str(node.func.value.value))
+    return _quoted(source, _flat(source.of(node)))
 
 
 def _is_configured(node: ast.expr, kinds: Kinds) -> bool:
@@ -262,7 +258,7 @@ def _is_configured(node: ast.expr, kinds: Kinds) -> bool:
     return kind.what in ("static", "number") and kind.type != "size"
 
 
-def _told_in_part(node: ast.JoinedStr, kinds: Kinds) -> str:
+def _told_in_part(source: Source, node: ast.JoinedStr, kinds: Kinds) -> str:
     """The f-string with what the configuration says; what only a run knows is left out of the text."""
     values: list[ast.expr] = []
     for each in node.values:
@@ -271,7 +267,8 @@ def _told_in_part(node: ast.JoinedStr, kinds: Kinds) -> str:
         )
         values.append(each if is_known else ast.Constant("..."))
     if all(isinstance(each, ast.Constant) for each in values):
-        return repr("".join(str(each.value) for each in values if isinstance(each, ast.Constant)))
+        told = "".join(str(each.value) for each in values if isinstance(each, ast.Constant))
+        return _quoted(source, told)
     return ast.unparse(ast.JoinedStr(values))
 
 
@@ -307,7 +304,18 @@ def _message_of_raise(source: Source, body: list[ast.stmt], kinds: Kinds) -> str
         if isinstance(message, ast.Name) and message.id in assigned:
             message = assigned[message.id]
         return _message(source, message, kinds)
-    return repr(_flat(source.of(error)) if error is not None else "raised")
+    if isinstance(error, ast.Call) and not error.keywords:
+        error = error.func
+    return _quoted(source, _flat(source.of(error)) if error is not None else "raised")
+
+
+def _quoted(source: Source, text: str) -> str:
+    """The literal of `text`, in the quotes that the file uses most."""
+    literal = repr(text)
+    single = source.text.count("'") > source.text.count('"')
+    if single or '"' in text or not literal.startswith("'"):
+        return literal
+    return f'"{literal[1:-1]}"'
 
 
 def _flat(text: str) -> str:

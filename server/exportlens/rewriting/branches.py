@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sequence
 
 from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.around import refuse_around
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
 from exportlens.rewriting.found_rows import checks
+from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
@@ -60,6 +62,7 @@ class BranchRewrite:
         for each in walk(function):
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
+        refuse_around(source, node, function, kinds)
         self.liveness = Liveness(function)
         self.taken = every_name(source.tree)
         self.outputs: list[str] = []
@@ -169,6 +172,7 @@ class BranchRewrite:
         """An output is memory of its own: where it shared memory before, no one may write to that memory
         later."""
         after = self.kinds.copy()
+        names = [*names, *(each.path for each in self.writes.written if each.rebinds)]
         after.names |= {name: merged([end.names[name] for end in ends]) for name in names}
         later = afterwards(self.source, self.region_end, self.function, after)
         for name in names:
@@ -231,7 +235,7 @@ class BranchRewrite:
             given: list[str] = []
             if isinstance(each, ast.FunctionDef) and each is not self.function:
                 given = [each.name]
-            elif isinstance(each, ast.Lambda) and isinstance(parent, ast.Assign):
+            elif isinstance(each, (ast.Lambda, ast.GeneratorExp)) and isinstance(parent, ast.Assign):
                 given = [one.id for one in parent.targets if isinstance(one, ast.Name)]
             shared = set(names) & reads(each) if read.intersection(given) else set()
             # One that the arm defines goes with it, and reads the arm's own names.
@@ -648,7 +652,17 @@ class BranchRewrite:
             text = gap + (text if gap else text[len(indent) :])
             start -= len(indent) if gap else 0
         end = self.source.span([self.region_end])[1]
-        return replaced(self.source.text, [Replacement(start, end, text)]), names
+        swaps = [Replacement(start, end, text), *self._copies((start, end))]
+        return replaced(self.source.text, swaps), names
+
+    def _copies(self, region: tuple[int, int]) -> list[Replacement]:
+        """The copies that are taken of buffers which the branch bound anew, and which are now written to."""
+        return [
+            swap
+            for each in self.writes.written
+            if each.rebinds and self.writes.is_buffer(each)
+            for swap in kept_apart(self.source, self.function, each.path, region, self.kinds)
+        ]
 
 
 def _falls_by_option(statements: Sequence[ast.stmt]) -> bool:

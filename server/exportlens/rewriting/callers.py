@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
@@ -91,6 +91,11 @@ def given_together(source: Source, function: Function, kinds: Kinds) -> set[froz
     return _Search(Facts.of(source.tree.body), kinds).given_together(function)
 
 
+def given_to(source: Source, function: Function, name: str, kinds: Kinds) -> list[Kind]:
+    """What the calls of `function` that are known give its parameter `name`."""
+    return list(_Search(Facts.of(source.tree.body), kinds).given_to(function, name))
+
+
 class _Search:
     """One question, and what has been found on the way to its answer."""
 
@@ -120,12 +125,31 @@ class _Search:
 
     def given_together(self, function: Function) -> set[frozenset[str]]:
         pairs: set[frozenset[str]] = set()
+
+        def see(call: ast.Call, now: Kinds, caller: Function) -> None:
+            pairs.update(_sharing(_given(call, function), now, _views(caller)))
+
+        self.calls_of(function, see)
+        return pairs
+
+    def given_to(self, function: Function, name: str) -> list[Kind]:
+        found: list[Kind] = []
+
+        def see(call: ast.Call, now: Kinds, caller: Function) -> None:
+            given = _given(call, function).get(name)
+            if given is not None:
+                found.append(now.of(given))
+
+        self.calls_of(function, see)
+        return found
+
+    def calls_of(self, function: Function, look: Callable[[ast.Call, Kinds, Function], None]) -> None:
+        """Let `look` see each known call of `function`, what is known of the names there, and the function around it."""
         called = self.called_as(function)
         for facts, modules in self.mentioning(called):
             for caller, calls in facts.callers:
                 if caller is function or calls.isdisjoint(called):
                     continue
-                views = _views(caller)
                 inside = Kinds({}, modules)
                 for each in arguments(caller.args):
                     annotated = each.annotation is not None and ast.unparse(each.annotation).endswith(
@@ -134,13 +158,12 @@ class _Search:
                     what = "tensor" if annotated or caller.name == "forward" else "unknown"
                     inside.names[each.arg] = Kind(what, roots=frozenset({f"{LOCAL}{each.arg}"}))
 
-                def see(node: ast.stmt, now: Kinds, views: set[str] = views) -> None:
+                def see(node: ast.stmt, now: Kinds, caller: Function = caller) -> None:
                     for call in _own_calls(node):
                         if _last_name(call.func) in called:
-                            pairs.update(_sharing(_given(call, function), now, views))
+                            look(call, now, caller)
 
                 visit(caller.body, inside, see)
-        return pairs
 
     def mentioning(self, names: set[str]) -> Iterator[tuple[Facts, Mapping[str, str]]]:
         """The file's statements, and the chunks of other files in which one of `names` occurs, with what is imported there."""

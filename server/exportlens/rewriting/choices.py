@@ -137,9 +137,7 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
         lines = [tests[0], sides[0], f"{indent}else:", sides[1]]
     start = source.start(statement)
     changed = Source(replaced(source.text, [source.swap(statement, source.newline.join(lines))]))
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == start
-    )
+    return changed, changed.branch_at(start)
 
 
 def _is_atom(node: ast.expr) -> bool:

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.draft import Refused, plain_call
 from exportlens.rewriting.effects import is_log
 from exportlens.rewriting.guards import statement_not_while_compiling
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.old_calls import plain_call
 from exportlens.rewriting.text import Source
 
 _CLOCKS = frozenset(

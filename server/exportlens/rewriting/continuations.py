@@ -75,9 +75,7 @@ def appending_else(source: Source, node: ast.If) -> tuple[Source, ast.If] | None
         source.block(rest, inner),
     ]
     changed = Source(replaced(source.text, [Replacement(begin, source.span(rest)[1], nl.join(lines))]))
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == begin
-    )
+    return changed, changed.branch_at(begin)
 
 
 def _appends(statements: list[ast.stmt]) -> bool:

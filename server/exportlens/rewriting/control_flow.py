@@ -55,8 +55,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     is refused.
     """
     try:
-        condition = place.site.condition
-        if isinstance(place.value, Shape) and condition is not None and " given" in ast.unparse(condition):
+        if isinstance(place.value, Shape) and place.site.optional:
             # torch.cond takes no Python bool: it would warn, and trace one side only.
             raise Refused(
                 "the size depends on tensor data where an optional argument is given, and is a plain number elsewhere"
@@ -75,6 +74,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         selected = _selection(draft, node, kinds.copy(), value, refuse_unlike)
         # torch.cond takes for granted that both sides are of one dtype, too.
         instead = selected or _selection(draft, node, kinds.copy(), value, refuse_other_shapes)
+        instead = instead or _prepared_selection(draft, node, kinds.copy())
         text, message = _converted(draft.source, node, kinds, draft.torch, value, arms)
         fix = replace(draft.fix(message, text), without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
@@ -95,6 +95,18 @@ def _selection(
         return None
     try:
         text = where_text(draft.source, node, kinds, draft.torch, value, refuse)
+        return draft.fix("Select with torch.where", text)
+    except (Refused, LookupError, SyntaxError):
+        return None
+
+
+def _prepared_selection(draft: Draft, node: ast.AST, kinds: Kinds) -> Fix | None:
+    """As `_selection`, where what is printed or logged beside the one assignment moves before the branch."""
+    if not isinstance(node, ast.If) or not any(isinstance(each, ast.Expr) for each in node.body):
+        return None
+    try:
+        source, branch, now = prepared(draft.source, node, kinds, draft.torch)
+        text = where_text(source, branch, now, draft.torch, None, refuse_other_shapes)
         return draft.fix("Select with torch.where", text)
     except (Refused, LookupError, SyntaxError):
         return None

@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import AttributeRead, AttributeWrite, Call, Place
 from exportlens.inference.values import Sequence, Tensor, options
+from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import Write, kinds_before, writes_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.operands import is_detached
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.text import Replacement, Source
+from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -50,8 +52,8 @@ def detach_data(place: AttributeRead, context: RewriteContext) -> Fix | Refusal:
             return _augmented(draft, statement, node)
         if not isinstance(node.ctx, ast.Load):
             return _assigned(draft, node)
-        owner = draft.source.of(node.value)
-        text = owner if _is_detached(node.value) else f"{owner}.detach()"
+        owner = primary(draft.source.of(node.value))
+        text = owner if is_detached(node.value) else f"{owner}.detach()"
         safe = not _writes(draft, node)
         swap = draft.source.swap(node, text)
         return draft.replace(
@@ -139,21 +141,11 @@ def _is_fetched(value: ast.expr) -> bool:
     return isinstance(value, ast.Attribute)
 
 
-def _is_detached(node: ast.expr) -> bool:
-    """Whether `node` is `t.detach()` already."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "detach"
-        and not node.args
-    )
-
-
 def _augmented(draft: Draft, statement: ast.AugAssign, node: ast.Attribute) -> Fix:
     method = IN_PLACE.get(type(statement.op))
     if method is None:
         raise Refused("this operator has no in-place method")
-    text = f"{draft.source.of(node.value)}.detach().{method}({draft.source.of(statement.value)})"
+    text = f"{primary(draft.source.of(node.value))}.detach().{method}({draft.source.of(statement.value)})"
     return draft.replace(f"Use `{_short(text)}`", [draft.source.swap(statement, text)], uses_torch=False)
 
 
@@ -163,7 +155,7 @@ def _assigned(draft: Draft, node: ast.Attribute) -> Fix:
         isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.targets[0] is node
     ):
         raise Refused("`.data` is assigned together with other targets")
-    text = f"{draft.source.of(node.value)}.detach().copy_({draft.source.of(statement.value)})"
+    text = f"{primary(draft.source.of(node.value))}.detach().copy_({draft.source.of(statement.value)})"
     swaps = [draft.source.swap(statement, text), *_kept_apart(draft, statement, node.value)]
     return draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
 
@@ -176,6 +168,7 @@ def _kept_apart(draft: Draft, statement: ast.Assign, owner: ast.expr) -> list[Re
     if function is None:
         return []
     kinds = kinds_before(function, statement, draft.kinds({}))
+    _refuse_shared_values(draft, statement, function, kinds)
     path, roots = dotted(owner) or "", kinds.of(owner).roots or frozenset()
     names = [name for name, kind in kinds.names.items() if roots & (kind.roots or frozenset())]
     names += [
@@ -210,6 +203,16 @@ def _kept_apart(draft: Draft, statement: ast.Assign, owner: ast.expr) -> list[Re
     return swaps
 
 
+def _refuse_shared_values(draft: Draft, statement: ast.Assign, function: Function, kinds: Kinds) -> None:
+    """Raise Refused where what is assigned to `.data` is written later: it would be the memory of both."""
+    value = _behind_data(statement.value)
+    shared = kinds.of(value).roots or frozenset()
+    if shared & afterwards(draft.source, statement, function, kinds).written:
+        raise Refused(
+            f"`{draft.source.of(value)}` is written later, and shares its memory with what it is assigned to"
+        )
+
+
 def _writes_in(node: ast.AST, kinds: Kinds) -> Iterator[Write]:
     if isinstance(node, ast.stmt):
         yield from writes_of(node, kinds)
@@ -220,7 +223,7 @@ def _behind_data(node: ast.expr) -> ast.expr:
     while True:
         if isinstance(node, ast.Attribute) and node.attr == "data":
             node = node.value
-        elif _is_detached(node):
+        elif is_detached(node):
             assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
             node = node.func.value
         else:

@@ -10,6 +10,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.names import arguments, dotted
+from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.walking import walk
 
@@ -138,6 +139,6 @@ def _moved(draft: Draft, node: ast.Call, name: str, device: str) -> Replacement:
     """`t.cuda()` -> `t.to(x.device)`, and `x.cuda()` -> `x`."""
     if not (isinstance(node.func, ast.Attribute) and node.func.attr == "cuda"):
         raise Refused("a constructor of CUDA tensors: write `torch.tensor(..., device=...)`")
-    owner = draft.source.of(node.func.value)
+    owner = primary(draft.source.of(node.func.value))
     given = ", ".join([device, *(draft.source.of(key) for key in node.keywords if key.arg == "non_blocking")])
     return draft.source.swap(node, owner if owner == name else f"{owner}.to({given})")

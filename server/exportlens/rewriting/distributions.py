@@ -25,7 +25,7 @@ def without_validation(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 
 def _unchecked(draft: Draft, node: ast.AST) -> Replacement:
-    if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+    if not isinstance(node, ast.Call):
         raise Refused("the arguments of the distribution are not written out")
     if any(key.arg in (None, "validate_args") for key in node.keywords):
         raise Refused("whether the distribution checks its parameters is decided elsewhere")

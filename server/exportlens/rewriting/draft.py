@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from exportlens.finding import Applicability, Edit, Fix, Position, Range
-from exportlens.inference.places import Place
+from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Value
+from exportlens.outcome import TorchVersion
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports, import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted, every_name
 from exportlens.rewriting.text import Replacement, Source, edits, replaced
 from exportlens.source.document import Chunk, Document
+
+# The first version that has torch.compiler.is_exporting.
+TELLS_EXPORTING = TorchVersion(2, 7)
 
 
 class Refused(Exception):
@@ -77,6 +81,13 @@ class Draft:
                 found[f"self.{each.name}"] = each
         return found
 
+    @property
+    def exporting(self) -> str:
+        """The question whether the model is being exported; what is older than the function asks for any compilation, as
+        strict tracing is one."""
+        name = "is_exporting" if self.context.version >= TELLS_EXPORTING else "is_compiling"
+        return f"{self.torch}.compiler.{name}()"
+
     def qualified(self, node: ast.expr) -> str:
         """The qualified name of `node`, the written one where its head is not imported; "" for what is no dotted name."""
         head, dot, rest = (dotted(node) or "").partition(".")
@@ -120,6 +131,20 @@ class Draft:
     def _position(self, offset: int) -> Position:
         line, column = self.source.line_and_column(offset)
         return Position(first_line(self.context.document, self.chunk) + line, column)
+
+
+def plain_call(place: Call, context: RewriteContext) -> tuple[Draft, ast.Call]:
+    """The draft, and the call, whose arguments are all written in it."""
+    draft = Draft.of(place, context)
+    node = draft.source.find(place.node)
+    starred = (
+        not isinstance(node, ast.Call)
+        or any(key.arg is None for key in node.keywords)
+        or any(isinstance(each, ast.Starred) for each in node.args)
+    )
+    if not isinstance(node, ast.Call) or starred:
+        raise Refused("the arguments are not written one by one")
+    return draft, node
 
 
 def behind_imports(document: Document) -> Position | None:

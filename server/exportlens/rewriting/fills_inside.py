@@ -27,9 +27,7 @@ def filled_within(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
         return None
     changed = Source(replaced(source.text, swaps))
     begin = source.start(node)
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == begin
-    )
+    return changed, changed.branch_at(begin)
 
 
 def _fill(

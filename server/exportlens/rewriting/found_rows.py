@@ -133,7 +133,7 @@ def _masks(source: Source, function: Function, test: ast.expr, taken: bool) -> I
         if mask is not None and _says_some(test.ops[0], test.comparators[0], taken):
             yield mask
     elif taken:
-        mask = _called_on(test, {"any"}) or _counted(source, function, test)
+        mask = _called_on(_unconverted(test), {"any"}) or _counted(source, function, test)
         if mask is not None:
             yield mask
 
@@ -153,8 +153,7 @@ def _says_some(operator: ast.cmpop, bound_: ast.expr, taken: bool) -> bool:
     return isinstance(operator, ast.Eq) and value == 0
 
 
-def _counted(source: Source, function: Function, node: ast.expr) -> str | None:
-    """The mask whose elements `node` adds up, be it through a name that is bound once."""
+def _unconverted(node: ast.expr) -> ast.expr:
     while (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -162,6 +161,12 @@ def _counted(source: Source, function: Function, node: ast.expr) -> str | None:
         and not node.args
     ):
         node = node.func.value
+    return node
+
+
+def _counted(source: Source, function: Function, node: ast.expr) -> str | None:
+    """The mask whose elements `node` adds up, be it through a name that is bound once."""
+    node = _unconverted(node)
     if isinstance(node, ast.Name):
         bindings = _bindings(function, node.id)
         parent = source.parents.get(bindings[0]) if len(bindings) == 1 else None
@@ -192,13 +197,7 @@ def _called_on(node: ast.expr, names: set[str] | frozenset[str]) -> str | None:
     inner = node.args[0] if node.args else node.func.value
     if node.args and dotted(node.func.value) is None:
         return None
-    while (
-        isinstance(inner, ast.Call)
-        and isinstance(inner.func, ast.Attribute)
-        and inner.func.attr in _CONVERSIONS
-        and not inner.args
-    ):
-        inner = inner.func.value
+    inner = _unconverted(inner)
     return inner.id if isinstance(inner, ast.Name) else None
 
 
@@ -209,14 +208,50 @@ def _is_known_by_name(source: Source, function: Function, mask: str, kinds: Kind
         return False
     bindings = _bindings(function, mask)
     given = all(isinstance(each, ast.arg) for each in bindings) and not _is_submodule(source, function, kinds)
-    if not (known.roots == {mask} and given) and not all(root.startswith(LOCAL) for root in known.roots):
+    made = known.what == "tensor" and all(_is_computed(source, each) for each in bindings)
+    if not (known.roots == {mask} and (given or made)) and not all(
+        root.startswith(LOCAL) for root in known.roots
+    ):
         return False
     if any(_takes_from_several(source, each, kinds) for each in bindings):
         return False
+    kept = _is_kept_apart(source, function, mask)
     return not any(
-        name != mask and (kind.roots is None or kind.roots & known.roots)
+        name != mask
+        and (
+            kind.roots & known.roots
+            if kind.roots is not None
+            else not (kept and _is_older(function, name, mask))
+        )
         for name, kind in kinds.names.items()
     )
+
+
+def _is_computed(source: Source, binding: ast.Name | ast.arg) -> bool:
+    """Whether a name is bound to what an operator of Python gives, which makes a tensor anew."""
+    parent = source.parents[binding]
+    return isinstance(parent, ast.Assign) and isinstance(parent.value, (ast.Compare, ast.BinOp, ast.UnaryOp))
+
+
+def _is_kept_apart(source: Source, function: Function, mask: str) -> bool:
+    """Whether `mask` is only asked and picked by, so that nothing else comes to hold it."""
+    uses = [
+        each
+        for each in walk(function)
+        if isinstance(each, ast.Name) and each.id == mask and isinstance(each.ctx, ast.Load)
+    ]
+    parents = [source.parents[each] for each in uses]
+    return all(
+        isinstance(parent, ast.Attribute) or (isinstance(parent, ast.Subscript) and parent.slice is each)
+        for each, parent in zip(uses, parents, strict=True)
+    )
+
+
+def _is_older(function: Function, name: str, mask: str) -> bool:
+    """Whether `name` was bound before the tensor `mask` was made, and is not bound again."""
+    first = min((each.lineno for each in _bindings(function, mask)), default=0)
+    bindings = _bindings(function, name)
+    return bool(bindings) and all(each.lineno < first for each in bindings)
 
 
 def _takes_from_several(source: Source, binding: ast.Name | ast.arg, kinds: Kinds) -> bool:

@@ -207,7 +207,10 @@ def _detached(
         known = kinds.names.get(each.id)
         if known is None or each.id == "self" or known.what in _WITHOUT or _is_whole(known.dtype):
             continue
-        if isinstance(source.parents[each], _HANDED_ON) and (each.id not in inside or each.id in outer):
+        handed_on = isinstance(source.parents[each], _HANDED_ON) and not _named_inside(
+            source, each, statements
+        )
+        if handed_on and (each.id not in inside or each.id in outer):
             # The very tensor keeps its gradients under `no_grad`.
             return None
         if each.id in done:
@@ -219,6 +222,19 @@ def _detached(
             continue
         swaps.append(source.swap(each, f"{each.id}.detach()"))
     return swaps
+
+
+def _named_inside(source: Source, node: ast.Name, statements: Sequence[ast.stmt]) -> bool:
+    """Whether `node` stands in `v = x`, and nothing outside of `statements` reads `v`."""
+    parent, function = source.parents[node], source.enclosing_function(node)
+    if not (isinstance(parent, ast.Assign) and [type(each) for each in parent.targets] == [ast.Name]):
+        return False
+    assert isinstance(parent.targets[0], ast.Name)
+    own = {id(each) for statement in statements for each in ast.walk(statement)}
+    return function is not None and not any(
+        isinstance(each, ast.Name) and each.id == parent.targets[0].id and id(each) not in own
+        for each in ast.walk(function)
+    )
 
 
 def _asked(source: Source, statements: Sequence[ast.stmt]) -> set[str]:

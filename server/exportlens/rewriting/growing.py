@@ -105,9 +105,7 @@ def _with_tail(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> tuple[
             [Replacement(begin, source.span([tail[-1]])[1], nl.join(lines).removeprefix(indent))],
         )
     )
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == begin
-    )
+    return changed, changed.branch_at(begin)
 
 
 def _test(source: Source, node: ast.If) -> str:

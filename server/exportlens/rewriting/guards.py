@@ -7,7 +7,7 @@ import ast
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Place
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.effects import is_log
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
@@ -101,10 +101,10 @@ def gradients_not_while_compiling(place: Place, context: RewriteContext) -> Fix 
 
 
 def statement_not_while_compiling(
-    place: Place, context: RewriteContext, asked: str = "is_compiling"
+    place: Place, context: RewriteContext, *, for_compile: bool = False
 ) -> Fix | Refusal:
-    """A call whose result nobody takes, and that changes nothing that the program computes, under the same condition, or
-    `asked` "is_exporting", where it is meant for torch.compile."""
+    """A call whose result nobody takes, and that changes nothing that the program computes, under the same condition; what is
+    meant `for_compile`, for torch.compile, is kept out of exports alone."""
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
@@ -113,7 +113,14 @@ def statement_not_while_compiling(
             raise Refused("the call is a part of a longer statement")
         if not draft.source.begins_line(statement) or not _alone(draft.source, statement):
             raise Refused("the statement shares its line with another one")
-        return draft.replace("Keep this out of the traced program", [_under_guard(draft, statement, asked)])
+        if for_compile and context.version < TELLS_EXPORTING:
+            raise Refused("this torch does not tell an export from torch.compile, which it is meant for")
+        guarded = (
+            _under(draft, statement, f"if not {draft.exporting}:")
+            if for_compile
+            else _under_guard(draft, statement)
+        )
+        return draft.replace("Keep this out of the traced program", [guarded])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
@@ -135,7 +142,7 @@ def without_gradients_while_exporting(place: Place, context: RewriteContext) -> 
         if not source.begins_line(statement) or not _alone(source, statement):
             raise Refused("the statement shares its line with another one")
         torch = draft.torch
-        asked = f"{torch}.is_grad_enabled() and not {torch}.compiler.is_exporting()"
+        asked = f"{torch}.is_grad_enabled() and not {draft.exporting}"
         change = _under(draft, statement, f"with {torch}.set_grad_enabled({asked}):")
         return draft.replace("Export it without its backward", [change], Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -179,8 +186,8 @@ def _alone(source: Source, statement: ast.stmt) -> bool:
     return not source.text[source.end(statement) :].split("\n", 1)[0].lstrip().startswith(";")
 
 
-def _under_guard(draft: Draft, statement: ast.stmt, asked: str = "is_compiling") -> Replacement:
-    return _under(draft, statement, f"if not {draft.torch}.compiler.{asked}():")
+def _under_guard(draft: Draft, statement: ast.stmt) -> Replacement:
+    return _under(draft, statement, f"if not {draft.torch}.compiler.is_compiling():")
 
 
 def _under(draft: Draft, statement: ast.stmt, head: str) -> Replacement:

@@ -18,7 +18,7 @@ import ast
 from collections.abc import Sequence
 from typing import TypeGuard, TypeVar
 
-from exportlens.rewriting.counters import outermost_loop
+from exportlens.rewriting.counters import outermost_loop, start_of
 from exportlens.rewriting.effects import names_before, visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -111,7 +111,13 @@ def _held(
         rewrites.read_in_place(loop.test)
     indent, nl = source.indent_of(loop), source.newline
     begin, end = source.start(loop), source.span([loop])[1]
-    head = "".join(f"{name} = {rewrites.made(name, name)}{nl}{indent}" for name in numbers)
+    starts = {name: start for name in numbers if (start := start_of(source, loop, name)) is not None}
+    rewrites.swaps += [
+        source.swap(start, rewrites.made(name, source.of(start))) for name, start in starts.items()
+    ]
+    head = "".join(
+        f"{name} = {rewrites.made(name, name)}{nl}{indent}" for name in numbers if name not in starts
+    )
     tail = "".join(f"{nl}{indent}{name} = {name}.item()" for name in numbers if name in after)
     same = _of_type(source, type(node))
     kinds.names |= rewrites.made_of_them(node, kinds)

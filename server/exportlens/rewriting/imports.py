@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterable, Mapping
 
 from exportlens.finding import Edit, Position, Range
+from exportlens.inference import knowledge
+from exportlens.inference.names import offered_by
 from exportlens.source.document import Document
 
 
@@ -23,11 +26,23 @@ def imported(statements: Iterable[ast.stmt]) -> dict[str, str]:
         elif isinstance(statement, ast.ImportFrom) and not statement.level:
             for alias in statement.names:
                 names[alias.asname or alias.name] = f"{statement.module}.{alias.name}"
+                if alias.name == "*":
+                    names |= _offered(statement.module or "")
         elif isinstance(statement, (ast.If, ast.Try)):
             for _, block in ast.iter_fields(statement):
                 if isinstance(block, list):
                     names |= imported(each for each in block if isinstance(each, ast.stmt))
     return names
+
+
+@functools.lru_cache(maxsize=32)
+def _offered(module: str) -> dict[str, str]:
+    """What `from module import *` binds, as far as a module of torch is known to offer it."""
+    known = (*knowledge.function_names(), *knowledge.module_names(), "torch.autograd.Variable")
+    parts = (each.rpartition(".") for each in known)
+    return {
+        name: f"{module}.{name}" for owner, _, name in parts if owner == module and offered_by(module, name)
+    }
 
 
 def document_imports(document: Document) -> dict[str, str]:

@@ -480,11 +480,7 @@ class _Made:
         changed = Source(replaced(source.text, swaps))
         indent = len(source.indent_of(node))
         offset = begin + len(first) + len(nl.join([*head, *nested[:first_if]])) + len(nl) + indent
-        return changed, next(
-            each
-            for each in ast.walk(changed.tree)
-            if isinstance(each, ast.If) and changed.start(each) == offset
-        )
+        return changed, changed.branch_at(offset)
 
     def text(
         self,
@@ -525,11 +521,7 @@ class _Made:
             )
         )
         offset = begin + len(first) + len(nl.join(lines[:2]) + nl + indent)
-        return changed, next(
-            each
-            for each in ast.walk(changed.tree)
-            if isinstance(each, ast.If) and changed.start(each) == offset
-        )
+        return changed, changed.branch_at(offset)
 
 
 _ANY = ("Gt 0", "GtE 1", "NotEq 0")

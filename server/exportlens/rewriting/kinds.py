@@ -163,6 +163,8 @@ class Kinds:
             kind = self.of(node.value)
             for target in node.targets:
                 self.assign(target, kind)
+                # In `a = b = x * 2` the names are of the same memory.
+                kind = self.names[target.id] if isinstance(target, ast.Name) else kind
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self.assign(node.target, self.of(node.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -478,7 +480,7 @@ class Kinds:
 
     def _of_Compare(self, node: ast.Compare) -> Kind:
         kinds = [self.of(each) for each in (node.left, *node.comparators)]
-        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) or compares_with_none(node):
             return Kind("number", type="bool")
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             if any(kind.from_data for kind in kinds):
@@ -508,6 +510,14 @@ class Kinds:
 
     def _of_Call(self, node: ast.Call) -> Kind:
         return of_call(self, node)
+
+
+def compares_with_none(node: ast.Compare) -> bool:
+    """Whether `node` is `t == None` or `t != None`, of which a tensor makes a bool of Python."""
+    sides = [node.left, *node.comparators]
+    return isinstance(node.ops[0], (ast.Eq, ast.NotEq)) and any(
+        isinstance(each, ast.Constant) and each.value is None for each in sides[:2]
+    )
 
 
 # What the layers of torch.nn call their tensors.

@@ -27,7 +27,7 @@ class _Jumps:
 class Liveness:
     """The names that are live after (`after`) and before (`before`) each statement of a function.
 
-    A name that a nested function or lambda reads is taken as live everywhere: it may run at any time.
+    A name that a nested function, lambda or generator reads is taken as live everywhere: it may run at any time.
     """
 
     function: ast.FunctionDef | ast.AsyncFunctionDef
@@ -41,6 +41,8 @@ class Liveness:
                 node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
             ):
                 captured |= reads(node)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.GeneratorExp):
+                captured |= reads(node.value)
         self.captured = frozenset(
             captured & (set(bound(self.function.body)) | {each.arg for each in arguments(self.function.args)})
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.text import Source, replaced
 
@@ -15,6 +17,8 @@ def logical(
     source: Source, node: ast.BoolOp | ast.UnaryOp | ast.Compare | ast.Call, kinds: Kinds, torch: str
 ) -> str:
     """A decision as a value: `a and b` gives a tensor as before, the others a Python bool that stays symbolic."""
+    if _is_number_or_zero(node, kinds):
+        return replaced(source.text, [source.swap(node, _number_or_zero(source, node))])
     bools = isinstance(node, ast.BoolOp) and all(_is_bool(kinds.of(each)) for each in node.values)
     if isinstance(node, ast.BoolOp) and not bools:
         asked = _only_asked(source, node)
@@ -46,6 +50,27 @@ def logical(
     stays = isinstance(node, ast.Compare) or _is_operand(source, node)
     text = bool_text if stays else f"{primary(bool_text)}.item()"
     return replaced(source.text, [source.swap(node, text)])
+
+
+def _is_number_or_zero(node: ast.AST, kinds: Kinds) -> TypeGuard[ast.BoolOp]:
+    """Whether `node` is `n or 0` of a number from data, which gives `n` whatever it is."""
+    if not (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and len(node.values) == 2):
+        return False
+    number, zero = node.values
+    kind = kinds.of(number)
+    plain = dotted(number) is not None and kind.what == "scalar" and kind.type in ("int", "float")
+    return (
+        plain and isinstance(zero, ast.Constant) and type(zero.value).__name__ == kind.type and not zero.value
+    )
+
+
+def _number_or_zero(source: Source, node: ast.BoolOp) -> str:
+    """The number, or zero where it may be None at other times."""
+    number, zero = map(source.of, node.values)
+    text = f"{number} if {number} is not None else {zero}"
+    stands_alone = isinstance(source.parents[node], (ast.keyword, ast.Call, ast.Assign, ast.Return))
+    around = source.text[: source.start(node)].rstrip()[-1:] + source.text[source.end(node) :].lstrip()[:1]
+    return text if stands_alone or around == "()" else f"({text})"
 
 
 def _only_asked(source: Source, node: ast.expr) -> bool:

@@ -47,11 +47,7 @@ def as_branches(source: Source, node: ast.Match, kinds: Kinds) -> tuple[Source, 
     changed = Source(
         replaced(source.text, [Replacement(begin, source.span([node])[1], head + nl.join(lines))])
     )
-    made = next(
-        each
-        for each in ast.walk(changed.tree)
-        if isinstance(each, ast.If) and changed.start(each) == begin + len(head)
-    )
+    made = changed.branch_at(begin + len(head))
     return changed, made
 
 

@@ -8,6 +8,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Bound, Function, Instance, Sequence, Shape, Tensor, Value
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.contexts import FACTORIES
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.kind import of_value
@@ -31,10 +32,6 @@ _ARGUMENTS = {
     "GroupNorm": ("num_groups", "num_channels", "eps"),
     **{f"BatchNorm{rank}d": ("num_features", "eps", "momentum") for rank in (1, 2, 3)},
 }
-# Functions of torch that make a tensor of their own, which nothing else holds.
-_MAKERS = frozenset(
-    {"zeros", "ones", "full", "rand", "randn", "empty", "eye", "arange", "linspace", "tensor"}
-)
 
 
 def stays_where_it_is(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -109,8 +106,7 @@ def plain_for_parameter(place: Call, context: RewriteContext) -> Fix | Refusal:
                 return _written_into(draft, place, statement, target, value)
         text = source.of(value)
         if not (
-            isinstance(value, ast.Call)
-            and draft.qualified(value.func) in {f"torch.{each}" for each in _MAKERS}
+            isinstance(value, ast.Call) and draft.qualified(value.func) in FACTORIES - {"torch.as_tensor"}
         ):
             text = f"{primary(text)}.detach()"
         return draft.replace("Use a plain tensor", [source.swap(node, text)], uses_torch=False)
@@ -264,7 +260,7 @@ def direct_call(place: Call, context: RewriteContext) -> Fix | Refusal:
         direct = f"{text if isinstance(called, ast.Call) else primary(text)}({', '.join(given)})"
         if "\n" in source.of(node) or "\n" in direct:
             return _by_statement(draft, node, direct)
-        asked = f"{direct} if {draft.torch}.compiler.is_exporting() else {source.of(node)}"
+        asked = f"{direct} if {draft.exporting} else {source.of(node)}"
         around = source.parents[node]
         bare = isinstance(around, (ast.Return, ast.Assign, ast.AnnAssign, ast.Expr))
         return draft.replace(
@@ -290,7 +286,7 @@ def _by_statement(draft: Draft, node: ast.Call, direct: str) -> Fix:
     before = source.shifted(source.start(statement), source.end(statement), indent, inner)
     text = nl.join(
         [
-            f"if {draft.torch}.compiler.is_exporting():",
+            f"if {draft.exporting}:",
             f"{inner}{head}{direct}",
             f"{indent}else:",
             f"{inner}{before}",

@@ -10,7 +10,7 @@ from exportlens.rewriting.effects import loaded, own_expressions
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
-from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.text import Function, Replacement, Source, read_again, replaced
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -59,15 +59,7 @@ def _named(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If] 
     head = "".join(line + source.newline + indent for line in before)
     begin = source.start(node)
     swaps.append(Replacement(begin, begin, head))
-    return _again(replaced(source.text, swaps), begin + len(head))
-
-
-def _again(text: str, offset: int) -> tuple[Source, ast.If]:
-    """The `if` that begins at `offset` of the new text."""
-    source = Source(text)
-    return source, next(
-        each for each in ast.walk(source.tree) if isinstance(each, ast.If) and source.start(each) == offset
-    )
+    return read_again(replaced(source.text, swaps), begin + len(head))
 
 
 def _with_updates_spread(source: Source, node: ast.If) -> tuple[Source, ast.If] | None:
@@ -91,7 +83,7 @@ def _with_updates_spread(source: Source, node: ast.If) -> tuple[Source, ast.If] 
             line = f"{source.newline}{source.indent_of(each)}"
             text = line.join(f"{func.value.id}[{key}] = {value}" for key, value in items)
             swaps.append(source.swap(each, text))
-    return _again(replaced(source.text, swaps), source.start(node)) if swaps else None
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
 
 
 def _items_given(source: Source, call: ast.Call) -> list[tuple[str, str]]:
@@ -180,7 +172,7 @@ def _returned_behind(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source
     lines = [head, body, f"{indent}else:", source.block(rest[:-1], inner), *end]
     lines.append(f"{indent}return {', '.join(results)}")
     whole = Replacement(begin, source.span(rest)[1], nl.join(lines))
-    return _again(replaced(source.text, [whole]), begin)
+    return read_again(replaced(source.text, [whole]), begin)
 
 
 def _elements(node: ast.Return) -> list[ast.expr]:
@@ -368,8 +360,25 @@ def _is_known(source: Source, node: ast.If, item: ast.Subscript, kinds: Kinds) -
     if key.value in kinds.of(item.value).keys:
         return True
     if not (isinstance(item.value, ast.Name) and _is_dict(function, item.value.id)):
-        return True
+        return isinstance(key.value, int) or _is_read_anyway(source, node, ast.unparse(item), function)
     return ast.unparse(key) in _keys_of_comprehension(function, item.value.id)
+
+
+def _is_read_anyway(source: Source, node: ast.If, item: str, function: Function) -> bool:
+    """Whether `function` reads `item` in the branch, or on every way to it or from it."""
+    around = [each for each in source.ancestors(node) if isinstance(each, ast.stmt)]
+    for each in walk(function):
+        reads_it = (
+            isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load) and ast.unparse(each) == item
+        ) or (isinstance(each, ast.AugAssign) and ast.unparse(each.target) == item)
+        if not reads_it:
+            continue
+        owners = [
+            one for one in source.ancestors(each) if isinstance(one, (ast.If, ast.For, ast.While, ast.Try))
+        ]
+        if node in owners or all(one in around for one in owners):
+            return True
+    return False
 
 
 def _keys_of_comprehension(function: Function, name: str) -> set[str]:

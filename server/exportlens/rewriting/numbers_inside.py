@@ -13,7 +13,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import own_expressions, visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.liveness import Liveness, exits, live_before
 from exportlens.rewriting.names import bound, every_name, fresh
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.python_numbers import only_in_quotients
@@ -39,11 +39,17 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         and kinds.names[each.id].what == "scalar"
         and kinds.names[each.id].type in ("int", "float", "bool", "")
     )
-    if not names:
+    counts = _counts_bound_anew(source, node, blocks, anew, kinds)
+    if not names and not counts:
         return None
     taken, lines = every_name(source.tree), []
     swaps: list[Replacement] = []
     indent = source.indent_of(node)
+    for name in counts:
+        held = fresh(f"{name}_held", taken)
+        lines.append(f"{held} = {torch}.full((), {name})")
+        kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", "int64", 0))
+        swaps += _read_first(source, node, blocks, f"{name} = {held}.item()")
     for name in names:
         held = fresh(f"{name}_held", taken)
         split = None if kinds.names[name].type else _read_apart(source, node, name, held, kinds)
@@ -75,6 +81,43 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
                 swaps += [source.swap(each, f"{held}.item()") for each in uses]
     head = "".join(f"{line}{source.newline}{indent}" for line in lines)
     return _again(source, node, swaps, head)
+
+
+def _counts_bound_anew(
+    source: Source, node: ast.If, blocks: list[list[ast.stmt]], anew: set[str], kinds: Kinds
+) -> list[str]:
+    """The ints from data that the arms bind anew, where one of them needs what the int was before."""
+    function = source.enclosing_function(node)
+    counts = [
+        name
+        for name in sorted(anew)
+        if name in kinds.names and kinds.names[name].what == "scalar" and kinds.names[name].type == "int"
+    ]
+    begin = [block[0] for block in blocks if block]
+    if function is None or not counts or not all(_has_line(source, each) for each in begin):
+        return []
+    out = Liveness(function).live_after(node) if exits([node]) == {"falls"} else frozenset()
+    entering = frozenset(out if len(blocks) == 1 else ()).union(
+        *(live_before(block, out, function) for block in blocks)
+    )
+    return [name for name in counts if name in entering]
+
+
+def _has_line(source: Source, statement: ast.stmt) -> bool:
+    return source.begins_line(statement) and not source.text.startswith("elif", source.start(statement))
+
+
+def _read_first(
+    source: Source, node: ast.If, blocks: list[list[ast.stmt]], line: str
+) -> Iterator[Replacement]:
+    """`line` as the first of each arm, of one that is not written as well."""
+    nl, inner = source.newline, source.indent_of(node) + source.indent_unit()
+    for block in blocks:
+        begin = source.start(block[0])
+        yield Replacement(begin, begin, f"{line}{nl}{source.indent_of(block[0])}")
+    if len(blocks) == 1:
+        end = source.span([node])[1]
+        yield Replacement(end, end, f"{nl}{source.indent_of(node)}else:{nl}{inner}{line}")
 
 
 def _read_apart(source: Source, node: ast.If, name: str, held: str, kinds: Kinds) -> Replacement | None:
@@ -155,6 +198,4 @@ def _again(source: Source, node: ast.If, swaps: list[Replacement], head: str) ->
     )
     moved = sum(len(each.text) - (each.end - each.start) for each in unique.values() if each.end <= begin)
     changed, offset = Source(text), begin + moved + len(head)
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
-    )
+    return changed, changed.branch_at(offset)

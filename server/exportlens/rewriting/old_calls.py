@@ -10,7 +10,7 @@ from exportlens.inference.values import Const, Tensor, options
 from exportlens.rewriting.assertions import assert_text
 from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.names import arguments, bound, fresh
 from exportlens.rewriting.predicates import primary
@@ -257,17 +257,3 @@ def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refu
         )
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def plain_call(place: Call, context: RewriteContext) -> tuple[Draft, ast.Call]:
-    """The draft, and the call, whose arguments are all written in it."""
-    draft = Draft.of(place, context)
-    node = draft.source.find(place.node)
-    starred = (
-        not isinstance(node, ast.Call)
-        or any(key.arg is None for key in node.keywords)
-        or any(isinstance(each, ast.Starred) for each in node.args)
-    )
-    if not isinstance(node, ast.Call) or starred:
-        raise Refused("the arguments are not written one by one")
-    return draft, node

@@ -111,12 +111,13 @@ def detached(source: Source, node: ast.expr, kinds: Kinds, uses: Iterable[ast.ex
     number."""
     text = scalar(source, node, kinds)
     whole = (kinds.of(node).dtype or "").startswith(("int", "uint", "bool"))
-    if whole or _is_detached(node) or all(_is_asked(source, each) for each in uses):
+    if whole or is_detached(node) or all(_is_asked(source, each) for each in uses):
         return text
     return f"{primary(text)}.detach()"
 
 
-def _is_detached(node: ast.expr) -> bool:
+def is_detached(node: ast.expr) -> bool:
+    """Whether `node` is `t.detach()`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
 
 

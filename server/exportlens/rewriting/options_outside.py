@@ -109,11 +109,7 @@ def _around(source: Source, node: ast.If, asked: ast.If) -> tuple[Source, int]:
     sides = []
     for statements in (asked.body, asked.orelse):
         variant = Source(replaced(source.text, [_in_place_of(source, node, asked, statements)]))
-        same = next(
-            each
-            for each in ast.walk(variant.tree)
-            if isinstance(each, ast.If) and variant.start(each) == start
-        )
+        same = variant.branch_at(start)
         sides.append(inner + variant.shifted(start, variant.span([same])[1], indent, inner))
     text = nl.join([f"if {source.of(asked.test)}:", sides[0], f"{indent}else:", sides[1]])
     return Source(replaced(source.text, [Replacement(start, source.span([node])[1], text)])), start

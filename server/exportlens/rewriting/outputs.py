@@ -228,6 +228,8 @@ class Outputs:
                 if kind.keys or isinstance(kind.value, Mapping_):
                     return f"{{key: {each}.clone() for key, {each} in {text}.items()}}"
                 inner = f"{each}.clone() for {each} in {text}"
+                if getattr(kind.value, "fields", ()):
+                    return f"{text}._make([{inner}])"
                 return f"[{inner}]" if getattr(kind.value, "kind", "") == "list" else f"tuple({inner})"
             raise Refused(f"`{text}` holds tensors that may share memory with others")
         if kind.what == "unknown" and kind.type == NUMPY:
@@ -442,7 +444,8 @@ class Outputs:
             return text
         if isinstance(kind.value, ClassValue):
             raise Refused(f"`{text}` is no tensor")
-        return self.leaf(text, text, kind, isinstance(node, ast.Call) or self._made_inside(kind), used)
+        made = self._made_inside(kind) and text not in self.kept
+        return self.leaf(text, text, kind, isinstance(node, ast.Call) or made, used)
 
 
 class NumbersReadBack(Outputs):

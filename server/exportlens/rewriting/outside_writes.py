@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import loaded, visit, writes_of
@@ -166,6 +167,8 @@ class OutsideWrites:
         value = now.of(node.value) if isinstance(node, ast.Assign) else before
         if before.what != "tensor" or value.what not in ("tensor", "unknown"):
             raise Refused(f"the branch sets `{path}`, which is not known to be a tensor before and after")
+        if len({dtype_family(before.dtype), dtype_family(value.dtype)} - {None}) > 1:
+            raise Refused(f"the branch sets `{path}` to a tensor of another dtype")
         now.names[path] = value
         found.append((path, True))
 

@@ -236,6 +236,10 @@ def _mask_of(asked: str) -> str:
 def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tuple[ast.expr, str] | None:
     """The part of a condition that asks whether there are rows, and the same asked of the mask."""
     mask, exactly = _mask_behind(source, name, value, kinds)
+    # Of bytes `any` gives a byte.
+    some_of = (
+        f"{mask}.any()" if kinds.names.get(mask) is None or _is_truth(kinds, mask) else f"{mask}.any().bool()"
+    )
     count = _count_of(source, name)
     if count is None or not mask:
         return None
@@ -250,12 +254,16 @@ def _asked(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tup
             isinstance(operator, ast.Lt) and number == 1
         )
         if type(number) is int and (some or none):
-            return parent, f"{mask}.any()" if some else f"not {mask}.any()"
+            return parent, some_of if some else f"not {some_of}"
         rows = not ast.unparse(count).endswith(("numel()", "nelement()"))
         return (count, f"{mask}.sum()") if type(number) is int and rows and exactly else None
     if isinstance(parent, ast.If) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
-        return count, f"{mask}.any()"
+        return count, some_of
     return None
+
+
+def _is_truth(kinds: Kinds, mask: str) -> bool:
+    return kinds.names[mask].dtype == "bool"
 
 
 def _mask_behind(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) -> tuple[str, bool]:
@@ -278,8 +286,11 @@ def _mask_behind(source: Source, name: ast.Name, value: ast.expr, kinds: Kinds) 
             return "", False
         value = bindings[0].value
     found = found_by(value)
-    if not isinstance(found, ast.Name) or kinds.of(found).dtype != "bool":
+    if not isinstance(found, ast.Name) or kinds.of(found).what != "tensor":
         return "", False
+    if kinds.of(found).dtype != "bool":
+        # What is not zero is found in tensors of numbers as well.
+        return found.id, False
     return found.id, exactly and found_by(value, exactly=True) is not None
 
 

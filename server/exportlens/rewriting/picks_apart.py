@@ -107,9 +107,7 @@ def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, a
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps)
     changed = Source(replaced(source.text, swaps))
     offset = source.start(node) + moved
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
-    )
+    return changed, changed.branch_at(offset)
 
 
 def _inside(source: Source, value: ast.expr, changes: Sequence[Replacement]) -> list[Replacement]:

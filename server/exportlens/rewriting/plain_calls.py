@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import string
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Mapping_, Sequence
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 
@@ -43,6 +44,32 @@ def method_for_copy(place: Call, context: RewriteContext) -> Fix | Refusal:
         return Refusal(str(refused))
 
 
+# How opt_einsum goes about it, which torch decides itself.
+_ONLY_HOW = frozenset({"optimize", "backend", "memory_limit", "use_blas"})
+_EQUATION = frozenset(string.ascii_letters + ".,-> ")
+
+
+def torch_einsum(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`opt_einsum.contract("ij,jk->ik", a, b)` -> `torch.einsum(...)`, which looks for the best order itself."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        assert isinstance(node, ast.Call)
+        equation = node.args[0] if node.args else None
+        written = isinstance(equation, ast.Constant) and isinstance(equation.value, str)
+        if not written or not _EQUATION.issuperset(getattr(equation, "value", "")):
+            raise Refused(
+                "the equation is not written in the call, or in letters that torch.einsum does not take"
+            )
+        if not _ONLY_HOW.issuperset(key.arg for key in node.keywords):
+            raise Refused("what else the call is given is no option of torch.einsum")
+        given = ", ".join(map(draft.source.of, node.args))
+        text = f"{draft.torch}.einsum({given})"
+        return draft.replace("Use torch.einsum", [draft.source.swap(node, text)])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
 def builtin_isinstance(place: Call, context: RewriteContext) -> Fix | Refusal:
     """`torch.jit.isinstance(x, C)` -> `isinstance(x, C)` for a class, and for `List[C]` the question for each item as well."""
     try:
@@ -69,14 +96,9 @@ def builtin_isinstance(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 def _written(place: Call, context: RewriteContext) -> tuple[Draft, ast.Call]:
     """The draft, and the call with all of its arguments in their places."""
-    draft = Draft.of(place, context)
-    node = draft.source.find(place.node)
-    if (
-        not isinstance(node, ast.Call)
-        or node.keywords
-        or any(isinstance(each, ast.Starred) for each in node.args)
-    ):
-        raise Refused("the arguments are not written one by one")
+    draft, node = plain_call(place, context)
+    if node.keywords:
+        raise Refused("the arguments are not written one by one, in their places")
     return draft, node
 
 

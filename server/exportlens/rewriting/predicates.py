@@ -18,6 +18,7 @@ from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,9 +416,22 @@ class Predicates:
                 (self.kinds.qualified(each.func) or "").startswith("numpy.")
                 or getattr(each.func, "attr", "") == "numpy"
             )
-            held = isinstance(each, ast.Name) and isinstance(self.kinds.of(each).value, Array)
+            held = isinstance(each, ast.Name) and (
+                isinstance(self.kinds.of(each).value, Array) or self._is_from_numpy(each)
+            )
             if called or held:
                 raise Refused(f"`{self.source.of(each)}` is NumPy's: compute it with torch first")
+
+    def _is_from_numpy(self, name: ast.Name) -> bool:
+        """Whether a function of NumPy's gives what its function binds to `name`: it compares as NumPy's bools do."""
+        function = self.source.enclosing_function(name)
+        values = [
+            each.value
+            for each in walk(function or name)
+            if isinstance(each, ast.Assign) and any(dotted(target) == name.id for target in each.targets)
+        ]
+        calls = [each for each in values if isinstance(each, ast.Call)]
+        return any((self.kinds.qualified(each.func) or "").startswith("numpy.") for each in calls)
 
     def _no_conversion(self, node: ast.expr) -> None:
         for each in ast.walk(node):

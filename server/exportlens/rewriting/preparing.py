@@ -31,7 +31,7 @@ from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
 from exportlens.rewriting.tallies import is_tally
-from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.text import Replacement, Source, read_again, replaced
 
 Prepared = tuple[Source, ast.If]
 
@@ -65,15 +65,6 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     return source, node, kinds
 
 
-def _again(text: str, offset: int) -> Prepared:
-    """The `if` that begins at `offset` of the new text."""
-    source = Source(text)
-    node = next(
-        each for each in ast.walk(source.tree) if isinstance(each, ast.If) and source.start(each) == offset
-    )
-    return source, node
-
-
 def _arms(node: ast.If) -> Iterator[list[ast.stmt]]:
     """The ends of an `if`/`elif`/`else` chain; an empty list where there is no `else`."""
     yield node.body
@@ -104,7 +95,7 @@ def _inline(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared 
             swaps.append(source.swap(each, text))
     if not swaps:
         return None
-    return _again(replaced(source.text, swaps), source.start(node))
+    return read_again(replaced(source.text, swaps), source.start(node))
 
 
 def _method_calls(region: Iterable[ast.stmt]) -> list[ast.Expr]:
@@ -134,7 +125,7 @@ def _as_arm(source: Source, node: ast.If) -> Prepared | None:
     body = source.block(following, indent + source.indent_unit(), [])
     text = f"if {negated(source, node.test)}:{source.newline}{body}"
     whole = [Replacement(source.start(node), source.span([following[-1]])[1], text)]
-    return _again(replaced(source.text, whole), source.start(node))
+    return read_again(replaced(source.text, whole), source.start(node))
 
 
 def _detach_data(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
@@ -148,7 +139,7 @@ def _detach_data(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
         and dotted(each.value) is not None
         and kinds.of(each.value).what == "tensor"
     ]
-    return _again(replaced(source.text, swaps), source.start(node)) if swaps else None
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
 
 
 # --- logs ---------------------------------------------------------------------------------------------------
@@ -174,7 +165,7 @@ def _hoist_logs(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepa
         line if number % 2 else (indent if number else "") + line for number, line in enumerate(lines)
     )
     head = text + source.newline + indent
-    return _again(replaced(source.text, [*swaps, Replacement(begin, begin, head)]), begin + len(head))
+    return read_again(replaced(source.text, [*swaps, Replacement(begin, begin, head)]), begin + len(head))
 
 
 def _logs(
@@ -254,7 +245,7 @@ def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
                 swaps.append(source.swap(own[target][number], f"{name} = {_value(source, call.args[0])}"))
     end = source.span([node])[1]
     swaps.append(Replacement(end, end, source.newline + source.newline.join(after)))
-    return _again(replaced(source.text, swaps), source.start(node))
+    return read_again(replaced(source.text, swaps), source.start(node))
 
 
 def _appended_to(node: ast.stmt) -> str | None:
@@ -350,7 +341,7 @@ def keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
         return None
     begin = source.start(node)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
-    return _again(replaced(source.text, swaps), begin + moved)
+    return read_again(replaced(source.text, swaps), begin + moved)
 
 
 def _in_double(value: ast.expr, made: list[tuple[ast.expr, ast.expr]], kinds: Kinds) -> bool:

@@ -9,12 +9,14 @@ from dataclasses import replace
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion
-from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, options
+from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value, options
+from exportlens.rewriting.callers import given_to
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
@@ -32,6 +34,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         dtype = value.dtype if isinstance(value, Tensor) else None
         if node.func.id == "complex":
             raise Refused("`complex()` has no symbolic counterpart")
+        if isinstance(inner, ast.Name) and _may_be_number(draft, node, inner.id):
+            return _of_either(draft, node, inner.id)
         if isinstance(value, Shape):
             # A float stays one: beside integers it decides the dtype.
             number = draft.source.of(inner)
@@ -74,12 +78,45 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         return Refusal(str(refused))
 
 
+def _may_be_number(draft: Draft, node: ast.expr, name: str) -> bool:
+    """Whether `name` is a parameter of a function that a known call may give a number of Python."""
+    function = draft.source.enclosing_function(node)
+    if function is None or function.name == "forward":
+        return False
+    parameter = next((each for each in arguments(function.args) if each.arg == name), None)
+    if parameter is None or (
+        parameter.annotation is not None and ast.unparse(parameter.annotation).endswith("Tensor")
+    ):
+        return False
+    given = given_to(draft.source, function, name, draft.kinds({}))
+    return any(each.what in ("scalar", "size", "number") for each in given)
+
+
+def _of_either(draft: Draft, node: ast.Call, name: str) -> Fix:
+    """`int(n)` of what some calls give as a tensor, and others as a number."""
+    assert isinstance(node.func, ast.Name)
+    if node.func.id == "int":
+        item, number = f"{name}.long().item()", f"{spelled(draft.modules, 'math') or 'math'}.trunc({name})"
+    else:
+        item, number = f"{name}.double().item()", f"{name} * 1.0"
+    text = f"{item} if isinstance({name}, {draft.torch}.Tensor) else {number}"
+    parent = draft.source.parents.get(node)
+    if not isinstance(parent, (ast.Assign, ast.Return)) and not (
+        isinstance(parent, ast.Call) and parent.func is not node
+    ):
+        text = f"({text})"
+    fix = draft.replace("Ask whether it is a tensor", [draft.source.swap(node, text)])
+    return _importing_math(draft, fix) if node.func.id == "int" else fix
+
+
 def _truncated(draft: Draft, node: ast.Call, inner: ast.expr) -> Fix:
     """`int(n * 0.5)` -> `math.trunc(n * 0.5)`: the same number, which stays symbolic in both modes."""
-    math = spelled(draft.modules, "math")
-    text = f"{math or 'math'}.trunc({draft.source.of(inner)})"
-    fix = _replaced(draft, node, text, Applicability.SAFE)
-    if math is not None:
+    text = f"{spelled(draft.modules, 'math') or 'math'}.trunc({draft.source.of(inner)})"
+    return _importing_math(draft, _replaced(draft, node, text, Applicability.SAFE))
+
+
+def _importing_math(draft: Draft, fix: Fix) -> Fix:
+    if spelled(draft.modules, "math") is not None:
         return fix
     return replace(fix, edits=(import_edit(draft.context.document, "import math"), *fix.edits))
 
@@ -342,7 +379,7 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         given = place.argument(0, "data")
         if not isinstance(node, ast.Call) or len(node.args) != 1:
             raise Refused("the tensors are not written as a list in the call")
-        if isinstance(given, (TensorScalar, Shape)):
+        if isinstance(given, (TensorScalar, Shape)) or _holds_numbers(given):
             return _of_numbers(draft, node, place.name)
         if isinstance(node.args[0], (ast.Name, ast.ListComp)) and isinstance(given, Sequence):
             return _stacked_list(draft, node, given)
@@ -350,8 +387,6 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the tensors are not written as a list in the call")
         if not isinstance(given, Sequence) or given.items is None:
             raise Refused("what the list holds is not known")
-        if all(isinstance(each, (TensorScalar, Const, Shape)) for each in given.items):
-            return _of_numbers(draft, node, place.name)
         parts, dtypes = [], set()
         for each, value in zip(node.args[0].elts, given.items, strict=True):
             if not isinstance(value, Tensor):
@@ -367,16 +402,30 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         return Refusal(str(refused))
 
 
+def _holds_numbers(given: Value | None) -> bool:
+    """Whether it is a list of numbers, however long it is."""
+    if not isinstance(given, Sequence) or given.type_name == "torch.Size":
+        return False
+    items = list(given.items) if given.items is not None else [given.element]
+    return bool(items) and all(isinstance(each, (TensorScalar, Const, Shape)) for each in items)
+
+
 def _of_numbers(draft: Draft, node: ast.Call, name: str) -> Fix:
-    """`torch.FloatTensor([t.item(), 1.0])` -> `torch.tensor([t.item(), 1.0], dtype=torch.float32)`."""
-    dtype = TENSOR_TYPES.get(name.rpartition(".")[2]) if name.startswith("torch.") else None
-    if node.keywords or dtype is None or not name.rpartition(".")[0] == "torch":
+    """`torch.FloatTensor([t.item(), 1.0])` -> `torch.tensor([t.item(), 1.0], dtype=torch.float32)`; `x.new(lengths)`
+    -> `torch.tensor(lengths, dtype=x.dtype, device=x.device)`."""
+    if node.keywords:
+        raise Refused("the numbers are given with keywords")
+    module, _, function = name.rpartition(".")
+    dtype = TENSOR_TYPES.get(function) if module == "torch" else None
+    owner = draft.source.of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
+    if dtype is not None:
+        others = f"dtype={draft.torch}.{dtype}"
+    elif module == "torch.Tensor" and isinstance(node.func, ast.Attribute) and dotted(node.func.value):
+        others = f"dtype={owner}.dtype, device={owner}.device"
+    else:
         raise Refused("`torch.tensor` takes the same numbers as they are, in a dtype that is for you to say")
     end = draft.source.end(node.args[0])
-    swaps = [
-        draft.source.swap(node.func, f"{draft.torch}.tensor"),
-        Replacement(end, end, f", dtype={draft.torch}.{dtype}"),
-    ]
+    swaps = [draft.source.swap(node.func, f"{draft.torch}.tensor"), Replacement(end, end, f", {others}")]
     return draft.replace(f"Use `{draft.torch}.tensor`", swaps, Applicability.SAFE)
 
 

@@ -11,7 +11,7 @@ from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.numpy_calls import ArrayWay
+from exportlens.rewriting.numpy_arrays import ArrayWay
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python

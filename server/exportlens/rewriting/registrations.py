@@ -8,6 +8,7 @@ from collections.abc import Callable
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite, Call, Mutation, Output, Place
+from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import (
     Bound,
     ClassValue,
@@ -18,15 +19,12 @@ from exportlens.inference.values import (
     Tensor,
     Value,
 )
-from exportlens.outcome import TorchVersion
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
+from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
-
-# The first version that has torch.compiler.is_exporting.
-_TELLS_EXPORTING = TorchVersion(2, 7)
 
 
 def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -98,7 +96,7 @@ def without_cache(place: Output, context: RewriteContext, holds: Callable[[Value
             return _without_cache(draft, node)
         if not caches:
             raise Refused("the cache is not named where the output is put together")
-        if context.version < _TELLS_EXPORTING:
+        if context.version < TELLS_EXPORTING:
             swaps = [draft.source.swap(each, "None") for each in caches]
             return draft.replace("Leave the cache out", swaps, uses_torch=False)
         swaps = [draft.source.swap(each, _unless_exported(each, draft)) for each in caches]
@@ -111,7 +109,7 @@ def _unless_exported(cache: ast.expr, draft: Draft) -> str:
     text = draft.source.of(cache)
     if isinstance(cache, (ast.IfExp, ast.Lambda)):
         text = f"({text})"
-    return f"None if {draft.torch}.compiler.is_exporting() else {text}"
+    return f"None if {draft.exporting} else {text}"
 
 
 def _caches_among(node: ast.AST, value: Value, holds: Callable[[Value], bool]) -> list[ast.expr] | None:
@@ -199,6 +197,7 @@ def register_tensor(
         draft = Draft.of_chunk(owner.chunk, context)
         node = draft.source.find(owner.node)
         assert isinstance(node, ast.ClassDef)
+        _refuse_other_values(context, attribute)
         for method in node.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 found = [each for each in ast.walk(method) if _sets(each, attribute)]
@@ -218,6 +217,19 @@ def register_tensor(
         raise Refused(f"`self.{attribute}` is not set in `__init__`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _refuse_other_values(context: RewriteContext, attribute: str) -> None:
+    """Raise Refused where the file sets the attribute to what is no tensor, which a buffer does not take."""
+    for statement in (each for placed in context.document.placed for each in placed.chunk.body):
+        for each in ast.walk(statement):
+            if not isinstance(each, ast.Assign) or not any(
+                isinstance(target, ast.Attribute) and target.attr == attribute for target in each.targets
+            ):
+                continue
+            number = isinstance(each.value, ast.Constant) and each.value.value is not None
+            if number or isinstance(each.value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp)):
+                raise Refused(f"`{ast.unparse(each)}` sets what would be a buffer to no tensor")
 
 
 def _sets(node: ast.AST, attribute: str) -> bool:
@@ -256,11 +268,21 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             and place.old.rank != place.value.rank
         ):
             raise Refused("the new tensor may be of another shape than the old one")
+        old = dtype_family(place.old.dtype)
+        new = dtype_family(place.value.dtype) if isinstance(place.value, Tensor) else None
+        # What is written to a tensor of ints loses its fraction.
+        if new != old and (old in ("int", "bool") or None not in (old, new)):
+            raise Refused("the new tensor may be of another dtype than the old one")
         target = draft.source.of(statement.targets[0])
-        text = f"{target}.copy_({draft.source.of(statement.value)})"
-        fix = draft.replace(
-            "Write into the tensor with `copy_`", [draft.source.swap(statement, text)], uses_torch=False
-        )
+        kept = _copies(draft, statement, target)
+        inside = [
+            each
+            for each in kept
+            if draft.source.start(statement) <= each.start <= draft.source.end(statement)
+        ]
+        text = f"{target}.copy_({draft.source.of(statement.value, inside)})"
+        swaps = [draft.source.swap(statement, text), *(each for each in kept if each not in inside)]
+        fix = draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
         if (
             place.old.origin == "buffer"
             or not isinstance(place.owner, Instance)
@@ -273,6 +295,11 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _copies(draft: Draft, statement: ast.stmt, path: str) -> list[Replacement]:
+    function = draft.source.enclosing_function(statement)
+    return [] if function is None else kept_apart(draft.source, function, path, statement, draft.kinds({}))
 
 
 def clone_before_write(place: Mutation | Place, context: RewriteContext) -> Fix | Refusal:

@@ -43,9 +43,7 @@ def unpacked_returns(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
         swaps.append(Replacement(begin, source.end(each), line))
     start = source.start(node)
     changed = Source(replaced(source.text, swaps))
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == start
-    )
+    return changed, changed.branch_at(start)
 
 
 def _length(value: ast.expr) -> int | None:

@@ -20,6 +20,8 @@ _ELEMENTWISE = frozenset(
     {
         "abs",
         "neg",
+        "ones_like",
+        "zeros_like",
         "square",
         "exp",
         "tanh",
@@ -70,9 +72,11 @@ def where_text(
         return replaced(source.text, [source.swap(node, text)])
     head, then, other, last = _sides(source, node)
     refuse(then, other, kinds)
-    if source.comments_between(source.start(node), source.span([last])[1]):
+    comments = source.comments_between(source.start(node), source.end(last))
+    if comments and not source.begins_line(node):
         raise Refused("the branch has comments")
-    text = f"{head}{torch}.where({test}, {source.of(then)}, {source.of(other)})"
+    above = "".join(f"{each}{source.newline}{source.indent_of(node)}" for each in comments)
+    text = f"{above}{head}{torch}.where({test}, {source.of(then)}, {source.of(other)})"
     return replaced(source.text, [Replacement(source.start(node), source.end(last), text)])
 
 

@@ -66,10 +66,30 @@ def to_separate(
                 raise Refused(
                     f"`{name}` may share memory with `{partners[0][0]}`, and one of them is written"
                 )
-            clones.append(name if name.isidentifier() else partners[0][0])
+            cloned = name if name.isidentifier() else partners[0][0]
+            if _may_be_none(cloned, function):
+                cloned = next(
+                    (each for each in (name, partners[0][0]) if not _may_be_none(each, function)), ""
+                )
+                if not cloned.isidentifier():
+                    raise Refused(f"`{name}` may share memory with `{partners[0][0]}`, or be None")
+            clones.append(cloned)
             continue
         seen.append((name, kind, kind.roots))
     return clones
+
+
+def _may_be_none(name: str, function: Function | None) -> bool:
+    """Whether `function` starts `name` with None, and may come without another value: there is nothing to clone then."""
+    if function is None:
+        return False
+    stores = [each for each in ast.walk(function) if isinstance(each, ast.Assign)]
+    return any(
+        isinstance(each.value, ast.Constant)
+        and each.value.value is None
+        and any(dotted(target) == name for target in each.targets)
+        for each in stores
+    )
 
 
 def _read(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:

@@ -57,9 +57,7 @@ def squeezed_along_rows(
     swaps = [Replacement(source.end(each) - 1, source.end(each) - 1, "1") for each in calls]
     offset = start + sum(1 for each in swaps if each.start < start)
     changed = Source(replaced(source.text, swaps))
-    return changed, next(
-        each for each in ast.walk(changed.tree) if isinstance(each, ast.If) and changed.start(each) == offset
-    )
+    return changed, changed.branch_at(offset)
 
 
 def _squeezed(function: Function) -> Iterator[tuple[str, ast.Call]]:

@@ -311,6 +311,12 @@ class Source:
             node = self.parents[node]
             yield node
 
+    def branch_at(self, offset: int) -> ast.If:
+        """The `if` that begins at `offset`."""
+        return next(
+            each for each in ast.walk(self.tree) if isinstance(each, ast.If) and self.start(each) == offset
+        )
+
     def block_of(self, statement: ast.stmt) -> tuple[list[ast.stmt], int]:
         """The list of statements that holds `statement`, and its index there."""
         for _, value in ast.iter_fields(self.parents[statement]):
@@ -333,6 +339,12 @@ def _extent(node: ast.AST) -> tuple[int | None, ...]:
     return tuple(
         getattr(node, name, None) for name in ("lineno", "col_offset", "end_lineno", "end_col_offset")
     )
+
+
+def read_again(text: str, offset: int) -> tuple[Source, ast.If]:
+    """The source of a changed text, and the `if` that begins at `offset` of it."""
+    source = Source(text)
+    return source, source.branch_at(offset)
 
 
 def replaced(text: str, replacements: Iterable[Replacement]) -> str:
