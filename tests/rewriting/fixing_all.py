@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from exportlens.config import Config
+from exportlens.config import NEWEST_TORCH, Config
 from exportlens.engine import Engine
 from exportlens.fixing import apply_fixes
-from exportlens.outcome import Mode
+from exportlens.outcome import Mode, TorchVersion
 
 FILE = Path("/model.py")
 MOST_ROUNDS = 25
@@ -23,11 +23,13 @@ class Mended:
     refusals: list[str] = field(default_factory=list)
 
 
-def mend(text: str) -> Mended:
-    """Apply all fixes, round by round. Raises AssertionError when the rounds do not end."""
+def mend(text: str, torch_version: TorchVersion = NEWEST_TORCH) -> Mended:
+    """Apply all fixes for a torch, round by round. Raises AssertionError when the rounds do not end."""
     result = Mended(text)
     while result.rounds < MOST_ROUNDS:
-        engine = Engine(Config(root=Path("/"), modes=(Mode.STRICT, Mode.NON_STRICT)))
+        engine = Engine(
+            Config(root=Path("/"), modes=(Mode.STRICT, Mode.NON_STRICT), torch_version=torch_version)
+        )
         engine.update(FILE, result.text)
         findings = [each for each in engine.with_fixes(engine.check(FILE)) if each.path == FILE]
         result.refusals = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-import torch
+from exportlens.outcome import TorchVersion
 
-from tests.rewriting.driving import assert_programs_equal
+from tests.rewriting.bodies import assert_mended, assert_refused
 from tests.rewriting.fixing_all import mend
 
 HEAD = """import contextlib
@@ -44,6 +44,12 @@ class M(nn.Module):
         self.norm = nn.LayerNorm(4)
         self.stack = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
         self.scale = nn.Parameter(torch.ones(4))
+        self.known = {id(each) for each in self.layer.parameters()}
+        self.listed = list(map(id, [self.scale, *self.norm.parameters()]))
+        self.growing = [id(self.scale)]
+        self.growing.append(id(self.norm.weight))
+        self.keyed = {id(self.scale): 2.0}
+        self.register_buffer("mask", None, persistent=False)
 
     def forward(self, x: torch.Tensor, y: torch.Tensor):
 """
@@ -63,6 +69,20 @@ MENDED = {
     "addresses": (
         "if x.data_ptr() == y.data_ptr() != self.scale.data_ptr():\n    return x + 1\nreturn x + y",
         "if x is y is not self.scale:\n    return x + 1\nreturn x + y",
+    ),
+    "buffers that forward makes": (
+        "if self.mask is None or self.mask.shape[0] < x.shape[0]:\n"
+        "    self.register_buffer('mask', torch.arange(x.shape[0]).to(x), persistent=False)\nreturn x + y * self.mask[:, None]",
+        "if self.mask is None or self.mask.shape[0] < x.shape[0]:\n"
+        "    self.mask = torch.arange(x.shape[0]).to(x)\nreturn x + y * self.mask[:, None]",
+    ),
+    "identities": (
+        "if id(x) == id(y) or id(x) != id(self.scale) != id(y):\n    x = x + 1\nfor each in self.parameters():\n"
+        "    if id(each) in self.known:\n        x = x + each.sum()\n"
+        "return x + y * sum(p.sum() for p in self.parameters() if id(p) not in self.listed)",
+        "if x is y or x is not self.scale is not y:\n    x = x + 1\nfor each in self.parameters():\n"
+        "    if any(each is each_2 for each_2 in self.layer.parameters()):\n        x = x + each.sum()\n"
+        "return x + y * sum(p.sum() for p in self.parameters() if not any(p is each for each in [self.scale, *self.norm.parameters()]))",
     ),
     "modules that are moved": (
         "self.layer.to(x.device)\nself.norm = self.norm.to(x.device)\n"
@@ -125,6 +145,16 @@ MENDED = {
     ),
 }
 REFUSED = {
+    "an identity as a number": ("return x + id(x) % 7 + y", "what the identity stands for is not provable"),
+    "identities of what is made for them": (
+        "return x + y if id(x + 1) == id(y) else x",
+        "is made for the question",
+    ),
+    "identities that change": (
+        "return x + y if id(self.scale) in self.growing else x",
+        "`self.growing` changes",
+    ),
+    "an identity as a key": ("return x + y * self.keyed[id(self.scale)]", "the identity is a key"),
     "a layer with random weights": ("return nn.Linear(4, 4)(x) + y", "its weights are random"),
     "a time that is computed with": ("return x + y * (time.time() % 2)", "the time is computed with"),
     "a module that is cast": ("return self.layer.to(x.device, x.dtype)(x) + y", "given another dtype"),
@@ -196,7 +226,7 @@ REFUSED = {
         "a program writes no files",
     ),
     "a device for what is not torch's": (
-        "with torch.device('cpu'):\n    x = double(x)\nreturn x + y",
+        "with torch.device('cpu'):\n    x = self.layer(x)\nreturn x + y",
         "may make tensors as well",
     ),
     "a text that is read": (
@@ -225,25 +255,20 @@ REFUSED = {
 }
 
 
-def model(body: str) -> str:
-    return HEAD + textwrap.indent(body, "        ") + "\n"
-
-
 def test_mended() -> None:
-    pairs = []
-    for body, expected in MENDED.values():
-        mended = mend(model(body))
-        assert textwrap.indent(expected, "        ").strip() in mended.text
-        assert not mended.refusals
-        pairs.append((model(body), mended.text))
-    torch.manual_seed(0)
-    given = [(torch.rand(3, 4), torch.rand(3, 4)), (torch.randn(3, 4).abs(), torch.ones(3, 4))]
-    assert_programs_equal(pairs, [given for _ in pairs], modes=(True, False))
+    assert_mended(HEAD, MENDED)
+
+
+def test_a_torch_that_tells_no_export_from_a_compilation_is_asked_for_the_latter() -> None:
+    body, _ = MENDED["clocks"]
+    text = mend(HEAD + textwrap.indent(body, "        ") + "\n", TorchVersion(2, 6)).text
+    assert "self.took = (time.time() if not torch.compiler.is_compiling() else 0.0) - start" in text
+    assert "is_exporting" not in text
+    body, _ = MENDED["what only matters in eager"]
+    older = mend(HEAD + textwrap.indent(body, "        ") + "\n", TorchVersion(2, 6))
+    assert "this torch does not tell an export from torch.compile, which it is meant for" in older.refusals
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    body, reason = REFUSED[name]
-    mended = mend(model(body))
-    assert any(reason in refusal for refusal in mended.refusals), (mended.refusals, mended.text)
-    assert textwrap.indent(body, "        ") in mended.text
+    assert_refused(HEAD, *REFUSED[name])

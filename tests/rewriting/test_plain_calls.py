@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
-
 import pytest
-import torch
 
-from tests.rewriting.driving import assert_programs_equal
-from tests.rewriting.fixing_all import mend
+from tests.rewriting.bodies import assert_mended, assert_refused
 
 HEAD = """import copy
 from typing import List
@@ -68,25 +64,10 @@ REFUSED = {
 }
 
 
-def model(body: str) -> str:
-    return HEAD + textwrap.indent(body, "        ") + "\n"
-
-
 def test_mended() -> None:
-    pairs = []
-    for body, expected in MENDED.values():
-        mended = mend(model(body))
-        assert textwrap.indent(expected, "        ").strip() in mended.text
-        assert not mended.refusals
-        pairs.append((model(body), mended.text))
-    torch.manual_seed(0)
-    given = [(torch.rand(3, 4), torch.rand(3, 4)), (torch.randn(3, 4).abs(), torch.ones(3, 4))]
-    assert_programs_equal(pairs, [given for _ in pairs], modes=(True, False))
+    assert_mended(HEAD, MENDED)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    body, reason = REFUSED[name]
-    mended = mend(model(body))
-    assert mended.text == model(body)
-    assert any(reason in refusal for refusal in mended.refusals)
+    assert_refused(HEAD, *REFUSED[name])

@@ -559,7 +559,10 @@ def test_a_scripted_function_gets_no_functions_of_its_own() -> None:
     mended = mend(SCRIPTED)
     assert mended.text == SCRIPTED
     assert any("without `@torch.jit.script`" in each for each in mended.refusals), mended.refusals
-    assert "torch.cond" in mend(SCRIPTED.replace("@torch.jit.script\n", "")).text
+    plain = SCRIPTED.replace("@torch.jit.script\n", "")
+    assert "torch.cond" in mend(plain).text
+    by_call = plain.replace("class M", "doubled = torch.jit.script(doubled)\n\n\nclass M")
+    assert mend(by_call).text == by_call
 
 
 ARRAYS = """import numpy as np

@@ -41,7 +41,6 @@ NOT_OFFERED = {
     "another tensor": "y = x.exp()\nif x.sum() > 0:\n    x = y * 2\nreturn x",
     "perhaps another dtype": "if x.sum() > 0:\n    x = x * 0.5\nreturn x",
     "random": "if x.sum() > 0:\n    x = torch.rand_like(x)\nreturn x",
-    "a comment": "if x.sum() > 0:\n    # why\n    x = x * 2\nreturn x",
 }
 
 

@@ -29,7 +29,7 @@ def test_bad_example_is_flagged(rule: Rule, example: Example) -> None:
     named = rule.targets[:1]
     found = {finding.code: finding for finding in findings(example.bad, version=version, targets=named)}
     assert rule.code in found, f"only {sorted(found)}"
-    assert found[rule.code].severity is outcome.severity(version, BOTH)
+    assert found[rule.code].severity is rule.severity(outcome, version, BOTH)
 
 
 @pytest.mark.parametrize(("rule", "example"), CASES)
@@ -45,4 +45,4 @@ def test_severity_follows_the_mode(rule: Rule, example: Example) -> None:
     for mode in Mode:
         for finding in findings(example.bad, modes=(mode,), targets=rule.targets[:1]):
             if finding.code == rule.code:
-                assert finding.severity is outcome.severity(CURRENT, (mode,))
+                assert finding.severity is rule.severity(outcome, CURRENT, (mode,))

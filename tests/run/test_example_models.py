@@ -17,7 +17,7 @@ CLAIMS: dict[str, tuple[str | None, str | None]] = {
     "hazards/dimension_constraint.py:PairScorer": ("export", "export"),
     "hazards/dynamic_shape_if.py:ChunkedEncoder": ("export", "export"),
     "hazards/exceptions.py:ForgivingHead": (None, None),
-    "hazards/object_identity.py:JitteredHead": ("mismatch", "mismatch"),
+    "hazards/object_identity.py:PenalisedHead": (None, "mismatch"),
     "hazards/unregistered_tensor.py:RunningCentre": ("mismatch", "mismatch"),
     "tutorial/image_captioning.py:Captioner": (None, None),
     "tutorial/promptable_segmentation.py:ImagePredictor.predict": ("export", "export"),

@@ -1,0 +1,73 @@
+"""Branches and states that no rewrite may touch for what stands around them, or holds the same tensor."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rewriting.fixing_all import mend
+
+HEAD = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+INIT = """
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.stats = {}
+        self.level = torch.zeros(4)
+        self.register_buffer("count", torch.tensor(0))
+        self.register_buffer("state", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor):
+"""
+
+REFUSED = {
+    "a handler that would catch what torch.cond raises": (
+        "try:\n    if x.sum() > 0:\n        y = torch.linalg.inv(x)\n    else:\n        y = torch.linalg.pinv(x)\n"
+        "except RuntimeError:\n    y = x\nreturn y",
+        "would be caught",
+    ),
+    "dtypes that torch.autocast chooses": (
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = self.linear(x)\n    if y.abs().max() > 1:\n"
+        "        y = y / 2\nreturn y.float()",
+        "torch.autocast is in force",
+    ),
+    "an item that may not be there": (
+        "if x.sum() > 0:\n    self.stats['sum'] = x.sum()\n    x = x * 2\nreturn x",
+        "changes `self.stats`",
+    ),
+    "a state of another dtype than its buffer": (
+        "self.count = self.count * 0.9 + x.mean()\nreturn x - self.count",
+        "another dtype",
+    ),
+    "another name by which the state is written": (
+        "self.state = self.state * 0.5 + x[0]\nlast = self.state\nlast += 1\nreturn x + self.state",
+        "`last` keeps the tensor of `self.state`",
+    ),
+    "a state that is the input, which is written later": (
+        "if x.sum() > self.state.sum():\n    self.state = x[0].detach()\nx.add_(1)\nreturn self.state * x",
+        "`self.state` may share memory with `x`",
+    ),
+    "a state that another method sets to a number": (
+        "self.level = self.level * 0.5 + x\nreturn x + self.level\n\ndef reset(self):\n    self.level = 0",
+        "`self.level = 0` sets what would be a buffer",
+    ),
+    "memory that .data is given, and that is written later": (
+        "self.state.data = x[0]\nx += 1\nreturn x + self.state",
+        "shares its memory with what it is assigned to",
+    ),
+    "two names that one statement binds": (
+        "a = b = x.clone()\nif x.sum() > 0:\n    a += 1\nelse:\n    b = b * 2\nreturn a, b",
+        "known there under several names",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "words"), REFUSED.values(), ids=REFUSED)
+def test_refused(body: str, words: str) -> None:
+    text = (
+        HEAD + INIT.lstrip("\n") + textwrap.indent(body, "        ").replace("        def", "    def") + "\n"
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any(words in each for each in mended.refusals), mended.refusals
