@@ -613,3 +613,46 @@ def test_what_is_called_may_be_another(text: str) -> None:
 def test_what_requires_gradients_is_not_filled_in_place() -> None:
     line = "return x * torch.full_like(x, x.sum(), requires_grad=True)"
     assert ".fill_(" not in mend(f"{HEAD}    def forward(self, x):\n        {line}\n").text
+
+
+EARLY_EXIT = """import torch
+from torch import nn
+
+
+class Left(Exception):
+    def __init__(self, logits):
+        self.logits = logits
+
+
+class Layers(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        if y.sum() < 1:
+            raise Left(y)
+        return y + 1
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = Layers()
+
+    def forward(self, x):
+        try:
+            return self.layers(x)
+        except {caught} as left:
+            {then}
+"""
+
+
+@pytest.mark.parametrize(
+    ("caught", "then", "checked"),
+    [
+        ("Left", "return left.logits", False),
+        ("Exception", "return x", False),
+        ("Left", "raise ValueError('left') from left", True),
+        ("KeyError", "return x", True),
+    ],
+)
+def test_an_error_that_a_caller_catches_is_no_check(caught: str, then: str, checked: bool) -> None:
+    assert ("torch._assert_async(" in mend(EARLY_EXIT.format(caught=caught, then=then)).text) is checked

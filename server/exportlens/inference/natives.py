@@ -28,6 +28,7 @@ from exportlens.inference.values import (
     Slice,
     Static,
     Tensor,
+    TensorScalar,
     Unknown,
     Value,
     options,
@@ -232,8 +233,15 @@ def _while_loop(
     items = elements_of(machine, carried, frame, node)[0] if carried is not None else None
     if items is None or "body_fn" not in given:
         return Unknown("while_loop")
-    call_value(machine, given["cond_fn"], list(items), {}, frame, node)
-    return call_value(machine, given["body_fn"], list(items), {}, frame, node)
+    rounds = [_carried(each) for each in items]
+    call_value(machine, given["cond_fn"], list(rounds), {}, frame, node)
+    return call_value(machine, given["body_fn"], list(rounds), {}, frame, node)
+
+
+def _carried(value: Value) -> Value:
+    """What a carried value is inside of the loop: of an int no round says which one it is."""
+    counts = isinstance(value, Const) and type(value.value) is int
+    return TensorScalar("int", "an int that while_loop carries") if counts else value
 
 
 def _import_module(

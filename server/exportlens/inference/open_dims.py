@@ -158,3 +158,10 @@ def _dim(given: Value | tuple[Value, ...] | None, source: Tensor) -> int | None:
 def _number(given: Value | tuple[Value, ...] | None) -> int | None:
     value = given.value if isinstance(given, Const) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def how_many(given: Value | tuple[Value, ...] | None) -> int | None:
+    """How many numbers an argument lists, one by one or in one sequence; None where that is not known."""
+    values = _several(given)
+    certain = all(isinstance(each, (Const, Static, Shape)) for each in values)
+    return len(values) if values and certain else None

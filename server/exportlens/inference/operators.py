@@ -220,7 +220,9 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
         first = next((shape for shape in shapes if shape.unbacked), shapes[0])
         if isinstance(left, Const) and isinstance(left.value, str):
             return Static("str")
-        kind = "float" if isinstance(op, ast.Div) or "float" in (_type(left), _type(right)) else "int"
+        kinds = {_type(left), _type(right)}
+        # Beside what may be a float, as an option whose type nothing tells, a size may become one.
+        kind = "float" if isinstance(op, ast.Div) or "float" in kinds else "int" if kinds <= {"int", "bool"} else ""
         part = isinstance(op, (ast.Div, ast.FloorDiv)) or any(shape.part for shape in shapes)
         return Shape(first.unbacked, first.input, first.dim, first.origin, kind, part=part)
     if isinstance(left, Const) and isinstance(left.value, str):

@@ -521,6 +521,11 @@ class _Made:
         if rank is None and self.op.name.rpartition(".")[2] == "bincount":
             # It takes nothing but one dimension, and counts in one.
             rank = 1
+            weights = (self.bound or {}).get("weights", Const(None))
+            dtype = "int64" if weights == Const(None) else None
+        if rank is None and self.op.name.rpartition(".")[2] == "permute" and self.bound is not None:
+            # It is told every dimension.
+            rank = open_dims.how_many(self.bound.get("dims"))
         if dtype is None and self.bound is not None:
             given = self.bound.get("dtype")
             dtype = dtype_of_named(given) if isinstance(given, Value) else None

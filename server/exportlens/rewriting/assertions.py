@@ -9,6 +9,7 @@ with a message fails in strict mode).
 from __future__ import annotations
 
 import ast
+import builtins
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.draft import Refused
@@ -19,6 +20,7 @@ from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import Condition, Predicates, primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
 
 
 def assert_text(
@@ -26,6 +28,7 @@ def assert_text(
 ) -> str:
     """The whole text with the `assert` rewritten. Raises Refused."""
     _refuse_where_caught(source, node)
+    _refuse_where_callers_catch(source, node, [node], kinds)
     message = (
         _message(source, node.msg, kinds)
         if node.msg is not None
@@ -40,6 +43,7 @@ def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Va
     _refuse_where_caught(source, node)
     raising_then = exits(node.body) == {"raises"}
     body, rest = (node.body, node.orelse) if raising_then else (node.orelse, node.body)
+    _refuse_where_callers_catch(source, node, body, kinds)
     message = _message_of_raise(source, body, kinds)
     lines = _checks(source, node.test, kinds, torch, value, negated=raising_then, message=message)
     comments = source.comments_between(source.end(node.test), source.span(body)[1])
@@ -61,6 +65,67 @@ def _refuse_where_caught(source: Source, node: ast.stmt) -> None:
         if caught:
             raise Refused("the error is caught in the same function: a program stops at a check that fails")
         inner = each
+
+
+def _refuse_where_callers_catch(
+    source: Source, node: ast.stmt, raising: list[ast.stmt], kinds: Kinds
+) -> None:
+    """Raise Refused where a function of the file, around a call of its model's or of the function of `node`, catches the error
+    and goes on: an early exit is written so."""
+    function = source.enclosing_function(node)
+    trees = [each for tree in (source.tree.body, *(chunk.body for chunk in kinds.around)) for each in tree]
+    classes: dict[str, ast.ClassDef] = {}
+    attempts: list[ast.Try] = []
+    for tree in trees:
+        for each in walk(tree):
+            if isinstance(each, ast.ClassDef):
+                classes[each.name] = each
+            elif isinstance(each, ast.Try) and function is not None and _calls(each, function.name):
+                attempts.append(each)
+    names = {
+        name for statement in raising for each in walk(statement) for name in _names_of_error(each, classes)
+    }
+    handlers = [handler for each in attempts for handler in each.handlers]
+    if any(exits(each.body) != {"raises"} and names & _names_caught(each) for each in handlers):
+        raise Refused(
+            "the error is caught where the function is called: a program stops at a check that fails"
+        )
+
+
+def _calls(attempt: ast.Try, name: str) -> bool:
+    """Whether what is tried calls a method or a module of its object, or `name`."""
+    calls = [each for statement in attempt.body for each in walk(statement) if isinstance(each, ast.Call)]
+    called = [dotted(each.func) or "" for each in calls]
+    return any(each.startswith(("self.", "super.")) or each.rpartition(".")[2] == name for each in called)
+
+
+def _names_of_error(node: ast.AST, classes: dict[str, ast.ClassDef]) -> set[str]:
+    """The names by which a handler catches what `node` raises."""
+    if isinstance(node, ast.Assert):
+        names = ["AssertionError"]
+    elif isinstance(node, ast.Raise) and node.exc is not None:
+        error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+        names = [(dotted(error) or "").rpartition(".")[2]]
+    else:
+        return set()
+    found = {"Exception", "BaseException"}
+    while names:
+        name = names.pop()
+        if name in found:
+            continue
+        found.add(name)
+        if name in classes:
+            names += [(dotted(each) or "").rpartition(".")[2] for each in classes[name].bases]
+        elif isinstance(made := getattr(builtins, name, None), type):
+            names += [each.__name__ for each in made.__bases__]
+    return found
+
+
+def _names_caught(handler: ast.ExceptHandler) -> set[str]:
+    if handler.type is None:
+        return {"BaseException"}
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {(dotted(each) or "").rpartition(".")[2] for each in types}
 
 
 def raises(node: ast.If) -> bool:

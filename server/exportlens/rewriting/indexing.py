@@ -7,8 +7,9 @@ from typing import TypeVar
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite
-from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScalar, options
+from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import Write, kinds_before, loaded, own_expressions, visit, writes_of
@@ -16,6 +17,7 @@ from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.number_indices import is_int
 from exportlens.rewriting.operands import tensor_behind
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -124,6 +126,7 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
     try:
         draft = Draft.of(place, context)
         source, node = draft.source, draft.source.find(place.node)
+        refuse_caught_index(source, node)
         if not isinstance(node, ast.Subscript):
             raise Refused("the index is not written in brackets")
         statement = source.enclosing_statement(node)
@@ -144,6 +147,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
                     "function writes in place"
                 )
         text = None if isinstance(statement, ast.AugAssign) else _text(source, node, kinds)
+        if text is None and isinstance(place, ItemRead):
+            text = _text(source, node, kinds, place)
         if text is None and isinstance(place, ItemRead) and _is_plain(place):
             text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)].select(0, 0)"
         if (
@@ -195,10 +200,7 @@ def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
 
 def _is_plain(place: ItemRead | ItemWrite) -> bool:
     """Whether the interpreter knows `x` in `x[j]` as a tensor, and `j` as one int of a tensor."""
-    keys = options(place.key)
-    return all(isinstance(each, Tensor) for each in options(place.owner)) and all(
-        isinstance(each, Tensor) and each.rank == 0 and _is_int(each.dtype) for each in keys
-    )
+    return _is_tensor(place.owner) and _is_one_int_of_a_tensor(place.key)
 
 
 def _is_int(dtype: str | None) -> bool:
@@ -221,23 +223,30 @@ def _inside(source: Source, node: ast.expr, swaps: dict[int, Replacement]) -> bo
     return any(each.start < end and start < each.end for each in swaps.values())
 
 
-def _text(source: Source, node: ast.Subscript, kinds: Kinds) -> str | None:
-    """The new text of `node`; None where its index is none, or what it gives is not certain."""
-    if kinds.of(node.value).what != "tensor":
+def _text(source: Source, node: ast.Subscript, kinds: Kinds, place: ItemRead | None = None) -> str | None:
+    """The new text of `node`; None where its index is none, or what it gives is not certain. Of `place` the interpreter knows
+    what the text around it does not tell."""
+    if kinds.of(node.value).what != "tensor" and (place is None or not _is_tensor(place.owner)):
         return None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     numbers = [index for index, part in enumerate(parts) if _is_one_int(part, kinds)]
+    known: list[Value] = []
+    if place is not None and isinstance(place.key, Sequence) and len(place.key.items or ()) == len(parts):
+        known = list(place.key.items or ())
+        numbers = [index for index, part in enumerate(known) if _is_one_int_of_a_tensor(part)]
     if not numbers:
         return None
-    place, seen = 0, False
+    before, seen = 0, False
     for index, part in enumerate(parts):
         if index in numbers:
             if seen and index - 1 not in numbers:
                 return None
             seen = True
         elif isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is None):
-            place += 0 if seen else 1
-        elif kinds.of(part).what not in ("number", "size") or kinds.of(part).type != "int":
+            before += 0 if seen else 1
+        elif not (known and is_int(known[index])) and (
+            kinds.of(part).what not in ("number", "size") or kinds.of(part).type != "int"
+        ):
             return None
     swaps = [
         source.swap(
@@ -247,12 +256,20 @@ def _text(source: Source, node: ast.Subscript, kinds: Kinds) -> str | None:
     ]
     text = source.of(node, swaps)
     if isinstance(node.ctx, ast.Load):
-        return f"{text}.select({place}, 0)"
+        return f"{text}.select({before}, 0)"
     # What is written has no dimension for the index: it fits where that is the first one.
     statement = source.enclosing_statement(node)
     value = getattr(statement, "value", None)
     one = value is not None and (kinds.of(value).what == "number" or kinds.of(value).rank == 0)
-    return text if isinstance(statement, ast.Assign) and (place == 0 or one) else None
+    return text if isinstance(statement, ast.Assign) and (before == 0 or one) else None
+
+
+def _is_tensor(owner: Value) -> bool:
+    return all(isinstance(each, Tensor) for each in options(owner))
+
+
+def _is_one_int_of_a_tensor(part: Value) -> bool:
+    return all(isinstance(each, Tensor) and each.rank == 0 and _is_int(each.dtype) for each in options(part))
 
 
 def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:

@@ -43,6 +43,7 @@ class LoopRewrite:
         self.replacements: list[Replacement] = []
         self.read_back: list[str] = []
         self.counted: list[str] = []
+        self.opened: list[str] = []
         self.cloned: list[str] = []
         self.kinds_inside = kinds
 
@@ -69,8 +70,11 @@ class LoopRewrite:
         inside = self._inside(kinds)
         self.kinds_inside = inside.copy()
         mark = inside.mark()
-        condition = self._condition(inside, counter)
+        asked = inside.copy()
+        asked.names |= {name: Kind("tensor", "int64", 0) for name in self.opened}
+        condition = self._condition(asked, counter)
         first_lines = [f"{name} = {name}.clone()" for name in written]
+        first_lines += [f"{name} = {name}.item()" for name in self.opened]
         end = inside.copy()
         for name in written:
             end.names[name] = Kind(
@@ -276,6 +280,12 @@ class LoopRewrite:
                         self.read_back.append(name)
                 else:
                     kind = Kind("scalar", type="int")
+                    if not self._is_taken_by_test(name):
+                        # An int that is carried stops what records gradients (measured on torch 2.13).
+                        self.opened.append(name)
+                        text = f"{self.torch}.full((), {name})"
+                        if name in self.live.live_after(self.node):
+                            self.read_back.append(name)
             elif kind.what != "tensor":
                 raise Refused(
                     f"`{name}` is carried through the loop, and no tensor or int as far as is known"
@@ -345,6 +355,17 @@ class LoopRewrite:
                     return False
         return True
 
+    def _is_taken_by_test(self, name: str) -> bool:
+        """Whether the condition of the loop does more with an int than comparing it."""
+        if not isinstance(self.node, ast.While):
+            return False
+        return any(
+            isinstance(each, ast.Name)
+            and each.id == name
+            and not isinstance(self.source.parents[each], ast.Compare)
+            for each in ast.walk(self.node.test)
+        )
+
     def _inside(self, kinds: dict[str, Kind]) -> Kinds:
         inside = self.kinds.copy()
         inside.names |= kinds
@@ -367,7 +388,7 @@ class LoopRewrite:
             if kinds[name].what == "scalar":
                 if kind.what not in ("scalar", "number", "size") or kind.type != "int":
                     raise Refused(f"`{name}` does not stay an int")
-                texts.append(name)
+                texts.append(f"{self.torch}.full((), {name})" if name in self.opened else name)
             elif kind.what == "number":
                 texts.append(f"{self.torch}.tensor({name})")
             else:

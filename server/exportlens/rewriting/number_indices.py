@@ -6,7 +6,8 @@ import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite
-from exportlens.inference.values import Const, Sequence, Shape, Static, TensorScalar, Value, options
+from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value, options
+from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -40,6 +41,7 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
+        refuse_caught_index(draft.source, node)
         if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
             raise Refused("the indices are not written out in brackets")
         key = place.key
@@ -52,10 +54,11 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
         if function is None:
             raise Refused("the indices are not inside of a function")
         kinds = kinds_before(function, statement, draft.kinds({}))
-        certain = kinds.of(node.value).what == "tensor" or _is_cloned(function, node.value)
+        told = all(isinstance(each, Tensor) for each in options(place.owner))
+        certain = told or kinds.of(node.value).what == "tensor" or _is_cloned(function, node.value)
         if not certain and not isinstance(place, ItemRead):
             raise Refused(f"`{draft.source.of(node.value)}` is not certain to be a tensor")
-        ints = [_is_int(each) for each in items]
+        ints = [is_int(each) for each in items]
         text = _selected(draft, node, parts, [is_number_from_data(each) for each in items], ints, kinds)
         if not isinstance(node.ctx, ast.Load):
             text += "[...]"
@@ -67,7 +70,33 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
         return Refusal(str(refused))
 
 
-def _is_int(part: Value) -> bool:
+def is_list_of_numbers_from_data(key: Value) -> bool:
+    """Whether the only index is a list that holds ints of Python which come from tensor data."""
+    if not isinstance(key, Sequence) or key.kind != "list":
+        return False
+    parts = key.items if key.items is not None else [key.element]
+    return bool(parts) and all(
+        isinstance(each, TensorScalar) and each.type == "int"
+        for part in parts
+        for each in (options(part) if part is not None else [part])
+    )
+
+
+def index_by_tensor_of_numbers(place: ItemRead | ItemWrite, context: RewriteContext) -> Fix | Refusal:
+    """`x[[n, m]]` -> `x[torch.tensor([n, m], dtype=torch.int64)]`, which is what such a list comes to."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Subscript):
+            raise Refused("the index is not written in brackets")
+        text = f"{draft.torch}.tensor({draft.source.of(node.slice)}, dtype={draft.torch}.int64)"
+        swap = draft.source.swap(node.slice, text)
+        return draft.replace("Make a tensor of the numbers", [swap], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def is_int(part: Value) -> bool:
     """Whether an index certainly is an int that no tensor data decides."""
     return all(
         (isinstance(each, Const) and type(each.value) is int)

@@ -37,6 +37,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         if isinstance(inner, ast.Name) and _may_be_number(draft, node, inner.id):
             return _of_either(draft, node, inner.id)
         if isinstance(value, Shape):
+            if node.func.id == "int" and value.type != "int":
+                return _truncated(draft, node, inner)
             # A float stays one: beside integers it decides the dtype.
             number = draft.source.of(inner)
             text = f"{primary(number)} * 1.0" if node.func.id == "float" else number
