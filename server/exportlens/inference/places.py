@@ -102,7 +102,8 @@ class Conversion(Place):
     to: str
     use: str = ""
     variables: Mapping[str, Value] = field(default_factory=dict)
-    """The local names with their values, given where a declared size is a range, and where numbers are compared."""
+    """The local names with their values, given where a declared size is a range, where numbers are compared, and where a method
+    makes an array."""
 
 
 @dataclass(slots=True)

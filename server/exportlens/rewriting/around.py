@@ -40,6 +40,26 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     return any(each is None or (dotted(each) or "").rpartition(".")[2] in _CATCH_ALL for each in types)
 
 
+def refuse_caught_index(source: Source, node: ast.AST) -> None:
+    """Raise Refused where a handler goes on once an index, or what is made a number of, is none that can be: a program has
+    no handlers, and would stop there."""
+    inner: ast.AST = node
+    for each in source.ancestors(node):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if isinstance(each, ast.Try) and inner in each.body and any(map(_catches_index, each.handlers)):
+            raise Refused("the error of an index that is out of range would be caught: a program stops there")
+        inner = each
+
+
+def _catches_index(handler: ast.ExceptHandler) -> bool:
+    if exits(handler.body) == {"raises"}:
+        return False
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    names = {each and (dotted(each) or "").rpartition(".")[2] for each in types}
+    return bool(names & {"IndexError", "LookupError", "ValueError", "OverflowError"})
+
+
 def _casts(node: ast.expr, kinds: Kinds) -> bool:
     if not isinstance(node, ast.Call) or not (kinds.qualified(node.func) or "").endswith("autocast"):
         return False

@@ -44,6 +44,8 @@ DTYPES = {
     "'int64'": "int64",
     "'int32'": "int32",
 }
+# What NumPy always copies, and torch only where it must.
+COPIED = frozenset({"flatten", "astype"})
 # What ends as a Python value on an array as on a tensor.
 ENDS = ("item", "tolist")
 

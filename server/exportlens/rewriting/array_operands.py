@@ -13,7 +13,7 @@ from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import NUMPY
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments
-from exportlens.rewriting.numpy_integers import is_whole
+from exportlens.rewriting.numpy_integers import Known, is_whole
 from exportlens.rewriting.text import Function
 
 _NUMBERS = ("tensor", "number", "size", "scalar")
@@ -54,15 +54,15 @@ def is_no_array(draft: Draft, node: ast.expr, function: Function | None) -> bool
     return unknown and isinstance(node, (ast.Name, ast.Attribute)) and getattr(head, "id", None) in given
 
 
-def counts_beside_floats(one: ast.expr, other: ast.expr, function: Function | None) -> bool:
+def counts_beside_floats(one: ast.expr, other: ast.expr, known: Known) -> bool:
     """Whether one of two arrays certainly counts, in as many bits as make NumPy compute in double precision beside floats,
     and the other is not known to count as well."""
-    return _counts(one, function) != _counts(other, function) and not (
-        is_whole(one, function) and is_whole(other, function)
+    return _counts(one, known) != _counts(other, known) and not (
+        is_whole(one, known) and is_whole(other, known)
     )
 
 
-def _counts(node: ast.expr, function: Function | None) -> bool:
+def _counts(node: ast.expr, known: Known) -> bool:
     narrow = isinstance(node, ast.Compare) or (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -71,7 +71,7 @@ def _counts(node: ast.expr, function: Function | None) -> bool:
         and ast.unparse(node.args[0]) in _NARROW
     )
     counted = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".arange")
-    return not narrow and (counted or is_whole(node, function))
+    return not narrow and (counted or is_whole(node, known))
 
 
 def _is_size(node: ast.expr) -> bool:

@@ -199,6 +199,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     dtype = rank = None
     if bound is not None:
         dtype = knowledge.dtype_after(op.dtype, bound) or _float_after(kinds, op, given, named)
+        if op.name.rpartition(".")[2] == "bincount" and "weights" not in (operands or {}):
+            dtype = "int64"
         rank = knowledge.rank_after(op.rank, bound)
         if (
             rank is None

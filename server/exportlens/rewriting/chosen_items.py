@@ -17,6 +17,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference import knowledge
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import Tensor, options
+from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.moving import has_option, writes
@@ -83,6 +84,7 @@ def choose_among_items(place: Conversion, context: RewriteContext) -> Fix | Refu
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
+        refuse_caught_index(draft.source, node)
         if not isinstance(node, ast.Subscript) or place.to != "index" or isinstance(node.slice, ast.Slice):
             raise Refused(_UNKNOWN)
         numbers = _numbers(draft, node)

@@ -466,7 +466,7 @@ def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Functio
         ):
             raise Refused(f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch")
         if isinstance(func.value, ast.Name) and func.value.id == "self":
-            written = None if function is None else _written_by_method(source, function, func.attr)
+            written = None if function is None else written_by_method(source, function, func.attr)
             if written is not None:
                 raise Refused(f"`self.{func.attr}` writes `self.{written}`")
             given = unread(source, call, kinds)
@@ -488,7 +488,7 @@ def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Functio
             raise Refused(f"`{_short(source, call)}` changes state")
 
 
-def _written_by_method(source: Source, function: Function, name: str) -> str | None:
+def written_by_method(source: Source, function: Function, name: str) -> str | None:
     """The attribute of `self` that the method `name` of the class of `function` writes, if any."""
     owner = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
     for method in owner.body if owner else []:

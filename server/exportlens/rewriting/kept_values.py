@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import own_expressions, visit, writes_of
@@ -16,7 +17,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.text import Function, Replacement, Source
 
-_PUTS_IN = frozenset({"append", "appendleft", "extend", "insert", "setdefault", "update"})
+_PUTS_IN = frozenset({"append", "appendleft", "extend", "insert", "setdefault", "update", "register_buffer"})
 # What is asked of a tensor without its values.
 _FACTS = frozenset({"device", "dtype", "shape", "ndim", "requires_grad", "size", "dim", "numel"})
 
@@ -36,7 +37,10 @@ def kept_apart(
     swaps: dict[int, Replacement] = {}
     # What is an attribute of a local name is the same tensor in this function only.
     for method in ast.walk(owner) if path.startswith("self.") else [function]:
-        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)) or method.name == "__init__":
+        if not isinstance(method, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if method.name == "__init__":
+            _refuse_kept_at_start(source, method, path, kinds)
             continue
         kept = _Kept(source, path, {name for name in writers if name != method.name})
         kept.follow(method, kinds)
@@ -61,6 +65,44 @@ def _refuse_elsewhere(owner: ast.ClassDef, path: str, kinds: Kinds) -> None:
             )
             if related or not own or dotted(value.value) != "self":
                 raise Refused(f"`{ast.unparse(each)}` keeps the tensor of `{path}`, which would be written")
+
+
+def _refuse_kept_at_start(source: Source, constructor: Function, path: str, kinds: Kinds) -> None:
+    """Raise Refused where the constructor gives the attribute's tensor to another attribute as well."""
+    kept = _Kept(source, path, set())
+    kept.follow(constructor, kinds)
+    names: set[str] = set()
+    for each in ast.walk(constructor):
+        if isinstance(each, ast.Assign) and any(dotted(target) == path for target in each.targets):
+            if len(each.targets) > 1:
+                kept.beyond.append(each.value)
+            names |= {each.value.id} if isinstance(each.value, ast.Name) else set()
+        elif _registers(each, path):
+            names |= {one.id for one in each.args[1:2] if isinstance(one, ast.Name)}
+    for each in ast.walk(constructor):
+        if isinstance(each, ast.Assign) and not any(dotted(target) == path for target in each.targets):
+            inside = each.value.elts if isinstance(each.value, (ast.List, ast.Tuple)) else [each.value]
+            kept.beyond += [one for one in inside if isinstance(one, ast.Name) and one.id in names]
+        elif isinstance(each, ast.Call) and _keeps(each) and not _registers(each, path):
+            kept.beyond += [one for one in each.args if isinstance(one, ast.Name) and one.id in names]
+    if kept.beyond:
+        statement = source.enclosing_statement(kept.beyond[0])
+        raise Refused(f"`{source.of(statement)}` keeps the tensor of `{path}`, which would be written")
+
+
+def _keeps(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _PUTS_IN
+
+
+def _registers(node: ast.AST, path: str) -> TypeGuard[ast.Call]:
+    """Whether `node` registers the buffer `path`."""
+    return (
+        isinstance(node, ast.Call)
+        and dotted(node.func) == "self.register_buffer"
+        and bool(node.args)
+        and isinstance(node.args[0], ast.Constant)
+        and node.args[0].value == path.removeprefix("self.")
+    )
 
 
 def _writers(owner: ast.ClassDef, path: str) -> set[str]:
@@ -153,7 +195,7 @@ class _Kept:
 
     def _keeps_arguments(self, call: ast.Call, now: Kinds) -> bool:
         """Whether a call may put what it is given somewhere, or reads it once the attribute is written."""
-        if isinstance(call.func, ast.Attribute) and call.func.attr in _PUTS_IN:
+        if _keeps(call) and isinstance(call.func, ast.Attribute):
             return now.of(call.func.value).what != "tensor"
         return _calls(call, self.writers)
 

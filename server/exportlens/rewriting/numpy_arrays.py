@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
-from exportlens.inference.values import Tensor, options
+from exportlens.inference.values import Tensor, Value, options
 from exportlens.rewriting.array_creation import created
-from exportlens.rewriting.array_methods import ENDS, dot, translated
+from exportlens.rewriting.array_methods import COPIED, ENDS, dot, translated
 from exportlens.rewriting.array_operands import counts_beside_floats, is_no_array, of_one_dtype
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import imported
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import bound
 from exportlens.rewriting.numpy_calls import (
@@ -26,7 +28,7 @@ from exportlens.rewriting.numpy_calls import (
     renamed,
     tensors_asked,
 )
-from exportlens.rewriting.numpy_integers import widened
+from exportlens.rewriting.numpy_integers import Known, refuse_bytes, widened
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -54,16 +56,19 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
             return draft.replace("Use torch's function", renamed(draft, node))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
             options_of = options(place.value) if isinstance(place, Conversion) else ()
-            is_bytes = any(isinstance(each, Tensor) and each.dtype == "uint8" for each in options_of)
-            return draft.replace("Stay in torch", _whole_way(draft, node, is_bytes))
+            dtypes = {each.dtype for each in options_of if isinstance(each, Tensor)}
+            known = place.variables if isinstance(place, Conversion) else {}
+            return draft.replace("Stay in torch", _whole_way(draft, node, dtypes, known))
         raise Refused("the array is not made by `.numpy()`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
 
-def _whole_way(draft: Draft, first: ast.Call, is_bytes: bool) -> list[Replacement]:
-    """The replacements for the array that `first` makes, of uint8 where `is_bytes`, and for all others of the function: they
-    may meet."""
+def _whole_way(
+    draft: Draft, first: ast.Call, dtypes: set[str | None], variables: Mapping[str, Value]
+) -> list[Replacement]:
+    """The replacements for the array that `first` makes of a tensor of one of `dtypes`, and for all others of the function:
+    they may meet."""
     function = draft.source.enclosing_function(first)
     arrays = [
         each
@@ -76,10 +81,13 @@ def _whole_way(draft: Draft, first: ast.Call, is_bytes: bool) -> list[Replacemen
     ]
     if first not in arrays:
         raise Refused("the array is made otherwise than by `.numpy()`")
-    way = ArrayWay(draft, arrays)
+    way = ArrayWay(draft, arrays, draft.kinds(variables))
+    one = next(iter(dtypes)) if len(dtypes) == 1 else None
+    if one is not None:
+        way.dtypes[first] = one
     swaps = way.swaps()
     byte = f".to({draft.torch}.uint8)"
-    if way.indexes and (is_bytes or any(each.text == byte for each in swaps)):
+    if way.indexes and ("uint8" in dtypes or any(each.text == byte for each in swaps)):
         raise Refused("a tensor of uint8 is a mask where it is an index, an array of it holds numbers")
     return swaps
 
@@ -87,7 +95,7 @@ def _whole_way(draft: Draft, first: ast.Call, is_bytes: bool) -> list[Replacemen
 class ArrayWay:
     """Follows an array from `t.numpy()` through names, arithmetic, NumPy's functions and methods to where it ends."""
 
-    def __init__(self, draft: Draft, arrays: list[ast.Call]) -> None:
+    def __init__(self, draft: Draft, arrays: list[ast.Call], kinds: Kinds) -> None:
         self.draft, self.source = draft, draft.source
         # Each name is followed once; each call is translated once.
         self.made: dict[ast.AST, Replacement] = {
@@ -101,7 +109,8 @@ class ArrayWay:
         self.followed: set[tuple[str, ast.AST]] = set()
         # What binds a name of an array anew.
         self.others: set[ast.AST] = set()
-        self.copied: list[ast.Call] = []
+        # What is a copy to NumPy, and may be the same memory to torch.
+        self.copied: list[ast.expr] = []
         self.is_written = False
         # Whether an array is picked from by another.
         self.indexes = False
@@ -111,6 +120,20 @@ class ArrayWay:
         # What arrays compute with, and the operation of both.
         self.operands: list[tuple[ast.expr, ast.expr, ast.AST]] = []
         self.widened: dict[ast.expr, Replacement] = {}
+        self.opened: dict[ast.expr, Replacement] = {}
+        self.dtypes: dict[ast.expr, str] = {
+            each: dtype for each in arrays if (dtype := self._dtype(each, kinds)) is not None
+        }
+
+    def _dtype(self, array: ast.Call, kinds: Kinds) -> str | None:
+        """The dtype of the tensor that `array` is made of, where it is known."""
+        function = self.source.enclosing_function(array)
+        if function is not None:
+            kinds = kinds_before(function, self.source.enclosing_statement(array), kinds)
+        return kinds.of(array.func.value).dtype if isinstance(array.func, ast.Attribute) else None
+
+    def _known(self, node: ast.expr) -> Known:
+        return Known(self.source.enclosing_function(node), self.dtypes)
 
     def swaps(self) -> list[Replacement]:
         self._follow_leaves()
@@ -135,10 +158,23 @@ class ArrayWay:
         # The tensor that an array shares the memory of may be written to as well.
         if self.flipped and (self.is_written or writes([function or self.source.tree])):
             raise Refused("NumPy flips without copying, and an array or a tensor is written to")
-        for each in self.copied if self.is_written else []:
-            made = self.made[each.func]
-            self.made[each.func] = Replacement(made.start, made.end, f"{made.text}.clone()")
-        return [*self.made.values(), *self.widened.values()]
+        for each in self.copied:
+            if self._is_written_after(each):
+                made = self.made[each]
+                self.made[each] = Replacement(made.start, made.end, f"{made.text}.clone()")
+        return [*self.made.values(), *self.opened.values(), *self.widened.values()]
+
+    def _is_written_after(self, node: ast.expr) -> bool:
+        """Whether an array or a tensor may be written to once `node` is evaluated."""
+        source = self.source
+        if any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(node)):
+            return writes([source.enclosing_function(node) or source.tree])
+        later = [
+            each
+            for each in ast.walk(source.enclosing_function(node) or source.tree)
+            if isinstance(each, (ast.stmt, ast.expr)) and source.start(each) >= source.end(node)
+        ]
+        return writes(later)
 
     def _follow_leaves(self) -> None:
         while self.leaves:
@@ -171,7 +207,7 @@ class ArrayWay:
             if isinstance(operation.op, ast.MatMult) and (made or not of_one_dtype(node, other)):
                 raise Refused(f"`{text}` may be of another dtype, which torch does not multiply")
             widens = node in self.widened or other in self.widened
-            if not widens and counts_beside_floats(node, other, function):
+            if not widens and counts_beside_floats(node, other, self._known(other)):
                 raise Refused(
                     "NumPy makes doubles where an array of ints meets one of floats, and torch does not"
                 )
@@ -235,8 +271,17 @@ class ArrayWay:
         raise Refused("the array is used in a way that has no counterpart in torch")
 
     def _widen(self, parent: ast.expr, node: ast.expr) -> None:
-        if widened(parent, node, self.source.enclosing_function(node)):
-            end = self.source.end(node)
+        if widened(parent, node, self._known(node)):
+            start, end = self.source.start(node), self.source.end(node)
+            if isinstance(node, (ast.BinOp, ast.Compare)):
+                before, behind = self.source.text[:start].rstrip(), self.source.text[end:].lstrip()
+                if isinstance(parent, ast.Call):
+                    self.opened[node] = Replacement(start, start, "(")
+                    self.widened[node] = Replacement(end, end, ").double()")
+                    return
+                # The brackets around an operation belong to no node.
+                if before.endswith("(") and behind.startswith(")"):
+                    end = len(self.source.text) - len(behind) + 1
             self.widened[node] = Replacement(end, end, ".double()")
 
     def _together(self, parent: ast.List | ast.Tuple) -> ast.expr | None:
@@ -406,7 +451,10 @@ class ArrayWay:
             raise Refused(f"`.{parent.attr}` of the array has no counterpart in torch")
         if parent.attr in ENDS:
             return None
+        refuse_bytes(parent.value, parent.attr, self._known(parent))
         self.made[parent] = translated(self.source, call, self.draft.torch)
+        if parent.attr in COPIED:
+            self.copied.append(parent)
         return call
 
     def _argument(self, call: ast.Call, node: ast.expr) -> ast.expr | None:
@@ -415,7 +463,7 @@ class ArrayWay:
         legacy = LEGACY.get(name) if len(call.args) == 1 and not call.keywords else None
         if _is_back(draft, call) or legacy is not None:
             if name == "torch.tensor" or legacy is not None:
-                self.copied.append(call)
+                self.copied.append(call.func)
             tail = "".join(
                 f".to({key.arg}={source.of(key.value)})" for key in call.keywords if key.arg is not None
             )
@@ -429,6 +477,7 @@ class ArrayWay:
             return None
         if is_numpy(draft, call):
             self.flipped |= qualified_name(draft, call.func) == "numpy.flip"
+            refuse_bytes(node, qualified_name(draft, call.func).removeprefix("numpy."), self._known(node))
             self.made[call.func], *more = renamed(draft, call)
             for at, each in zip([call, *call.args], more, strict=False):
                 self.made[at] = each

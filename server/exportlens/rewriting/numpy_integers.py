@@ -4,7 +4,11 @@ default precision to torch."""
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from exportlens.inference.tensors import dtype_family
+from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Function
 from exportlens.source.walking import walk
@@ -14,7 +18,31 @@ _BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _COUNTING = frozenset(
     {"sum", "prod", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin", "cumsum"}
 )
+_KEEPING = frozenset(
+    {
+        "abs",
+        "absolute",
+        "square",
+        "sign",
+        "negative",
+        "minimum",
+        "maximum",
+        "clip",
+        "where",
+        "add",
+        "multiply",
+    }
+)
 _MEANS = frozenset({"mean", "std", "var"})
+# Functions that give floats, of double precision where they are given ints of 32 bits or more.
+_FLOATING = frozenset(
+    {
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt"),
+        *("sin", "cos", "tan", "sinh", "cosh", "tanh"),
+        *("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"),
+    }
+)
+_NARROW_CASTS = frozenset({"bool", "np.uint8", "np.bool_", "'bool'"})
 _LOGICAL = frozenset({"logical_and", "logical_or", "logical_not", "logical_xor", "isnan", "isfinite", "isin"})
 _SAME = frozenset(
     {"numpy", "cpu", "detach", "copy", "clone", "view", "reshape", "flatten", "ravel", "squeeze", "transpose"}
@@ -24,55 +52,115 @@ _CASTS = frozenset(
 )
 
 
-def widened(operation: ast.expr, node: ast.expr, function: Function | None) -> bool:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The function that arrays are followed in, and the dtypes of those that tensors are made, where they are known."""
+
+    function: Function | None
+    dtypes: Mapping[ast.expr, str]
+
+
+def widened(operation: ast.expr, node: ast.expr, known: Known) -> bool:
     """Whether `node`, of which `operation` is made, is of whole numbers that NumPy makes floats of double precision there."""
-    if not is_whole(node, function):
+    if not is_whole(node, known):
         return False
     if isinstance(operation, ast.Attribute):
         return operation.attr in _MEANS
     if isinstance(operation, ast.Call):
         head, _, name = (dotted(operation.func) or "").rpartition(".")
-        return head in ("np", "numpy") and name in _MEANS
+        if head in ("np", "numpy") and name in _FLOATING and _is_narrow(node, known):
+            raise Refused(f"NumPy gives floats of few bits for the bools or bytes of `{ast.unparse(node)}`")
+        return head in ("np", "numpy") and name in _MEANS | _FLOATING
     if not isinstance(operation, ast.BinOp):
         return False
+    if isinstance(operation.op, ast.Sub) and _is_narrow(node, known):
+        raise Refused(f"torch subtracts no bools, which `{ast.unparse(node)}` may be of")
     other = operation.right if operation.left is node else operation.left
-    if isinstance(operation.op, ast.Div) and is_whole(other, function):
+    if isinstance(operation.op, ast.Div) and is_whole(other, known):
         return True
     return isinstance(operation.op, (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)) and _is_float(
-        other, function
+        other, known.function
     )
 
 
-def is_whole(node: ast.expr, function: Function | None) -> bool:
+def refuse_bytes(node: ast.expr, function: str, known: Known) -> None:
+    """Raise Refused where NumPy adds up what has no sign, and gives a dtype that torch does not."""
+    if function in ("sum", "prod", "cumsum", "cumprod") and is_whole(node, known) and _is_bytes(node, known):
+        raise Refused(f"NumPy adds up bytes to numbers without a sign, which `{ast.unparse(node)}` may hold")
+
+
+def _is_bytes(node: ast.expr, known: Known) -> bool:
+    if node in known.dtypes:
+        return known.dtypes[node].startswith("uint")
+    if isinstance(node, ast.Name):
+        return any(_is_bytes(each, known) for each in _given(node.id, known.function))
+    inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+    cast = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "astype"
+    if cast and isinstance(node, ast.Call):
+        return "uint" in ast.unparse(node.args[0])
+    return not isinstance(node, ast.Compare) and any(_is_bytes(each, known) for each in inner)
+
+
+def is_whole(node: ast.expr, known: Known) -> bool:
     """Whether `node` certainly is of ints or bools."""
+    dtype = known.dtypes.get(node)
+    if dtype is not None:
+        return dtype_family(dtype) in ("int", "bool")
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int)
     if isinstance(node, ast.Compare):
         return True
     if isinstance(node, ast.BinOp):
-        whole = is_whole(node.left, function) and is_whole(node.right, function)
+        whole = is_whole(node.left, known) and is_whole(node.right, known)
         return whole and isinstance(node.op, (*_WHOLE_OPERATORS, *_BITS))
     if isinstance(node, ast.UnaryOp):
-        return is_whole(node.operand, function)
+        return is_whole(node.operand, known)
     if isinstance(node, ast.Subscript):
-        return is_whole(node.value, function)
+        return is_whole(node.value, known)
     if isinstance(node, ast.Attribute):
         return node.attr in ("size", "ndim", "shape")
     if isinstance(node, ast.Name):
-        given = _given(node.id, function)
-        return bool(given) and all(not _reads(each, node.id) and is_whole(each, function) for each in given)
+        given = _given(node.id, known.function)
+        return bool(given) and all(
+            (each in known.dtypes or not _reads(each, node.id)) and is_whole(each, known) for each in given
+        )
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     name, owner = node.func.attr, node.func.value
     if name == "astype":
         return bool(node.args) and ast.unparse(node.args[0]) in _CASTS
     if dotted(owner) in ("np", "numpy"):
-        return name in _LOGICAL or (
-            name in _COUNTING and bool(node.args) and is_whole(node.args[0], function)
-        )
+        given = node.args[1:] if name == "where" and len(node.args) == 3 else node.args
+        given = given[:1] if name in _COUNTING else given
+        whole = bool(given) and all(is_whole(each, known) for each in given)
+        return name in _LOGICAL or (whole and name in _COUNTING | _KEEPING)
     if name in ("long", "int", "bool", "argmax", "argmin", "argsort"):
         return True
-    return name in (_COUNTING | _SAME) and is_whole(owner, function)
+    return name in (_COUNTING | _SAME) and is_whole(owner, known)
+
+
+def _is_narrow(node: ast.expr, known: Known) -> bool:
+    """Whether whole numbers may be bools, or of few bits."""
+    if node in known.dtypes:
+        return known.dtypes[node] not in ("int", "int32", "int64")
+    if isinstance(node, ast.Name):
+        return any(_is_narrow(each, known) for each in _given(node.id, known.function))
+    if isinstance(node, ast.BinOp):
+        return _is_narrow(node.left, known) and _is_narrow(node.right, known)
+    if isinstance(node, ast.UnaryOp):
+        return _is_narrow(node.operand, known)
+    if isinstance(node, ast.Subscript):
+        return _is_narrow(node.value, known)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return isinstance(node, ast.Compare)
+    name, owner = node.func.attr, node.func.value
+    if name == "astype":
+        return ast.unparse(node.args[0]) in _NARROW_CASTS
+    if dotted(owner) in ("np", "numpy"):
+        return name in _LOGICAL or (name in ("any", "all", "max", "min") and _is_narrow(node.args[0], known))
+    if name in ("bool", "any", "all"):
+        return True
+    return name in _SAME | {"max", "min"} and _is_narrow(owner, known)
 
 
 def _is_float(node: ast.expr, function: Function | None) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from exportlens.inference.values import Array, Const, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import written_by_method
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
@@ -465,9 +466,25 @@ class Predicates:
             raise Refused(
                 "a later part of the condition writes in place, which an earlier part decides about"
             )
+        for each in node.values[1:]:
+            changed = self._changed_by(each)
+            if changed is not None:
+                raise Refused(
+                    f"a later part of the condition changes `self.{changed}`, which an earlier part decides about"
+                )
         conditions = [self.read(each, negated) for each in node.values]
         word = "and" if isinstance(node.op, ast.And) != negated else "or"
         return self._joined(conditions, word)
+
+    def _changed_by(self, node: ast.expr) -> str | None:
+        """The attribute that a method which `node` calls on `self` writes, if any."""
+        function = self.source.enclosing_function(self.source.enclosing_statement(node))
+        for each in ast.walk(node):
+            if isinstance(each, ast.Attribute) and dotted(each.value) == "self" and function is not None:
+                written = written_by_method(self.source, function, each.attr)
+                if written is not None:
+                    return written
+        return None
 
     def _joined(self, conditions: list[Condition], word: str) -> Condition:
         if any(each.form == "unknown" for each in conditions):

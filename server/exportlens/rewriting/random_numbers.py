@@ -107,7 +107,7 @@ class _Drawn(ArrayWay):
                 other = _translated(draft, name, each) if plain else None
                 if other is not None and _is_array(name, other):
                     drawn[each] = other
-        super().__init__(draft, list(drawn))
+        super().__init__(draft, list(drawn), draft.kinds({}))
         self.made.update({each: self.source.swap(each, given) for each, given in drawn.items()})
 
     def _outwards(self, node: ast.expr) -> ast.expr | None:
