@@ -656,3 +656,45 @@ class M(nn.Module):
 )
 def test_an_error_that_a_caller_catches_is_no_check(caught: str, then: str, checked: bool) -> None:
     assert ("torch._assert_async(" in mend(EARLY_EXIT.format(caught=caught, then=then)).text) is checked
+
+
+FIRST_NONE = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(1))
+        self.least = None
+        self.register_buffer("seen", torch.tensor(0))
+
+    def forward(self, x):
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            "if self.seen == 0:\n    self.least = x.amin(0)\nelse:\n    self.least = torch.minimum(self.least, x.amin(0))\n"
+            "self.seen.add_(1)\nreturn x - self.least",
+            "whether the model has it",
+        ),
+        (
+            "self.scale.data = x.abs().mean() * 2\nreturn x / self.scale",
+            "has 1 dimensions, and gets one with 0",
+        ),
+        (
+            "if x.sum() > 0:\n    return self.measured(x), x\nreturn 0, x",
+            "not known on another",
+        ),
+    ],
+    ids=["an attribute that is None at first", "data of another rank", "a number or what is not known"],
+)
+def test_what_a_constructor_does_not_make_alike(body: str, reason: str) -> None:
+    text = FIRST_NONE.format(body=textwrap.indent(body, "        "))
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

@@ -158,7 +158,8 @@ class M(nn.Module):
             )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
-        if not origins <= {"attribute", "outside", "constant", "buffer"} or not _computed_from_itself(place):
+        kept = origins <= {"attribute", "outside", "constant", "buffer"} or _was_only_converted(place)
+        if not kept or not _computed_from_itself(place):
             return
         yield self.report(
             place,
@@ -233,6 +234,23 @@ def _computed_from_itself(place: AttributeWrite) -> bool:
                 for value in _results(outer.value)
             )
     return False
+
+
+def _was_only_converted(place: AttributeWrite) -> bool:
+    """Whether all that the function bound to the attribute before is what the attribute held, moved or converted."""
+    function = place.site.function
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if function is None or target is None or not isinstance(place.old, Tensor):
+        return False
+    path = ast.dump(loaded(target))
+    before = [
+        each
+        for each in ast.walk(function.node)
+        if isinstance(each, ast.Assign)
+        and each.lineno < target.lineno
+        and any(isinstance(one, ast.Attribute) and ast.dump(loaded(one)) == path for one in each.targets)
+    ]
+    return bool(before) and all(converts(each.value, [path]) for each in before)
 
 
 def _is_read_in_branch(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:

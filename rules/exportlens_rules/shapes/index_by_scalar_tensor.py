@@ -12,7 +12,13 @@ from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.bounded_writes import fill_where_below, is_bounded_by_data
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.indexing import index_by_index_tensor
-from exportlens.rewriting.number_indices import has_number_from_data, is_number_from_data, select_by_number
+from exportlens.rewriting.number_indices import (
+    has_number_from_data,
+    index_by_tensor_of_numbers,
+    is_list_of_numbers_from_data,
+    is_number_from_data,
+    select_by_number,
+)
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
@@ -27,7 +33,7 @@ class IndexByScalarTensor(Rule):
 
     ## What it does
     Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
-    that such a tensor bounds: `x[i, :t] = 0`, numbers read out of tensors beside other indices: `x[i, t.item()]`,
+    that such a tensor bounds: `x[i, :t] = 0`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
     and such numbers and tensors as the step of a slice: `x[:: t.item()]`.
 
     ## Why it matters
@@ -127,6 +133,19 @@ def forward(self, x):
 """,
             outcome=_WRITE,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    best = [row.argmax().item() for row in x]
+    return x[:, :3][best]
+""",
+            good="""
+def forward(self, x):
+    best = [row.argmax().item() for row in x]
+    return x[:, :3][torch.tensor(best)]
+""",
+            outcome=_WRITE,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -135,7 +154,14 @@ def forward(self, x):
             return
         key = place.key
         parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
-        if any(_is_scalar_index(part) for part in parts):
+        if is_list_of_numbers_from_data(key):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` is indexed by a list of numbers that were read out of tensor data: tracing would have to "
+                "know each of them. Make a tensor of them: `torch.tensor(numbers)`.",
+                outcome=_WRITE,
+            )
+        elif any(_is_scalar_index(part) for part in parts):
             what = "takes" if isinstance(place, ItemRead) else "writes to"
             yield self.report(
                 place,
@@ -173,6 +199,8 @@ def forward(self, x):
         assert isinstance(report.place, (ItemRead, ItemWrite))
         if _has_open_step(report.place):
             return Refusal("a slice whose step comes from data has no operator that takes its place")
+        if is_list_of_numbers_from_data(report.place.key):
+            return index_by_tensor_of_numbers(report.place, context)
         if isinstance(report.place, ItemWrite) and is_bounded_by_data(report.place.key):
             return fill_where_below(report.place, context)
         if has_number_from_data(report.place.key):

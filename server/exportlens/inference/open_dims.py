@@ -100,6 +100,21 @@ def after_key(parts: Sequence[Value], open_dim: int) -> int | None:
     return made + open_dim - before
 
 
+def is_picked(parts: Sequence[Value], open_dim: int) -> bool:
+    """Whether `tensor[parts]` is one element along the open dimension, so that its size is none of the result's."""
+    before = 0
+    for part in parts:
+        if isinstance(part, Const) and part.value is None:
+            continue
+        number = isinstance(part, Const) and isinstance(part.value, int) and not isinstance(part.value, bool)
+        if before == open_dim:
+            return number
+        if not number and not _is_whole(part):
+            return False
+        before += 1
+    return False
+
+
 def _is_whole(part: Value) -> bool:
     return isinstance(part, Slice) and part.lower is part.upper is part.step is None
 

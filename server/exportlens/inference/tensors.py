@@ -224,9 +224,11 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             rank = None
     if rank is not None and rank < 0:
         rank = None
+    if opened is None and tensor.open_dim is not None and open_dims.is_picked(parts, tensor.open_dim):
+        unbacked = False
     # Where the key picks from the open dimension, whether a size is still open is not followed.
     stays = None if tensor.open_dim is None else open_dims.after_key(parts, tensor.open_dim)
-    open_dim = opened if opened is not None else stays if tensor.unbacked else 0
+    open_dim = opened if opened is not None else stays if unbacked else 0
     return Tensor(
         origin,
         tensor.name if view else "",

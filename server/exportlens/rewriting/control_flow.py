@@ -13,6 +13,7 @@ from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
+from exportlens.rewriting.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import as_statement, ternary_text
@@ -21,7 +22,7 @@ from exportlens.rewriting.cut_lists import cut_behind
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out, own_expressions, visit
 from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
-from exportlens.rewriting.growing import grown
+from exportlens.rewriting.growing import grown, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.kept_lists import with_kept
@@ -228,6 +229,10 @@ def convert(
         held = held_in_while_loop(source, node, now, torch)
         if held is not None:
             source, node, kinds = *held, now
+        now = kinds.copy()
+        named = with_named_attributes(source, node, now)
+        if named is not None:
+            source, node, kinds = *named, now
         loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
         text, functions = loop_rewrite.text()
         before = loop_rewrite.kinds_inside
@@ -331,6 +336,7 @@ def _other_forms(
         now.run(block[index - 2 : index])
         yield *kept, now
     if not isinstance(refused, RefusedDtypes):
+        source, node, kinds = with_others_first(source, node, kinds) or (source, node, kinds)
         yield from ((*each, kinds) for each in grown(source, node, kinds))
 
 

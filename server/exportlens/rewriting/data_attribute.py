@@ -96,6 +96,7 @@ def assign_data(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal
             node = node.targets[0]
         if not isinstance(node, ast.Attribute):
             raise Refused("`.data` is assigned together with other targets")
+        _refuse_other_rank(place)
         return _assigned(draft, node)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -158,6 +159,14 @@ def _assigned(draft: Draft, node: ast.Attribute) -> Fix:
     text = f"{primary(draft.source.of(node.value))}.detach().copy_({draft.source.of(statement.value)})"
     swaps = [draft.source.swap(statement, text), *_kept_apart(draft, statement, node.value)]
     return draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
+
+
+def _refuse_other_rank(place: AttributeWrite) -> None:
+    """Raise Refused where the tensor gets another number of dimensions, which no copy into it gives it."""
+    old = {each.rank for each in options(place.owner) if isinstance(each, Tensor)}
+    new = {each.rank for each in options(place.value) if isinstance(each, Tensor)}
+    if len(old) == len(new) == 1 and None not in old | new and old != new:
+        raise Refused(f"the tensor has {old.pop()} dimensions, and gets one with {new.pop()}")
 
 
 def _kept_apart(draft: Draft, statement: ast.Assign, owner: ast.expr) -> list[Replacement]:

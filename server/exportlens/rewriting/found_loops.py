@@ -23,6 +23,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import WITH_WHILE_LOOP, convert
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits
@@ -47,11 +48,24 @@ def rewrite_found(place: Iteration | Conversion, context: RewriteContext) -> Fix
         if function is None:
             raise Refused("the loop is not inside a function")
         kinds = kinds_before(function, loop, draft.kinds(place.variables))
-        source, found = _counted(draft.source, loop, kinds, draft.torch)
-        text, _ = convert(source, found, kinds, draft.torch, None, ({}, {}))
+        before = kinds.copy()
+        text = _converted(draft.source, loop, kinds, draft.torch)
+        try:
+            refuse_nested_without_gradients(draft.source, loop, text, draft.torch)
+        except Refused:
+            changed = detached_around(draft.source, loop, before)
+            if changed is None:
+                raise
+            text = _converted(*changed, before, draft.torch)
         return draft.fix(WITH_WHILE_LOOP, text)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _converted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> str:
+    changed, found = _counted(source, loop, kinds, torch)
+    text, _ = convert(changed, found, kinds, torch, None, ({}, {}))
+    return text
 
 
 def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[Source, ast.While]:

@@ -1,4 +1,5 @@
-"""Branches where gradients are switched off: torch.export takes none in another one there (measured on torch 2.13).
+"""Branches where gradients are switched off: torch.export takes none in another one there, nor beside loops on
+tensor data (measured on torch 2.13).
 
 Where all that is computed with is detached, nothing is recorded anyway, and `no_grad` goes.
 """
@@ -56,7 +57,8 @@ def _has_nested(function: ast.FunctionDef, torch: str) -> bool:
         isinstance(inner, _FUNCTIONS)
         and inner is not function
         and any(
-            isinstance(each, ast.Call) and ast.unparse(each.func) == f"{torch}.cond"
+            isinstance(each, ast.Call)
+            and ast.unparse(each.func) in (f"{torch}.cond", f"{torch}._higher_order_ops.while_loop")
             for each in ast.walk(inner)
         )
         for inner in ast.walk(function)
@@ -155,7 +157,7 @@ def _undecorated(source: Source, function: Function, kinds: Kinds) -> list[Repla
     swaps = _detached(source, function.body, kinds, {*names, *bound(function.body)})
     if swaps is None:
         return None
-    lines: list[str] = []
+    recorded: list[str] = []
     body = function.body
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:]
@@ -167,14 +169,42 @@ def _undecorated(source: Source, function: Function, kinds: Kinds) -> list[Repla
         if kind is None or kind.what not in ("tensor", *_WITHOUT):
             return None
         if kind.what == "tensor" and name not in _asked(source, function.body):
-            return None
+            if not _is_only_compared(source, body, name):
+                return None
+            # It may be a number as well; of a comparison nothing is recorded.
+            continue
         if kind.what == "tensor" and not _is_whole(kind.dtype):
-            lines.append(f"{name} = {name}.detach()")
+            recorded.append(name)
     decorator = function.decorator_list[0]
     start = source.text.rfind("\n", 0, source.start(decorator)) + 1
     end = source.text.find("\n", source.end(decorator)) + 1
+    optional = _compared(body) | _none_by_default(function)
+    lines = [_unless_none(name) if name in optional else f"{name} = {name}.detach()" for name in recorded]
     head = "".join(line + source.newline + indent for line in lines)
     return [*swaps, Replacement(start, end, ""), Replacement(begin, begin, head)]
+
+
+def _is_only_compared(source: Source, statements: Sequence[ast.stmt], name: str) -> bool:
+    return all(
+        isinstance(source.parents[each], ast.Compare)
+        for statement in statements
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+    )
+
+
+def _none_by_default(function: Function) -> set[str]:
+    given = function.args
+    plain = [*given.posonlyargs, *given.args]
+    pairs = [
+        *zip(plain[len(plain) - len(given.defaults) :], given.defaults, strict=True),
+        *zip(given.kwonlyargs, given.kw_defaults, strict=True),
+    ]
+    return {each.arg for each, value in pairs if isinstance(value, ast.Constant) and value.value is None}
+
+
+def _unless_none(name: str) -> str:
+    return f"{name} = None if {name} is None else {name}.detach()"
 
 
 def _detached(
@@ -185,6 +215,7 @@ def _detached(
     inside = set(bound(list(statements)))
     outer = done - inside
     asked = _asked(source, statements)
+    compared = _compared(statements)
     swaps: list[Replacement] = []
     for each in (one for statement in statements for one in ast.walk(statement)):
         called = dotted(each.func) or "" if isinstance(each, ast.Call) else ""
@@ -220,6 +251,13 @@ def _detached(
         if each.id not in asked:
             # It may be a number as well, of which nothing is recorded.
             continue
+        if each.id in compared:
+            # It may be None, which has no `detach`: where it is asked for a part of itself it is not.
+            parent = source.parents[each]
+            if isinstance(parent, ast.Compare) and isinstance(parent.ops[0], (ast.Is, ast.IsNot)):
+                continue
+            if not isinstance(parent, (ast.Attribute, ast.Subscript, ast.BinOp)):
+                return None
         swaps.append(source.swap(each, f"{each.id}.detach()"))
     return swaps
 
@@ -235,6 +273,18 @@ def _named_inside(source: Source, node: ast.Name, statements: Sequence[ast.stmt]
         isinstance(each, ast.Name) and each.id == parent.targets[0].id and id(each) not in own
         for each in ast.walk(function)
     )
+
+
+def _compared(statements: Sequence[ast.stmt]) -> set[str]:
+    """The names that `statements` compare by identity, as with None."""
+    return {
+        part.id
+        for statement in statements
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Compare) and isinstance(each.ops[0], (ast.Is, ast.IsNot))
+        for part in (each.left, *each.comparators)
+        if isinstance(part, ast.Name)
+    }
 
 
 def _asked(source: Source, statements: Sequence[ast.stmt]) -> set[str]:

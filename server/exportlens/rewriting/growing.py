@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.moving import may_write
 from exportlens.rewriting.names import bound, reads, walk_own
 from exportlens.rewriting.outputs import is_again
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -42,6 +43,34 @@ def grown(source: Source, node: ast.If, kinds: Kinds) -> Iterator[tuple[Source, 
         tail = following[:count]
         if _may_be_copied(source, node, tail) and not any(_is_unclear(each, kinds) for each in _nodes(tail)):
             yield _with_tail(source, node, tail)
+
+
+def with_others_first(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If, Kinds] | None:
+    """The text in which what directly follows the `if` statement `node` and has nothing to do with it stands before it, that
+    statement, and the kinds just before it; None where there is nothing of the kind."""
+    if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+        return None
+    block, index = source.block_of(node)
+    touched = reads(node) | set(bound(node))
+    moved: list[ast.stmt] = []
+    for each in block[index + 1 :]:
+        # What calls nothing draws no random numbers and changes nothing.
+        plain = isinstance(each, ast.Assign) and all(isinstance(one, ast.Name) for one in each.targets)
+        if not plain or any(isinstance(one, (ast.Call, ast.NamedExpr, ast.Await)) for one in ast.walk(each)):
+            break
+        if set(bound(each)) & touched or reads(each) & set(bound([*node.body, *node.orelse])):
+            break
+        moved.append(each)
+    if not moved or exits([node]) != {"falls"} or may_write([node], kinds):
+        return None
+    begin, end = source.start(node), source.span(moved)[1]
+    indent, nl = source.indent_of(node), source.newline
+    first = source.block(moved, indent).removeprefix(indent)
+    text = first + nl + indent + source.text[begin : source.span([node])[1]]
+    changed = Source(replaced(source.text, [Replacement(begin, end, text)]))
+    now = kinds.copy()
+    now.run(moved)
+    return changed, changed.branch_at(begin + len(first + nl + indent)), now
 
 
 def _nodes(tail: Sequence[ast.stmt]) -> Iterator[ast.AST]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from exportlens.rewriting.names import arguments, bound, reads
+from exportlens.rewriting.names import arguments, bound, dotted, reads
 from exportlens.source.walking import walk
 
 Names = frozenset[str]
@@ -27,7 +27,8 @@ class _Jumps:
 class Liveness:
     """The names that are live after (`after`) and before (`before`) each statement of a function.
 
-    A name that a nested function, lambda or generator reads is taken as live everywhere: it may run at any time.
+    A name that a nested function, lambda or generator reads is taken as live everywhere: it may run at any time. A function
+    that is only given to torch's operators of control flow runs where these are called, and keeps nothing.
     """
 
     function: ast.FunctionDef | ast.AsyncFunctionDef
@@ -36,10 +37,17 @@ class Liveness:
 
     def __post_init__(self) -> None:
         captured: set[str] = set()
+        given = _given_to_operators(self.function)
+        self._run_at_calls: dict[str, set[str]] = {}
         for node in walk(self.function):
             if node is not self.function and isinstance(
                 node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
             ):
+                if isinstance(node, ast.Lambda) and node in given:
+                    continue
+                if isinstance(node, ast.FunctionDef) and node.name in given:
+                    self._run_at_calls.setdefault(node.name, set()).update(reads(node))
+                    continue
                 captured |= reads(node)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.GeneratorExp):
                 captured |= reads(node.value)
@@ -61,16 +69,16 @@ class Liveness:
 
     def _statement(self, node: ast.stmt, out: Names, jumps: _Jumps) -> Names:
         if isinstance(node, ast.Return):
-            return frozenset(reads(node)) | jumps.after_return
+            return frozenset(self._reads(node)) | jumps.after_return
         if isinstance(node, ast.Raise):
-            return frozenset(reads(node)) | jumps.after_raise
+            return frozenset(self._reads(node)) | jumps.after_raise
         if isinstance(node, ast.Break):
             return jumps.after_break
         if isinstance(node, ast.Continue):
             return jumps.after_continue
         if isinstance(node, ast.If):
             return (
-                frozenset(reads(node.test))
+                frozenset(self._reads(node.test))
                 | self._block(node.body, out, jumps)
                 | self._block(node.orelse, out, jumps)
             )
@@ -78,24 +86,24 @@ class Liveness:
             return self._loop(node, out, jumps)
         if isinstance(node, (ast.With, ast.AsyncWith)):
             inner = self._block(node.body, out, jumps)
-            return frozenset(reads(node.items)) | (inner - frozenset(bound(node.items)))
+            return frozenset(self._reads(node.items)) | (inner - frozenset(bound(node.items)))
         if isinstance(node, ast.Try):
             return self._try(node, out, jumps)
         if isinstance(node, ast.Match):
             cases = [
                 self._block(case.body, out, jumps)
-                | frozenset(reads([case.pattern, *([case.guard] if case.guard else [])]))
+                | frozenset(self._reads([case.pattern, *([case.guard] if case.guard else [])]))
                 for case in node.cases
             ]
-            return frozenset(reads(node.subject)) | out | frozenset().union(*cases)
+            return frozenset(self._reads(node.subject)) | out | frozenset().union(*cases)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            return (out - {node.name}) | frozenset(reads(node))
-        return (out - _certainly_bound(node)) | _reads_of(node)
+            return (out - {node.name}) | frozenset(self._reads(node))
+        return (out - _certainly_bound(node)) | self._reads_of(node)
 
     def _loop(self, node: ast.While | ast.For | ast.AsyncFor, out: Names, jumps: _Jumps) -> Names:
         after = self._block(node.orelse, out, jumps)
         if isinstance(node, ast.While):
-            head = after | frozenset(reads(node.test))
+            head = after | frozenset(self._reads(node.test))
             targets: Names = _NONE
         else:
             head = after
@@ -106,7 +114,9 @@ class Liveness:
             if grown == head:
                 break
             head = grown
-        return head if isinstance(node, ast.While) else head | frozenset(reads([node.iter, node.target]))
+        return (
+            head if isinstance(node, ast.While) else head | frozenset(self._reads([node.iter, node.target]))
+        )
 
     def _try(self, node: ast.Try, out: Names, jumps: _Jumps) -> Names:
         final = (
@@ -124,7 +134,7 @@ class Liveness:
         handlers = _NONE
         for handler in node.handlers:
             handlers |= self._block(handler.body, final, outer) | (
-                frozenset(reads(handler.type)) if handler.type else _NONE
+                frozenset(self._reads(handler.type)) if handler.type else _NONE
             )
         inner = _Jumps(
             outer.after_break, outer.after_continue, outer.after_return, outer.after_raise | handlers
@@ -136,6 +146,51 @@ class Liveness:
                 if isinstance(each, ast.stmt) and each in self.after:
                     self.after[each] |= handlers | through
         return body | handlers | through
+
+    def _reads_of(self, node: ast.stmt) -> Names:
+        names = self._reads(node)
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+        return frozenset(names)
+
+    def _reads(self, nodes: ast.AST | Iterable[ast.AST]) -> set[str]:
+        """What `nodes` read, and what the functions read that they give to torch's operators."""
+        names = reads(nodes)
+        while True:
+            further = set[str]().union(*(self._run_at_calls.get(each, ()) for each in names)) - names
+            if not further:
+                return names
+            names |= further
+
+
+def _given_to_operators(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str | ast.Lambda]:
+    """The lambdas, and the names of the functions, that stand in `function` only as arguments of torch's operators of
+    control flow."""
+    given: set[str | ast.Lambda] = set()
+    arguments_of: set[int] = set()
+    for node in walk(function):
+        if isinstance(node, ast.Call) and _is_operator(dotted(node.func) or ""):
+            for each in node.args:
+                arguments_of.add(id(each))
+                if isinstance(each, ast.Lambda):
+                    given.add(each)
+    for node in walk(function):
+        if isinstance(node, ast.FunctionDef) and node is not function:
+            given.add(node.name)
+    elsewhere = {
+        node.id
+        for node in walk(function)
+        if isinstance(node, ast.Name) and not (isinstance(node.ctx, ast.Load) and id(node) in arguments_of)
+    }
+    return given - elsewhere
+
+
+def _is_operator(name: str) -> bool:
+    """Whether `name` is what torch's operators of control flow are called by."""
+    module, _, last = name.rpartition(".")
+    if last in ("cond", "while_loop"):
+        return bool(module)
+    return last in ("map", "scan") and module.endswith("_higher_order_ops")
 
 
 def _certainly_bound(node: ast.stmt) -> Names:
@@ -156,13 +211,6 @@ def _plain_targets(target: ast.AST) -> list[str]:
     if isinstance(target, ast.Starred):
         return _plain_targets(target.value)
     return []
-
-
-def _reads_of(node: ast.stmt) -> Names:
-    names = reads(node)
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-        names.add(node.target.id)
-    return frozenset(names)
 
 
 def live_before(

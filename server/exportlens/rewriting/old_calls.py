@@ -12,7 +12,7 @@ from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.names import arguments, bound, fresh
+from exportlens.rewriting.names import arguments, bound, dotted, fresh
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source, replaced
 
@@ -141,6 +141,12 @@ def view_for_in_place(place: Call, context: RewriteContext) -> Fix | Refusal:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             raise Refused("the method is not written in the call")
         owner = node.func.value
+        if _is_detached_attribute(place, source, node):
+            # Its shape stays: the attribute goes on with a tensor of the same memory.
+            text = f"{source.of(owner)} = {source.of(owner)}.detach()"
+            return draft.replace(
+                "Set the attribute to the detached tensor", [source.swap(node, text)], uses_torch=False
+            )
         if not isinstance(owner, ast.Name):
             raise Refused(
                 f"`{source.of(owner)}` lives on behind the function, with the shape that it has then"
@@ -162,6 +168,26 @@ def view_for_in_place(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Bind the name to the view", [source.swap(statement, text)], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _is_detached_attribute(place: Call, source: Source, node: ast.Call) -> bool:
+    """Whether `node` is the statement `self.x.detach_()` on a plain attribute, which no name of the function has as well."""
+    assert isinstance(node.func, ast.Attribute)
+    path, function = dotted(node.func.value) or "", source.enclosing_function(node)
+    plain = place.receiver is not None and all(
+        isinstance(each, Tensor) and each.origin == "attribute" for each in options(place.receiver)
+    )
+    return (
+        plain
+        and node.func.attr == "detach_"
+        and path.startswith("self.")
+        and path.count(".") == 1
+        and isinstance(source.parents[node], ast.Expr)
+        and function is not None
+        and not any(
+            isinstance(each, ast.Assign) and dotted(each.value) == path for each in ast.walk(function)
+        )
+    )
 
 
 def _refuse_other_names(source: Source, statement: ast.stmt, name: str) -> None:

@@ -513,6 +513,8 @@ def same_kind(name: str, a: Kind, b: Kind) -> None:
         raise RefusedNumber(f"{name} is a Python number that tensor data would choose")
     if whats & {"number", "size"} and whats & {"tensor", "container"}:
         raise Refused(f"{name} is a tensor on one way and a Python number on another")
+    if whats & {"number", "size"} and "unknown" in whats:
+        raise Refused(f"{name} is a Python number on one way, and not known on another")
     if whats & {"static", "object"}:
         raise Refused(f"{name} is a Python object that tensor data would choose")
     _same_tensor(name, a, b)

@@ -14,6 +14,7 @@ from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits, leaves
 from exportlens.rewriting.names import bound, dotted, fresh, reads, registers_buffer, walk_own
+from exportlens.rewriting.read_elsewhere import refuse_read_elsewhere
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.parsing import parse_python
 
@@ -104,6 +105,8 @@ class OutsideWrites:
             if written.in_place and written.rebinds:
                 raise Refused(f"`{written.path}` is both written in place and set anew in the branch")
             self._refuse_aliases(written)
+            for arm in (self.then, self.other):
+                refuse_read_elsewhere(self.source, self.function, arm.statements, written.path)
         for arm in (self.then, self.other):
             for written in paths.values():
                 self._localize(arm, written)
@@ -296,12 +299,35 @@ class OutsideWrites:
                 _always_set(arm.statements, path) and not _read_before_set(arm.statements, path)
                 for arm in (self.then, self.other)
             )
+        if (
+            owner is not None
+            and self._is_none_at_first(methods, path)
+            and any(_read_before_set(arm.statements, path) for arm in (self.then, self.other))
+        ):
+            return True
         for method in owner.body if owner else []:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 plain = _surely_gives(method.body, path)
                 given = [each for each in ast.walk(method) if _gives(each, path)]
                 return not plain and bool(given) and not self._is_under_option(method, given)
         return False
+
+    def _is_none_at_first(self, methods: list[ast.FunctionDef], path: str) -> bool:
+        """Whether the constructor gives None, and nothing but this function gives more or asks whether it is None."""
+        values = {
+            method: [
+                each.value
+                for each in ast.walk(method)
+                if isinstance(each, (ast.Assign, ast.AnnAssign)) and _gives(each, path)
+            ]
+            for method in methods
+        }
+        others = [value for method, found in values.items() if method is not self.function for value in found]
+        nothing = all(isinstance(value, ast.Constant) and value.value is None for value in others)
+        asked = any(
+            isinstance(each, ast.Compare) and dotted(each.left) == path for each in ast.walk(self.function)
+        )
+        return bool(others) and nothing and not asked and not self._is_set_before(path)
 
     def _is_under_option(self, constructor: ast.FunctionDef, given: list[ast.AST]) -> bool:
         """Whether the branch stands under the option by which the constructor gives an attribute."""

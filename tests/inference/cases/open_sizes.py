@@ -200,3 +200,15 @@ class M(nn.Module):
         return torch.zeros(len(found))
 """,
 )
+CASES(
+    "a-row-of-what-was-found-is-as-long-as-the-dimensions-are-many",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        place = torch.nonzero(x > -9.0)[0]
+        if len(place) == 2:
+            x = x + 1
+        return x * place.numel()
+""",
+)
