@@ -56,6 +56,49 @@ REFUSED = [
         "a later part of the condition writes in place",
     ),
     (
+        "a condition that counts",
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.calls = 0\n\n"
+        "    def asked(self, x):\n        self.calls += 1\n        return x.sum() > 0\n\n"
+        "    def forward(self, x):\n        if x.max() > 1 and self.asked(x):\n            x = x * 2\n        return x\n",
+        "a later part of the condition changes `self.calls`",
+    ),
+    (
+        "a tensor that the constructor keeps twice",
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        zeros = torch.zeros(4)\n"
+        "        self.mean = zeros\n        self.last = zeros\n\n"
+        "    def forward(self, x):\n        self.mean = self.mean + x.mean(0)\n        return self.last - self.mean\n",
+        "`self.last = zeros` keeps the tensor of `self.mean`",
+    ),
+    (
+        "a buffer that the constructor keeps a view of",
+        'class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.register_buffer("mean", torch.zeros(4))\n'
+        "        self.half = self.mean[:2]\n\n"
+        "    def forward(self, x):\n        if x.sum() > 0:\n            self.mean = x.mean(0)\n        return x[:, :2] - self.half\n",
+        "`self.half = self.mean[:2]` keeps the tensor of `self.mean`",
+    ),
+    (
+        "an index that is tried out",
+        MODULE
+        + "        try:\n            row = x[int(x[0, 0])]\n        except IndexError:\n            row = x[0] * 0\n"
+        "        return row\n",
+        "an index that is out of range would be caught",
+    ),
+    (
+        "bytes that are added up",
+        MODULE + "        a = (x * 9).byte().numpy()\n        return torch.from_numpy(a.sum(axis=1))\n",
+        "NumPy adds up bytes to numbers without a sign",
+    ),
+    (
+        "bools that are subtracted",
+        MODULE + "        a = (x > 0).numpy()\n        return torch.from_numpy(1 - a)\n",
+        "torch subtracts no bools",
+    ),
+    (
+        "a function of bools",
+        MODULE + "        a = (x > 0).numpy()\n        return torch.from_numpy(np.exp(a))\n",
+        "NumPy gives floats of few bits",
+    ),
+    (
         "a round that continues, or leaves the loop",
         MODULE
         + "        k = 0\n        for v in x:\n            if v.sum() < 0:\n                continue\n            k += 1\n"

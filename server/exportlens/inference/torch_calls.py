@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from exportlens.inference import knowledge, open_dims
 from exportlens.inference.knowledge import TensorFacts
+from exportlens.inference.iteration import names_in
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.places import Conversion, Mutation
@@ -203,7 +204,7 @@ def _method_specials(
         return Sequence("list", None, inner)
     if name == "numpy":
         if not constant and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, tensor, "numpy"))
+            machine.notice(Conversion(machine.site(frame), node, tensor, "numpy", variables=names_in(frame)))
         return Array(not constant, tensor.dtype, tensor.rank)
     if name in ("to", "type", "type_as"):
         return _convert(tensor, name, args, kwargs)

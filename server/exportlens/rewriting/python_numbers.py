@@ -10,6 +10,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value, options
+from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.callers import given_to
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
@@ -28,6 +29,7 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
+        refuse_caught_index(draft.source, node)
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1):
             raise Refused("the conversion is not a plain call")
         inner, value = node.args[0], place.value
