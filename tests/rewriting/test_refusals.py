@@ -698,3 +698,39 @@ def test_what_a_constructor_does_not_make_alike(body: str, reason: str) -> None:
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+READ_BY_A_METHOD = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(4))
+
+    def shown(self, x):
+        if x.dim() == 1:
+            return self.total
+        return self.total * x
+
+    def forward(self, x):
+        if x.sum() > 0:
+            {before}
+            self.total.add_(x.mean(0))
+            {behind}
+        return x + self.total
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "branched"),
+    [
+        ("pass", "x = self.shown(x)", False),
+        ("pass", "x = self.register(self, x)", False),
+        ("x = self.shown(x)", "x = x + 1", True),
+    ],
+)
+def test_what_an_arm_writes_is_not_read_by_a_method(before: str, behind: str, branched: bool) -> None:
+    text = mend(READ_BY_A_METHOD.format(before=before, behind=behind)).text
+    assert ("torch.cond(" in text) is branched

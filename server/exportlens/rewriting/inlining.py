@@ -8,15 +8,15 @@ import re
 from exportlens.rewriting.names import arguments, bound, dotted, fresh
 from exportlens.rewriting.text import Replacement, Source
 
-_LONGEST = 12
+_LONGEST = 24
 _NO_GRAD = re.compile(r"torch\.(no_grad|inference_mode)\(\)|torch\.no_grad")
 
 
-def inlined(source: Source, statement: ast.Expr, taken: set[str]) -> str | None:
-    """The statements of the method that `self.method(...)`, the whole of `statement`, calls, indented as it is.
+def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -> str | None:
+    """The statements of the method that `self.method(...)`, the whole of `statement` or what it binds, calls, indented as it is.
 
-    None where the method is not of the same class, returns, is long, or is called in an unusual way. Names that
-    it binds get fresh ones, added to `taken`.
+    None where the method is not of the same class, returns (what is bound: anywhere but at its end), is long, or is called in an
+    unusual way. Names that it binds get fresh ones, added to `taken`.
     """
     call = statement.value
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
@@ -24,7 +24,19 @@ def inlined(source: Source, statement: ast.Expr, taken: set[str]) -> str | None:
     if method is None or not source.begins_line(statement):
         return None
     body = method.body[1:] if _is_text(method.body[0]) else method.body
-    if not body or sum(isinstance(each, ast.stmt) for each in ast.walk(method)) > _LONGEST:
+    result: ast.expr | None = None
+    if isinstance(statement, ast.Assign):
+        last = body[-1] if body else None
+        if not isinstance(last, ast.Return) or last.value is None or method.decorator_list:
+            return None
+        body, result = body[:-1], last.value
+        if any(isinstance(each, _UNSUITED) for each in ast.walk(result)):
+            return None
+        if any(isinstance(each, ast.If) and is_guard(each) for each in body):
+            return None
+    if (not body and result is None) or sum(
+        isinstance(each, ast.stmt) for each in ast.walk(method)
+    ) > _LONGEST:
         return None
     inner = [each.test if isinstance(each, ast.If) and is_guard(each) else each for each in body]
     if any(isinstance(each, _UNSUITED) for one in inner for each in ast.walk(one)):
@@ -37,15 +49,24 @@ def inlined(source: Source, statement: ast.Expr, taken: set[str]) -> str | None:
     renamed = {name: fresh(name, taken) for name in [*bound(body), *first]}
     before = [f"{renamed[name]} = {given[name][0]}" for name in first]
     swaps = []
-    for one in body:
+    for one in [*body, *([result] if result is not None else [])]:
         for each in ast.walk(one):
             if isinstance(each, ast.Name) and (each.id in given or each.id in renamed):
                 swaps.append(source.swap(each, renamed.get(each.id) or given[each.id][0]))
     indent = source.indent_of(statement)
-    text = _block(source, method, body, indent, swaps)
-    if text is None:
-        return None
-    return source.newline.join([*(indent + each for each in before), text]).lstrip(" \t")
+    lines = [indent + each for each in before]
+    if body:
+        text = _block(source, method, body, indent, swaps)
+        if text is None:
+            return None
+        lines.append(text)
+    if result is not None:
+        assert isinstance(statement, ast.Assign)
+        targets = source.text[source.start(statement) : source.start(statement.value)]
+        several = isinstance(result, ast.Tuple) and not source.of(result).startswith("(")
+        value = source.of(result, swaps)
+        lines.append(f"{indent}{targets}{f'({value})' if several else value}")
+    return source.newline.join(lines).lstrip(" \t")
 
 
 _UNSUITED = (

@@ -19,6 +19,8 @@ from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.python_numbers import only_in_quotients
 from exportlens.rewriting.text import Replacement, Source, replaced
 
+_DTYPES = {"float": "float64", "int": "int64", "bool": "bool"}
+
 
 def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
     """The text where the arms of `node` read numbers from data again, of a tensor that holds them, and `node` of it; None
@@ -46,9 +48,10 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
     swaps: list[Replacement] = []
     indent = source.indent_of(node)
     for name in counts:
-        held = fresh(f"{name}_held", taken)
-        lines.append(f"{held} = {torch}.full((), {name})")
-        kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", "int64", 0))
+        held, type_ = fresh(f"{name}_held", taken), kinds.names[name].type
+        double = f", dtype={torch}.float64" if type_ == "float" else ""
+        lines.append(f"{held} = {torch}.full((), {name}{double})")
+        kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", _DTYPES.get(type_), 0))
         swaps += _read_first(source, node, blocks, f"{name} = {held}.item()")
     for name in names:
         held = fresh(f"{name}_held", taken)
@@ -58,7 +61,7 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
             lines.append(f"{held} = {torch}.full((), {name}{double})")
         else:
             swaps.append(split)
-        dtype = {"float": "float64", "int": "int64", "bool": "bool"}.get(kinds.names[name].type)
+        dtype = _DTYPES.get(kinds.names[name].type)
         kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", dtype, 0))
         for block in blocks:
             uses = [
@@ -86,12 +89,14 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
 def _counts_bound_anew(
     source: Source, node: ast.If, blocks: list[list[ast.stmt]], anew: set[str], kinds: Kinds
 ) -> list[str]:
-    """The ints from data that the arms bind anew, where one of them needs what the int was before."""
+    """The numbers from data that the arms bind anew, where one of them needs what the number was before."""
     function = source.enclosing_function(node)
     counts = [
         name
         for name in sorted(anew)
-        if name in kinds.names and kinds.names[name].what == "scalar" and kinds.names[name].type == "int"
+        if name in kinds.names
+        and kinds.names[name].what == "scalar"
+        and kinds.names[name].type in ("int", "float", "")
     ]
     begin = [block[0] for block in blocks if block]
     if function is None or not counts or not all(_has_line(source, each) for each in begin):

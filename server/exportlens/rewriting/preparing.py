@@ -28,6 +28,7 @@ from exportlens.rewriting.operands import compared, detached, kept, meets_tensor
 from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.read_elsewhere import readers
 from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
 from exportlens.rewriting.tallies import is_tally
@@ -45,6 +46,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         made_where_used,
         picked_inside,
         _inline,
+        _inline_readers,
         detached_inside,
         _detach_data,
         _hoist_logs,
@@ -96,6 +98,47 @@ def _inline(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared 
     if not swaps:
         return None
     return read_again(replaced(source.text, swaps), source.start(node))
+
+
+def _inline_readers(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """`mean = self.moments()` of an arm that writes what the method reads becomes the method's own statements: what an arm
+    writes is a copy, of which the method knows nothing."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    written = {
+        path
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute)
+        and (path := dotted(each) or "").count(".") == 1
+        and path.startswith("self.")
+        and _is_written(source, each)
+    }
+    calls = [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and isinstance(each.value.func, ast.Attribute)
+        and isinstance(each.value.func.value, ast.Name)
+        and each.value.func.value.id == "self"
+        and any(readers(source, function, [each], path) for path in written)
+    ]
+    taken = every_name(source.tree)
+    texts = [(each, inlined(source, each, taken)) for each in calls]
+    swaps = [source.swap(each, text) for each, text in texts if text is not None]
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
+
+
+def _is_written(source: Source, node: ast.Attribute) -> bool:
+    """Whether an attribute is bound, or written by a method in place."""
+    used: ast.Attribute = node
+    parent = source.parents[node]
+    if isinstance(parent, ast.Attribute) and parent.attr == "data":
+        used, parent = parent, source.parents[parent]
+    method = isinstance(parent, ast.Attribute) and parent.attr.endswith("_")
+    item = isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load)
+    return method or item or not isinstance(used.ctx, ast.Load)
 
 
 def _method_calls(region: Iterable[ast.stmt]) -> list[ast.Expr]:
