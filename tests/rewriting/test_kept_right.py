@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from tests.rewriting.driving import model
 from tests.rewriting.fixing_all import mend
 
 HEAD = "import random\n\nimport numpy as np\nimport torch\nfrom torch import nn\n\n\n"
@@ -157,3 +159,22 @@ def test_an_operator_that_gives_several_tensors_gets_a_fake_kernel_of_as_many() 
     mended = mend(HEAD + text)
     assert "    return torch.empty_like(x), torch.empty_like(x)\n" in mended.text
     assert "count.register_fake" not in mended.text and not mended.refusals
+
+
+def test_gradients_flow_through_what_a_buffer_was_before_it_is_written() -> None:
+    text = (
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        '        self.register_buffer("scale", torch.ones(4))\n        self.register_buffer("row", torch.tensor(0))\n'
+        "        self.rows = nn.Parameter(torch.ones(3, 4))\n\n"
+        "    def forward(self, x):\n        y = x / self.scale.unsqueeze(0) + self.rows[self.row] * 2\n"
+        "        self.scale = 0.9 * self.scale + 0.1 * x.detach().abs().mean(0)\n"
+        "        self.row = (self.row + 1) % 3\n        return y\n"
+    )
+    mended = mend(HEAD + text).text
+    assert "x / self.scale.clone().unsqueeze(0) + self.rows[self.row.clone()] * 2" in mended
+    for each in (HEAD + text, mended):
+        given = torch.full((3, 4), 3.0, requires_grad=True)
+        module = model(each)
+        module(given).sum().backward()
+        module(given).sum().backward()
+        assert given.grad is not None and given.grad.sum() < 24

@@ -28,7 +28,7 @@ _Node = TypeVar("_Node", bound=ast.stmt)
 def refuse_nested_without_gradients(source: Source, node: ast.AST, text: str, torch: str) -> None:
     """Raise Refused where `text`, the rewritten one, has a torch.cond in an arm of another, and `node` stood under `no_grad`."""
     function = source.enclosing_function(source.enclosing_statement(node))
-    if function is None or not _is_without(source, function, node):
+    if function is None or not without_gradients(source, function, node):
         return
     for each in ast.walk(Source(text).tree):
         if isinstance(each, ast.FunctionDef) and each.name == function.name and _has_nested(each, torch):
@@ -38,7 +38,8 @@ def refuse_nested_without_gradients(source: Source, node: ast.AST, text: str, to
             )
 
 
-def _is_without(source: Source, function: Function, node: ast.AST) -> bool:
+def without_gradients(source: Source, function: Function, node: ast.AST) -> bool:
+    """Whether `node` of `function` stands under `no_grad`."""
     contexts = list(function.decorator_list)
     for each in source.ancestors(node):
         if each is function:

@@ -12,12 +12,28 @@ from typing import TypeGuard
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import own_expressions, visit, writes_of
+from exportlens.rewriting.gradients import without_gradients
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _PUTS_IN = frozenset({"append", "appendleft", "extend", "insert", "setdefault", "update", "register_buffer"})
+_VIEWS = frozenset(
+    {
+        "view",
+        "reshape",
+        "unsqueeze",
+        "squeeze",
+        "t",
+        "transpose",
+        "permute",
+        "expand",
+        "expand_as",
+        "flatten",
+        "to",
+    }
+)
 # What is asked of a tensor without its values.
 _FACTS = frozenset({"device", "dtype", "shape", "ndim", "requires_grad", "size", "dim", "numel"})
 
@@ -48,7 +64,45 @@ def kept_apart(
             where = source.end(load)
             if isinstance(region, ast.stmt) or not begin <= where <= end:
                 swaps[where] = Replacement(where, where, ".clone()")
+    for load in _saved(source, function, path, begin):
+        swaps.setdefault(source.end(load), Replacement(source.end(load), source.end(load), ".clone()"))
     return list(swaps.values())
+
+
+def _saved(source: Source, function: Function, path: str, begin: int) -> Iterator[ast.expr]:
+    """The reads of the attribute before `begin` that autograd may keep for the backward pass, which takes nothing that was
+    written to since."""
+    for each in ast.walk(function):
+        if not (isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load) and dotted(each) == path):
+            continue
+        if source.end(each) > begin or source.enclosing_function(each) is not function:
+            continue
+        if _is_saved(source, each) and not without_gradients(source, function, each):
+            yield each
+
+
+def _is_saved(source: Source, read: ast.expr) -> bool:
+    """Whether what is read, or a view of it, is computed with together with what may ask for gradients."""
+    node = read
+    while True:
+        parent = source.parents[node]
+        call = source.parents.get(parent)
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            node = parent
+        elif isinstance(parent, ast.Attribute) and parent.attr in _VIEWS and isinstance(call, ast.Call):
+            node = call
+        else:
+            break
+    if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult)):
+        other = parent.left if parent.right is node else parent.right
+        return not isinstance(other, ast.Constant)
+    if isinstance(parent, ast.Subscript):
+        return True
+    if not isinstance(parent, ast.Call) or node is parent.func or not isinstance(parent.func, ast.Attribute):
+        return False
+    others = [each for each in parent.args if each is not node and not isinstance(each, ast.Constant)]
+    of_torch = dotted(parent.func.value) in ("torch", "F", "nn.functional", "torch.nn.functional")
+    return bool(others) if of_torch else not parent.func.attr.endswith("_") and not _keeps(parent)
 
 
 def _refuse_elsewhere(owner: ast.ClassDef, path: str, kinds: Kinds) -> None:
