@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge, open_dims
-from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.iteration import names_in
+from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.places import Conversion, Mutation

@@ -64,8 +64,8 @@ def kept_apart(
             where = source.end(load)
             if isinstance(region, ast.stmt) or not begin <= where <= end:
                 swaps[where] = Replacement(where, where, ".clone()")
-    for load in _saved(source, function, path, begin):
-        swaps.setdefault(source.end(load), Replacement(source.end(load), source.end(load), ".clone()"))
+    for read in _saved(source, function, path, begin):
+        swaps.setdefault(source.end(read), Replacement(source.end(read), source.end(read), ".clone()"))
     return list(swaps.values())
 
 
