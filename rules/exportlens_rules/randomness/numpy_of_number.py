@@ -10,7 +10,7 @@ from exportlens.inference.places import Call, ItemRead, ItemWrite, Place
 from exportlens.inference.values import Array, Sequence
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import torch_for_math
+from exportlens.rewriting.math_calls import torch_for_math
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import numbers_in, words

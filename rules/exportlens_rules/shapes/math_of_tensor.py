@@ -8,7 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import quotient_and_rest, torch_for_math
+from exportlens.rewriting.math_calls import torch_for_math
+from exportlens.rewriting.python_numbers import quotient_and_rest
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, is_tensor, words

@@ -398,7 +398,8 @@ def _call_math(machine: Machine, name: str, args: list[Value], frame: Frame, nod
     for value in args:
         if isinstance(value, Tensor):
             if from_data(value):
-                if machine.emits(Conversion):
+                # The call itself is a place: only what torch has no equal of is told as a conversion.
+                if name in ("math.pow", "math.fsum", "math.prod") and machine.emits(Conversion):
                     machine.notice(Conversion(machine.site(frame), node, value, "float"))
                 return TensorScalar(kind, value.name or "a tensor")
             return Static(kind)

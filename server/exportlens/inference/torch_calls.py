@@ -83,6 +83,8 @@ def call_torch(
     op = knowledge.lookup_function(name)
     if name == "torch.sym_not" and len(args) == 1 and isinstance(args[0], TensorScalar):
         return replace(args[0], type="bool")
+    if name == "torch.sym_sqrt" and len(args) == 1 and isinstance(args[0], (TensorScalar, Shape)):
+        return replace(args[0], type="float")
     return None if op is None else apply_op(machine, op, name, args, kwargs, frame, node)
 
 

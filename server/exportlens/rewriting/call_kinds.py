@@ -86,6 +86,8 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
             return _of_control_flow(kinds, node)
         if name in ("torch.sym_max", "torch.sym_min"):
             return extreme([kinds.of(each) for each in node.args])
+        if name == "torch.sym_sqrt":
+            return Kind("scalar", type="float")
         op = knowledge.lookup_function(name)
         if op is None and name.startswith("numpy."):
             return replace(UNKNOWN_KIND, type=NUMPY)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion
-from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value, options
+from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.callers import given_to
 from exportlens.rewriting.context import RewriteContext
@@ -18,7 +18,6 @@ from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
-from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source
 
@@ -48,12 +47,12 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         if isinstance(value, TensorScalar):
             if value.type == node.func.id:
                 return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
-            if not _is_item(inner) and node.func.id == "int" and value.type in ("float", ""):
+            if not is_item(inner) and node.func.id == "int" and value.type in ("float", ""):
                 return _truncated(draft, node, inner)
-            if not _is_item(inner) and node.func.id == "float" and value.type in ("int", ""):
+            if not is_item(inner) and node.func.id == "float" and value.type in ("int", ""):
                 # As of a size: the number stays one that the program keeps, and one that is a float stays as it is.
                 return _replaced(draft, node, f"{primary(draft.source.of(inner))} * 1.0", Applicability.SAFE)
-            if not _is_item(inner):
+            if not is_item(inner):
                 raise Refused(
                     f"`{draft.source.of(inner)}` is a Python number already: convert before `.item()`"
                 )
@@ -125,7 +124,7 @@ def _importing_math(draft: Draft, fix: Fix) -> Fix:
     return replace(fix, edits=(import_edit(draft.context.document, "import math"), *fix.edits))
 
 
-def _is_item(node: ast.expr) -> bool:
+def is_item(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
 
 
@@ -140,114 +139,6 @@ def _replaced(draft: Draft, node: ast.expr, text: str, applicability: Applicabil
         applicability,
         uses_torch=False,
     )
-
-
-# More functions of NumPy that torch has, by how many arguments they take; all but the first are numbers.
-_OTHERS_OF_NUMPY = {
-    "abs": 1,
-    "absolute": 1,
-    "clip": 3,
-    "maximum": 2,
-    "minimum": 2,
-    "power": 2,
-    "sign": 1,
-    "square": 1,
-}
-# Functions of the math module that torch has under the same name, for one float.
-_SAME_IN_TORCH = frozenset(
-    {
-        "acos",
-        "acosh",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "ceil",
-        "cos",
-        "cosh",
-        "erf",
-        "erfc",
-        "exp",
-        "exp2",
-        "expm1",
-        "floor",
-        "isfinite",
-        "isinf",
-        "isnan",
-        "lgamma",
-        "log",
-        "log10",
-        "log1p",
-        "log2",
-        "sin",
-        "sinh",
-        "sqrt",
-        "tan",
-        "tanh",
-        "trunc",
-    }
-)
-
-
-def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`math.exp(t)` or `np.exp(t.item())` -> `torch.exp(t)`, where the result only meets tensors."""
-    try:
-        draft = Draft.of(place, context)
-        node = draft.source.find(place.node)
-        if not isinstance(node, ast.Call) or not node.args:
-            raise Refused("the argument is not written in the call")
-        function, swaps = _in_torch(place, node, draft)
-        inner = _without_items(draft, node.args[0], swaps)
-        given = place.argument(0, "x")
-        if not inner:
-            if given is None or not all(isinstance(one, Tensor) for one in options(given)):
-                raise Refused(
-                    f"`{draft.source.of(node.args[0])}` is a Python number: give the function the tensor"
-                )
-            text = f"{primary(draft.source.of(node.args[0]))}.detach()"
-            swaps.append(draft.source.swap(node.args[0], text))
-        statement = draft.source.enclosing_statement(node)
-        function_node = draft.source.enclosing_function(statement)
-        kinds = draft.kinds({})
-        if function_node is not None:
-            kinds = kinds_before(function_node, statement, kinds)
-        if not meets_tensor(draft.source, node, kinds):
-            raise Refused("the result is used as a Python number")
-        return draft.replace(f"Use `{draft.torch}.{function}`", swaps)
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
-
-
-def _in_torch(place: Call, node: ast.Call, draft: Draft) -> tuple[str, list[Replacement]]:
-    """The function of torch that is the same for a tensor in the first place, and what changes in the call for it."""
-    module, _, function = place.name.rpartition(".")
-    plain = all(isinstance(each, Const) for each in place.args[1:]) and not node.keywords
-    if module == "numpy" and plain and len(node.args) == _OTHERS_OF_NUMPY.get(function, 0):
-        if function in ("maximum", "minimum"):
-            bound = "min" if function == "maximum" else "max"
-            return "clamp", [
-                draft.source.swap(node.func, f"{draft.torch}.clamp"),
-                draft.source.swap(node.args[1], f"{bound}={draft.source.of(node.args[1])}"),
-            ]
-        name = {"power": "pow"}.get(function, function)
-        return name, [draft.source.swap(node.func, f"{draft.torch}.{name}")]
-    if len(node.args) != 1 or node.keywords:
-        raise Refused("the call is not of one argument")
-    if function not in _SAME_IN_TORCH:
-        raise Refused(f"torch has no function that is the same as `{module}.{function}`")
-    return function, [draft.source.swap(node.func, f"{draft.torch}.{function}")]
-
-
-def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bool:
-    """Whether `node` is arithmetic with `.item()`s, each of which `swaps` now takes away."""
-    found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and _is_item(each)]
-    for each in found:
-        assert isinstance(each.func, ast.Attribute)
-        # No gradient goes through a number.
-        swaps.append(
-            Replacement(draft.source.end(each.func) - len("item"), draft.source.end(each), "detach()")
-        )
-    return bool(found)
 
 
 def quotient_and_rest(place: Call, context: RewriteContext) -> Fix | Refusal:

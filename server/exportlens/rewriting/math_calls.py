@@ -1,0 +1,147 @@
+"""Functions of the math module, and of NumPy, on tensor data: those that torch has under the same name."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import Call
+from exportlens.inference.values import Const, Tensor, TensorScalar, options
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.operands import meets_tensor
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.python_numbers import is_item
+from exportlens.rewriting.text import Replacement
+
+# More functions of NumPy that torch has, by how many arguments they take; all but the first are numbers.
+_OTHERS_OF_NUMPY = {
+    "abs": 1,
+    "absolute": 1,
+    "clip": 3,
+    "maximum": 2,
+    "minimum": 2,
+    "power": 2,
+    "sign": 1,
+    "square": 1,
+}
+# Functions of the math module that torch has under the same name, for one float.
+_SAME_IN_TORCH = frozenset(
+    {
+        "acos",
+        "acosh",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "ceil",
+        "cos",
+        "cosh",
+        "erf",
+        "erfc",
+        "exp",
+        "exp2",
+        "expm1",
+        "floor",
+        "isfinite",
+        "isinf",
+        "isnan",
+        "lgamma",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "sin",
+        "sinh",
+        "sqrt",
+        "tan",
+        "tanh",
+        "trunc",
+    }
+)
+# Those of them that give an int or a bool.
+_NO_FLOAT = frozenset({"ceil", "floor", "trunc", "isfinite", "isinf", "isnan"})
+
+
+def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`math.exp(t)` or `np.exp(t.item())` -> `torch.exp(t)` where the result only meets tensors; elsewhere a number again."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or not node.args:
+            raise Refused("the argument is not written in the call")
+        function, swaps = _in_torch(place, node, draft)
+        inner = _without_items(draft, node.args[0], swaps)
+        given = place.argument(0, "x")
+        if not inner:
+            if given is None or not all(isinstance(one, Tensor) for one in options(given)):
+                return _of_number(place, node, draft)
+            text = f"{primary(draft.source.of(node.args[0]))}.detach()"
+            swaps.append(draft.source.swap(node.args[0], text))
+        statement = draft.source.enclosing_statement(node)
+        function_node = draft.source.enclosing_function(statement)
+        kinds = draft.kinds({})
+        if function_node is not None:
+            kinds = kinds_before(function_node, statement, kinds)
+        if not meets_tensor(draft.source, node, kinds):
+            return _of_number(place, node, draft)
+        return draft.replace(f"Use `{draft.torch}.{function}`", swaps)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
+    """`math.sqrt(n)` -> `torch.sym_sqrt(n)`, which is the same and stays symbolic; `math.exp(n)` -> the number that torch
+    computes with the precision of a Python float."""
+    module, _, function = place.name.rpartition(".")
+    given = place.argument(0, "x")
+    argument = draft.source.of(node.args[0])
+    if module != "math":
+        raise Refused("the result is used as a Python number")
+    if given is None or function not in _SAME_IN_TORCH - _NO_FLOAT:
+        raise Refused(f"`{argument}` is a Python number: give the function the tensor")
+    ways = options(given)
+    if all(isinstance(one, TensorScalar) for one in ways):
+        if function == "sqrt":
+            swap = draft.source.swap(node.func, f"{draft.torch}.sym_sqrt")
+            return draft.replace(f"Use `{draft.torch}.sym_sqrt`", [swap], Applicability.SAFE)
+        tensor = f"{draft.torch}.full((), {argument}, dtype={draft.torch}.float64)"
+    elif all(isinstance(one, Tensor) for one in ways):
+        tensor = f"{primary(argument)}.double()"
+    else:
+        raise Refused(f"`{argument}` is not known to come from tensor data on each way")
+    text = f"{draft.torch}.{function}({tensor}).item()"
+    return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
+
+
+def _in_torch(place: Call, node: ast.Call, draft: Draft) -> tuple[str, list[Replacement]]:
+    """The function of torch that is the same for a tensor in the first place, and what changes in the call for it."""
+    module, _, function = place.name.rpartition(".")
+    plain = all(isinstance(each, Const) for each in place.args[1:]) and not node.keywords
+    if module == "numpy" and plain and len(node.args) == _OTHERS_OF_NUMPY.get(function, 0):
+        if function in ("maximum", "minimum"):
+            bound = "min" if function == "maximum" else "max"
+            return "clamp", [
+                draft.source.swap(node.func, f"{draft.torch}.clamp"),
+                draft.source.swap(node.args[1], f"{bound}={draft.source.of(node.args[1])}"),
+            ]
+        name = {"power": "pow"}.get(function, function)
+        return name, [draft.source.swap(node.func, f"{draft.torch}.{name}")]
+    if len(node.args) != 1 or node.keywords:
+        raise Refused("the call is not of one argument")
+    if function not in _SAME_IN_TORCH:
+        raise Refused(f"torch has no function that is the same as `{module}.{function}`")
+    return function, [draft.source.swap(node.func, f"{draft.torch}.{function}")]
+
+
+def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bool:
+    """Whether `node` is arithmetic with `.item()`s, each of which `swaps` now takes away."""
+    found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and is_item(each)]
+    for each in found:
+        assert isinstance(each.func, ast.Attribute)
+        # No gradient goes through a number.
+        swaps.append(
+            Replacement(draft.source.end(each.func) - len("item"), draft.source.end(each), "detach()")
+        )
+    return bool(found)
