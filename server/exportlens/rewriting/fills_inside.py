@@ -8,43 +8,55 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.rewriting.effects import visit
+from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh
 from exportlens.rewriting.text import Replacement, Source, replaced
-from exportlens.source.walking import walk
+
+_UNKNOWN = Kind("unknown")
 
 
 def filled_within(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
     """The text where the arms of `node` fill by masks, and `node` of it; None where they write to no such slice."""
     taken = every_name(source.tree)
-    swaps: list[Replacement] = []
-    for each in walk(node):
-        if isinstance(each, ast.Assign) and source.begins_line(each):
-            text = _fill(source, each, node, kinds, torch, taken)
+    statements: list[ast.stmt] = [node]
+    if exits([node]) != {"falls"}:
+        block, index = source.block_of(node)
+        statements = block[index:]
+    anew = {each for each in bound(statements) if kinds.names.get(each, _UNKNOWN).what != "scalar"}
+    swaps: dict[int, Replacement] = {}
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        if isinstance(statement, ast.Assign) and source.begins_line(statement):
+            text = _fill(source, statement, anew, now, torch, taken)
             if text is not None:
-                swaps.append(source.swap(each, text))
+                swaps[source.start(statement)] = source.swap(statement, text)
+
+    visit(statements, kinds.copy(), see)
     if not swaps:
         return None
-    changed = Source(replaced(source.text, swaps))
-    begin = source.start(node)
-    return changed, changed.branch_at(begin)
+    changed = Source(replaced(source.text, swaps.values()))
+    return changed, changed.branch_at(source.start(node))
 
 
 def _fill(
-    source: Source, statement: ast.Assign, node: ast.If, kinds: Kinds, torch: str, taken: set[str]
+    source: Source, statement: ast.Assign, anew: set[str], kinds: Kinds, torch: str, taken: set[str]
 ) -> str | None:
     target = statement.targets[0]
     if (
         len(statement.targets) != 1
         or not isinstance(target, ast.Subscript)
-        or not _is_number(statement.value)
+        or not _is_number(statement.value, kinds)
     ):
         return None
     base = dotted(target.value)
-    if base is None or kinds.of(target.value).what != "tensor" or base in bound(node.body + node.orelse):
+    if base is None or kinds.of(target.value).what != "tensor" or base in anew:
         return None
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-    places = [index for index, part in enumerate(parts) if not _is_whole(part)]
+    ints = [index for index, part in enumerate(parts) if _is_int(part, kinds)]
+    places = [index for index, part in enumerate(parts) if not _is_whole(part) and index not in ints]
     if len(places) != 1 or not isinstance(parts[places[0]], ast.Slice):
         return None
     at = places[0]
@@ -55,8 +67,16 @@ def _fill(
         return None
     if not all(_from_data(each, kinds) or _is_index(each) for each in ends):
         return None
-    dots = any(isinstance(each, ast.Constant) for each in parts[:at])
-    dim = at - len(parts) if dots else at
+    dots = [index for index, each in enumerate(parts) if isinstance(each, ast.Constant) and each.value is ...]
+    if ints and dots:
+        return None
+    if ints:
+        # One int takes its dimension away.
+        picked = [
+            source.of(each) if index in ints else ":" for index, each in enumerate(parts[: ints[-1] + 1])
+        ]
+        base = f"{base}[{', '.join(picked)}]"
+    dim = at - len(parts) if dots and dots[0] < at else at - sum(index < at for index in ints)
     size = f"{base}.shape[{dim}]"
     view = base if dim == -1 else f"{base}.movedim({dim}, -1)"
     name = fresh("places", taken)
@@ -84,9 +104,15 @@ def _is_whole(part: ast.expr) -> bool:
     return isinstance(part, ast.Constant) and part.value is ...
 
 
-def _is_number(node: ast.expr) -> bool:
+def _is_number(node: ast.expr, kinds: Kinds) -> bool:
     inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
-    return isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
+    constant = isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
+    return constant or (kinds.of(node).what == "number" and kinds.of(node).type in ("int", "float"))
+
+
+def _is_int(node: ast.expr, kinds: Kinds) -> bool:
+    kind = kinds.of(node)
+    return not isinstance(node, ast.Slice) and kind.what in ("number", "size") and kind.type == "int"
 
 
 def _is_index(node: ast.expr) -> bool:
@@ -94,5 +120,5 @@ def _is_index(node: ast.expr) -> bool:
 
 
 def _from_data(node: ast.expr, kinds: Kinds) -> bool:
-    kind = kinds.of(node) if isinstance(node, ast.Name) else None
-    return kind is not None and kind.what == "scalar" and kind.type == "int"
+    kind = kinds.of(node)
+    return kind.what == "scalar" and kind.type == "int"

@@ -154,6 +154,57 @@ def _read_apart(source: Source, node: ast.If, name: str, held: str, kinds: Kinds
     return source.swap(statement, f"{held} = {text}{line_end}{name} = {held}.item()")
 
 
+def picked_elements(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where the arms of `node` read numbers out of memory of their own, `t[-1].clone().item()` for `t[-1].item()`, and
+    `node` of it; None where they do already. In torch.cond a view that begins further behind has no number, if an arm
+    made what it is a view of."""
+    swaps: list[Replacement] = []
+    inside = set(bound([each for block in _blocks(source, node) for each in block]))
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        for each in own_expressions(statement):
+            if not isinstance(each, ast.Call) or each.keywords:
+                continue
+            read: ast.expr | None = None
+            if isinstance(each.func, ast.Attribute) and each.func.attr == "item" and not each.args:
+                read = each.func.value
+            elif isinstance(each.func, ast.Name) and each.func.id in ("int", "float") and len(each.args) == 1:
+                read = each.args[0]
+            kind = now.of(read) if read is not None and _is_view(read) else None
+            if read is None or kind is None or kind.what != "tensor" or not _is_made(read, inside):
+                continue
+            # One element in a dimension is read out of no view, wherever it begins.
+            if _begins_behind(read) or kind.rank not in (0, None):
+                end = source.end(read)
+                swaps.append(Replacement(end, end, ".clone()"))
+
+    for block in _blocks(source, node):
+        visit(block, kinds.copy(), see)
+    return _again(source, node, swaps, "") if swaps else None
+
+
+def _is_made(node: ast.expr, inside: set[str]) -> bool:
+    """Whether what the view `node` is of is computed there, or has a name of `inside`."""
+    while _is_view(node):
+        node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+    return isinstance(node, ast.Call) or (isinstance(node, ast.Name) and node.id in inside)
+
+
+def _is_view(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "select" and len(node.args) == 2
+    return isinstance(node, ast.Subscript)
+
+
+def _begins_behind(node: ast.expr) -> bool:
+    """Whether a view may not begin where the tensor does."""
+    return not _is_zero(node.slice if isinstance(node, ast.Subscript) else node.args[1])  # type: ignore[attr-defined]
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
+
+
 def extremes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
     """The text where the arms of `node` choose among numbers from data by `torch.sym_max` and `torch.sym_min`, and `node`
     of it; None where they choose among none. Raises Refused."""

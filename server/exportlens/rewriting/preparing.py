@@ -23,7 +23,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
-from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held
+from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held, picked_elements
 from exportlens.rewriting.operands import compared, detached, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.picked_rows import picked_inside
@@ -31,7 +31,7 @@ from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.read_elsewhere import readers
 from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
-from exportlens.rewriting.tallies import is_tally
+from exportlens.rewriting.tallies import is_tally, is_unread
 from exportlens.rewriting.text import Replacement, Source, read_again, replaced
 
 Prepared = tuple[Source, ast.If]
@@ -50,6 +50,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         detached_inside,
         _detach_data,
         _hoist_logs,
+        _without_unread,
         _without_continue,
         _collect_appends,
         name_items,
@@ -57,6 +58,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         keep_tensors,
         counted_in_tensors,
         filled_within,
+        picked_elements,
         held_between_rounds,
         extremes_inside,
         numbers_held,
@@ -249,6 +251,16 @@ def _removed(source: Source, statement: ast.stmt) -> Replacement:
     return Replacement(begin, line_end + 1 if line_end >= 0 else end, "")
 
 
+def _without_unread(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    """The text without what the arms append to lists that nothing reads."""
+    swaps = [
+        _removed(source, each)
+        for each in ast.walk(node)
+        if isinstance(each, ast.stmt) and is_unread(source, each)
+    ]
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
+
+
 def _without_continue(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
     return appending_else(source, node)
 
@@ -369,7 +381,9 @@ def keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
                 text = kept(source, tensor, kinds, uses)
                 # Python divides in double precision.
                 text = f"{primary(text)}.double()" if divided else text
-                swaps.append(source.swap(number, text if divided else _of_type(number, text, tensor, kinds)))
+                computed = number is not value or any(_is_computed_with(source, each, kinds) for each in uses)
+                typed = _of_type(number, text, tensor, kinds, computed)
+                swaps.append(source.swap(number, text if divided else typed))
             swaps += [source.swap(each, f"{name}.double()") for each in uses if compared(source, each, kinds)]
             dtype = kinds.of(made[0][1]).dtype if len(made) == 1 and made[0][0] is value else None
             kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", dtype, 0))
@@ -397,11 +411,22 @@ def _in_double(value: ast.expr, made: list[tuple[ast.expr, ast.expr]], kinds: Ki
     )
 
 
-def _of_type(number: ast.expr, text: str, tensor: ast.expr, kinds: Kinds) -> str:
-    """The tensor of what `float(t)` gives: beside tensors of integers a float decides the dtype."""
-    is_float = isinstance(number, ast.Call) and ast.unparse(number.func) == "float"
-    whole = (kinds.of(tensor).dtype or "").startswith(("int", "uint", "bool"))
-    return f"{primary(text)}.float()" if is_float and whole else text
+def _of_type(number: ast.expr, text: str, tensor: ast.expr, kinds: Kinds, in_arithmetic: bool) -> str:
+    """The tensor of what `float(t)` gives: beside tensors of integers a float decides the dtype. Bools that are made ints, or
+    computed with, are numbers to Python."""
+    dtype = kinds.of(tensor).dtype or ""
+    how = ast.unparse(number.func) if isinstance(number, ast.Call) else ""
+    if how == "float" and dtype.startswith(("int", "uint", "bool")):
+        return f"{primary(text)}.float()"
+    return f"{primary(text)}.long()" if dtype == "bool" and (how == "int" or in_arithmetic) else text
+
+
+def _is_computed_with(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether Python computes with the number and another number."""
+    parent = source.parents[node]
+    if isinstance(parent, ast.BinOp):
+        return kinds.of(parent.right if parent.left is node else parent.left).what != "tensor"
+    return isinstance(parent, ast.UnaryOp) and not isinstance(parent.op, ast.Not)
 
 
 def _meets_number(source: Source, node: ast.expr, kinds: Kinds) -> bool:
