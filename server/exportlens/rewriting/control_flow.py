@@ -29,6 +29,7 @@ from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import Flagged, flagged, left_loop
+from exportlens.rewriting.left_counters import last_round_named
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.logical_values import logical, why_not
 from exportlens.rewriting.loops import LoopRewrite
@@ -36,7 +37,7 @@ from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.options_outside import held_again, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.predicates import Predicates
-from exportlens.rewriting.preparing import keep_tensors, prepared
+from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
 from exportlens.rewriting.rounds import in_rounds, ways_out
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
@@ -270,6 +271,7 @@ def _branch(
     arms: tuple[dict[str, Value], dict[str, Value]],
 ) -> str:
     """The whole text with the `if` as torch.cond, which takes in what follows where it can give nothing else."""
+    source, node = without_unread(source, node)
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:
@@ -412,6 +414,9 @@ def _asked_of_tensors(
 
 def _left_early(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
     """`loop`, which tensor data leaves, with a flag or as a function, or to its end where it only fills lists."""
+    named = last_round_named(source, loop, kinds) if isinstance(loop, ast.For) else None
+    if named is not None:
+        return _left_early(*named, torch)
     try:
         return _left(source, loop, kinds, torch)
     except (Refused, LookupError, SyntaxError):

@@ -60,6 +60,12 @@ def number_made_before(place: NumpyRead, context: RewriteContext) -> Fix | Refus
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         cls = next((each for each in draft.source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+        lists = [] if cls is None else list(_made_for_items(cls, node, draft))
+        if lists:
+            swaps = [
+                draft.source.swap(value, f"{primary(draft.source.of(value))}.tolist()") for value in lists
+            ]
+            return draft.replace("Hold a list of Python's numbers", swaps, uses_torch=False)
         made = [] if cls is None or not _is_float(place.value) else list(_made_with_numpy(cls, node, draft))
         if not made:
             raise Refused("the number is made elsewhere: convert it there with float() or int()")
@@ -88,6 +94,89 @@ def _made_with_numpy(cls: ast.ClassDef, node: ast.AST, draft: Draft) -> Iterator
             head, _, name = draft.qualified(value.func).partition(".")
             if head == "numpy" and name in _ELEMENTWISE:
                 yield value
+
+
+def _made_for_items(cls: ast.ClassDef, node: ast.AST, draft: Draft) -> Iterator[ast.expr]:
+    """The rows of floats that the constructor of `cls` makes, and of which the class only takes single items: one that `node`
+    computes with, itself or by a name."""
+    function = draft.source.enclosing_function(node)
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    read = [
+        each
+        for each in ast.walk(node if function is None else function)
+        if isinstance(each, ast.Subscript) and _is_own(each.value, getattr(each.value, "attr", ""))
+    ]
+    computed = {id(each) for each in ast.walk(node)}
+    near = {
+        each.value.attr
+        for each in read
+        if isinstance(each.value, ast.Attribute)
+        and (id(each) in computed or _named(draft.source.parents[each]) in names)
+    }
+    stores = [
+        each
+        for each in ast.walk(cls)
+        if isinstance(each, ast.Assign)
+        and len(each.targets) == 1
+        and isinstance(each.targets[0], ast.Attribute)
+        and each.targets[0].attr in near
+    ]
+    for statement in stores:
+        target = statement.targets[0]
+        assert isinstance(target, ast.Attribute)
+        method = draft.source.enclosing_function(statement)
+        uses = [
+            each for each in ast.walk(cls) if isinstance(each, ast.Attribute) and each.attr == target.attr
+        ]
+        if (
+            method is not None
+            and method.name == "__init__"
+            and _is_own(target, target.attr)
+            and _is_row_of_floats(statement.value, draft)
+            and all(each is target or _is_item(draft, each) for each in uses)
+        ):
+            yield statement.value
+
+
+def _named(node: ast.AST) -> str | None:
+    """The name to which the statement `node` binds a value."""
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    return target.id if isinstance(target, ast.Name) else None
+
+
+def _is_item(draft: Draft, node: ast.Attribute) -> bool:
+    """Whether one item is taken of `node`, or its length."""
+    parent = draft.source.parents[node]
+    if isinstance(parent, ast.Call):
+        return ast.unparse(parent.func) == "len"
+    return (
+        isinstance(parent, ast.Subscript)
+        and parent.value is node
+        and isinstance(parent.ctx, ast.Load)
+        and not isinstance(parent.slice, (ast.Slice, ast.Tuple, ast.List))
+    )
+
+
+def _is_row_of_floats(node: ast.expr, draft: Draft) -> bool:
+    """Whether NumPy makes one dimension of floats of double precision."""
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return any(_is_row_of_floats(each, draft) for each in sides) and all(
+            _is_row_of_floats(each, draft) or _is_operand(each) for each in sides
+        )
+    if not isinstance(node, ast.Call) or any(
+        key.arg in ("dtype", "axis", "retstep") for key in node.keywords
+    ):
+        return False
+    head, _, name = draft.qualified(node.func).partition(".")
+    if head != "numpy" or not node.args:
+        return False
+    if name in ("ones", "zeros"):
+        return len(node.args) == 1 and not isinstance(node.args[0], (ast.Tuple, ast.List))
+    if name == "concatenate":
+        parts = node.args[0].elts if isinstance(node.args[0], (ast.Tuple, ast.List)) else []
+        return bool(parts) and all(_is_row_of_floats(each, draft) for each in parts)
+    return name in ("linspace", "geomspace", "logspace") and all(map(_is_operand, node.args[:3]))
 
 
 def _numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:

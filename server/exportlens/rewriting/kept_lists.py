@@ -134,6 +134,8 @@ class _List:
     start: ast.Assign
     value: ast.expr
     dtype: str | None
+    # Where the name is bound to something else, if it is: `losses = sum(losses)`.
+    end: int
 
 
 def _list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds) -> _List | None:
@@ -144,7 +146,11 @@ def _list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds)
         for each in ast.walk(function)
         if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
     ]
-    start = source.parents[stores[0]] if len(stores) == 1 else None
+    stores.sort(key=source.start)
+    start = source.parents[stores[0]] if stores else None
+    anew = [source.parents[each] for each in stores[1:]]
+    if any(not _is_behind(source, function, each, append) for each in anew):
+        return None
     if (
         name is None
         or not isinstance(start, ast.Assign)
@@ -158,7 +164,13 @@ def _list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds)
     value = kinds_before(function, append, kinds).of(append.value.args[0])
     if value.what != "tensor" or value.rank != 0 or value.dtype not in (None, "float", "float32"):
         return None
-    return _List(name, start, append.value.args[0], value.dtype)
+    end = source.end(anew[0]) if anew else source.end(function)
+    return _List(name, start, append.value.args[0], value.dtype, end)
+
+
+def _is_behind(source: Source, function: Function, node: ast.AST, append: ast.stmt) -> bool:
+    """Whether the assignment `node` stands in the function's own block, behind the loop that appends."""
+    return isinstance(node, ast.Assign) and node in function.body and source.start(node) > source.end(append)
 
 
 def _zero(found: _List, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | None:
@@ -215,7 +227,8 @@ class _Made:
         taken = every_name(self.source.tree)
         self.kept = fresh(f"kept_{self.found.name}", taken)
         name = self.found.name
-        one = name.removesuffix("es") if name.endswith("sses") else name.removesuffix("s")
+        one = name.removesuffix("es") if name.endswith("sses") else name
+        one = one if one.endswith("ss") else one.removesuffix("s")
         self.value = fresh("value" if one == name else one, taken)
         self.flag = fresh("kept", taken)
         # Whether nothing but statements that raise for an empty list uses it.
@@ -229,7 +242,10 @@ class _Made:
         loads = [
             each
             for each in ast.walk(self.function)
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+            if isinstance(each, ast.Name)
+            and each.id == name
+            and isinstance(each.ctx, ast.Load)
+            and source.start(each) < self.found.end
         ]
         for each in loads:
             parent = source.parents[each]

@@ -17,6 +17,7 @@ from exportlens.rewriting.mixed_results import (
     fits,
     is_configured,
     number_as_tensor,
+    refuse_identity,
 )
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, fresh
@@ -107,6 +108,7 @@ class Outputs:
         `used_as_number` says whether a name is more than an operand beside tensors afterwards, `meets_floats` whether
         those tensors certainly are of float dtypes.
         """
+        refuse_identity(self.source, names)
         for name in names:
             a, b = then.names.get(name), other.names.get(name)
             if a is None or b is None:
@@ -438,6 +440,12 @@ class Outputs:
             return self.source.of(node, swaps)
         if isinstance(node, ast.Starred):
             raise Refused("a starred value is returned")
+        if _is_written_dict(node, kinds):
+            assert isinstance(node, ast.Call)
+            items = [each.value for each in node.keywords]
+            return self.source.of(
+                node, [self.source.swap(each, self.expression(each, kinds, used)) for each in items]
+            )
         kind = kinds.of(node)
         text = self.source.of(node, self.swaps)
         if kind.what in ("number", "size") and kind.type == "int":
@@ -465,6 +473,18 @@ class NumbersReadBack(Outputs):
 
     def _needs_tensor(self, kinds: list[Kind]) -> bool:
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _is_written_dict(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` is `dict(a=..., b=...)`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "dict"
+        and "dict" not in kinds.names
+        and not node.args
+        and all(each.arg is not None for each in node.keywords)
+    )
 
 
 def _are_alike(kinds: list[Kind]) -> bool:

@@ -50,7 +50,6 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         detached_inside,
         _detach_data,
         _hoist_logs,
-        _without_unread,
         _without_continue,
         _collect_appends,
         name_items,
@@ -251,14 +250,16 @@ def _removed(source: Source, statement: ast.stmt) -> Replacement:
     return Replacement(begin, line_end + 1 if line_end >= 0 else end, "")
 
 
-def _without_unread(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+def without_unread(source: Source, node: ast.If) -> Prepared:
     """The text without what the arms append to lists that nothing reads."""
-    swaps = [
-        _removed(source, each)
-        for each in ast.walk(node)
-        if isinstance(each, ast.stmt) and is_unread(source, each)
-    ]
-    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
+    arms: list[ast.stmt] = [node]
+    if exits([node]) != {"falls"}:
+        # What follows becomes part of an arm.
+        block, index = source.block_of(node)
+        arms += block[index + 1 :]
+    parts = [each for arm in arms for each in ast.walk(arm) if isinstance(each, ast.stmt)]
+    swaps = [_removed(source, each) for each in parts if is_unread(source, each)]
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else (source, node)
 
 
 def _without_continue(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:

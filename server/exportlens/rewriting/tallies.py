@@ -1,4 +1,5 @@
-"""Tallies: numbers of a model that it counts up, and that only others read: they are no part of what it computes."""
+"""Tallies: numbers of a model that it counts up, and that only others read, and lists that nothing reads: they are no part of
+what it computes."""
 
 from __future__ import annotations
 
@@ -45,6 +46,50 @@ def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
     # What else the class extends may read it.
     bases = {ast.unparse(each).rpartition(".")[2] for each in owner.bases}
     return bases <= {"Module"} and any(isinstance(source.parents[each], ast.Assign) for each in uses)
+
+
+def is_unread(source: Source, node: ast.stmt) -> bool:
+    """Whether `node` appends to a list of the function's own that nothing else than appending ever reads, and computes
+    nothing for it that may do more."""
+    function = source.enclosing_function(node)
+    name = _appended_to(node)
+    if function is None or name is None:
+        return False
+    assert isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    given = node.value.args[0]
+    if any(isinstance(each, ast.Call) and not _only_asks(each) for each in walk(given)):
+        return False
+    starts = []
+    for each in walk(function):
+        if isinstance(each, (ast.Global, ast.Nonlocal)) and name in each.names:
+            return False
+        if isinstance(each, ast.Name) and each.id == name:
+            parent = source.parents[each]
+            if isinstance(each.ctx, ast.Load):
+                outer = source.parents[source.parents[parent]]
+                if not isinstance(outer, ast.Expr) or _appended_to(outer) != name:
+                    return False
+            else:
+                starts.append(parent)
+    return bool(starts) and all(
+        isinstance(each, ast.Assign) and ast.unparse(each.value) in ("[]", "list()") for each in starts
+    )
+
+
+def _appended_to(node: ast.AST) -> str | None:
+    call = node.value if isinstance(node, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords else None
+    if isinstance(method, ast.Attribute) and method.attr == "append" and isinstance(method.value, ast.Name):
+        return method.value.id
+    return None
+
+
+def _only_asks(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Name):
+        return call.func.id in ("len", "float", "int")
+    return isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "item", "detach", "cpu", "numel", "size", "sum", "mean", "float", "clone", "data",
+    )  # fmt: skip
 
 
 def _is_number(node: ast.expr) -> bool:
