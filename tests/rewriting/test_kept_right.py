@@ -79,6 +79,13 @@ REFUSED = [
         "`self.half = self.mean[:2]` keeps the tensor of `self.mean`",
     ),
     (
+        "a tensor that is asked for by identity",
+        MODULE
+        + "        y = x\n        for row in range(2):\n            if x[row].sum() > 0:\n                y = y * 2\n"
+        "        return y + 1 if y is x else y\n",
+        "asks for the identity of `y`",
+    ),
+    (
         "an index that is tried out",
         MODULE
         + "        try:\n            row = x[int(x[0, 0])]\n        except IndexError:\n            row = x[0] * 0\n"

@@ -12,7 +12,13 @@ from exportlens.rewriting.effects import repeatable, writes_of
 from exportlens.rewriting.found_rows import asks_for_rows
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.mixed_results import asks_type, asks_type_of_result, fits, number_as_tensor
+from exportlens.rewriting.mixed_results import (
+    asks_type,
+    asks_type_of_result,
+    fits,
+    number_as_tensor,
+    refuse_identity,
+)
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.sharing import to_separate
@@ -72,6 +78,9 @@ def ternary_text(
             raise Refused("the ternary gives Python numbers that tensor data would choose")
         _refuse_numbers_from_data(source, node, kinds)
         mark = kinds.mark()
+        statement = source.enclosing_statement(node)
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        refuse_identity(source, [each.id for each in targets if isinstance(each, ast.Name)])
         outputs = Outputs(source, torch, mark)
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
         before = _clones(source, node, kinds)

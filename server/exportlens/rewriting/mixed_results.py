@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
+from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Source
@@ -51,6 +53,25 @@ def asks_type(source: Source, name: str) -> bool:
         and any(isinstance(one, (ast.Is, ast.IsNot)) for one in each.ops)
         for each in walk(source.tree)
     )
+
+
+def refuse_identity(source: Source, names: Iterable[str]) -> None:
+    """Raise Refused where something asks whether one of `names` is the very tensor that something else is: torch.cond gives
+    another one on each way."""
+    asked = set(names)
+    for each in walk(source.tree):
+        if not isinstance(each, ast.Compare) or not any(
+            isinstance(op, (ast.Is, ast.IsNot)) for op in each.ops
+        ):
+            continue
+        sides = [each.left, *each.comparators]
+        if any(isinstance(one, ast.Constant) for one in sides):
+            continue
+        found = next((one.id for one in sides if isinstance(one, ast.Name) and one.id in asked), None)
+        if found is not None:
+            raise Refused(
+                f"`{source.of(each)}` asks for the identity of `{found}`, which torch.cond makes anew"
+            )
 
 
 def _is_name(node: ast.expr, name: str) -> bool:
