@@ -222,7 +222,13 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
             return Static("str")
         kinds = {_type(left), _type(right)}
         # Beside what may be a float, as an option whose type nothing tells, a size may become one.
-        kind = "float" if isinstance(op, ast.Div) or "float" in kinds else "int" if kinds <= {"int", "bool"} else ""
+        kind = (
+            "float"
+            if isinstance(op, ast.Div) or "float" in kinds
+            else "int"
+            if kinds <= {"int", "bool"}
+            else ""
+        )
         part = isinstance(op, (ast.Div, ast.FloorDiv)) or any(shape.part for shape in shapes)
         return Shape(first.unbacked, first.input, first.dim, first.origin, kind, part=part)
     if isinstance(left, Const) and isinstance(left.value, str):
