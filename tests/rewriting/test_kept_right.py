@@ -86,6 +86,19 @@ REFUSED = [
         "asks for the identity of `y`",
     ),
     (
+        "a buffer of one number that becomes several",
+        'class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.register_buffer("mean", torch.zeros(1))\n\n'
+        "    def forward(self, x):\n        if x.sum() > 0:\n            mean = x.mean(0)\n"
+        "            self.mean = 0.9 * self.mean + 0.1 * mean.detach()\n        return x - self.mean\n",
+        "`self.mean` starts with a tensor of another size",
+    ),
+    (
+        "a tensor of nothing that becomes something",
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.last = torch.empty(0)\n\n"
+        "    def forward(self, x):\n        y = x - self.last.sum()\n        self.last = self.last.sum() + x\n        return y\n",
+        "`self.last` starts with a tensor of another size",
+    ),
+    (
         "an index that is tried out",
         MODULE
         + "        try:\n            row = x[int(x[0, 0])]\n        except IndexError:\n            row = x[0] * 0\n"

@@ -16,6 +16,7 @@ from exportlens.rewriting.gradients import without_gradients
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
+from exportlens.rewriting.resized_state import refuse_resized
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _PUTS_IN = frozenset({"append", "appendleft", "extend", "insert", "setdefault", "update", "register_buffer"})
@@ -49,6 +50,7 @@ def kept_apart(
         return []
     _refuse_elsewhere(owner, path, kinds)
     begin, end = region if isinstance(region, tuple) else (source.start(region), source.end(region))
+    refuse_resized(source, owner, function, path, (begin, end))
     writers = _writers(owner, path)
     swaps: dict[int, Replacement] = {}
     # What is an attribute of a local name is the same tensor in this function only.
