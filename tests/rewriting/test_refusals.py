@@ -104,7 +104,7 @@ REFUSED = [
     ),
     (
         "a loop that says where it was left",
-        "for i in [1, 2, 5]:\n    if x.sum() > i:\n        break\n    x = x + 1\nreturn x, i",
+        "for i, row in enumerate(x):\n    if row.sum() > i:\n        break\n    x = x + 1\nreturn x, i",
         "`i` is read after the loop",
     ),
     (
