@@ -18,16 +18,21 @@ from exportlens.rewriting.text import Function, Replacement, Source, replaced
 def counted_in_tensors(
     source: Source, node: ast.If, kinds: Kinds, torch: str
 ) -> tuple[Source, ast.If] | None:
-    """The text where the ints that the arms of `node` count are tensors while the outermost loop runs, and `node` of it;
-    None where there are none. `kinds` gets to know them as tensors."""
+    """The text where the ints that the arms of `node` count are tensors while a loop around it runs, the outermost that carries
+    them from round to round, and `node` of it; None where there are none. `kinds` gets to know them as tensors."""
+    found = None
+    for depth in range(len(loops_around(source, node))):
+        changed = _counted(source, node, loops_around(source, node)[depth], kinds, torch)
+        if changed is not None:
+            source, node = found = changed
+    return found
+
+
+def _counted(
+    source: Source, node: ast.If, loop: ast.For, kinds: Kinds, torch: str
+) -> tuple[Source, ast.If] | None:
     function = source.enclosing_function(node)
-    loop = outermost_loop(source, node)
-    if (
-        function is None
-        or loop is None
-        or not source.begins_line(loop)
-        or exits(loop.body) & {"returns", "breaks"}
-    ):
+    if function is None or not source.begins_line(loop) or exits(loop.body) & {"returns", "breaks"}:
         return None
     certain = certainly_bound_before(function, loop)
     names = [
@@ -108,19 +113,19 @@ def _meets_floats(source: Source, use: ast.Name, kinds: Kinds) -> bool:
     return isinstance(parent, ast.Compare) and meets_tensor(source, use, kinds)
 
 
-def outermost_loop(source: Source, node: ast.stmt) -> ast.For | None:
-    """The outermost `for` around `node` in its function; None where there is none, or a `while` or an `else` of a loop among
-    those around it."""
+def loops_around(source: Source, node: ast.stmt) -> list[ast.For]:
+    """Each `for` around `node` in its function, the outermost first; none where there is a `while` or an `else` of a loop
+    among those around it."""
     function = source.enclosing_function(node)
-    loop: ast.For | None = None
+    loops: list[ast.For] = []
     for each in source.ancestors(node):
         if each is function:
             break
         if isinstance(each, ast.While) or (isinstance(each, ast.For) and each.orelse):
-            return None
+            return []
         if isinstance(each, ast.For):
-            loop = each
-    return loop
+            loops.insert(0, each)
+    return loops
 
 
 def _is_count(kind: Kind | None) -> bool:

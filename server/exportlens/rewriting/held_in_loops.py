@@ -18,7 +18,7 @@ import ast
 from collections.abc import Sequence
 from typing import TypeGuard, TypeVar
 
-from exportlens.rewriting.counters import outermost_loop, start_of
+from exportlens.rewriting.counters import loops_around, start_of
 from exportlens.rewriting.effects import names_before, visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -38,11 +38,21 @@ _Node = TypeVar("_Node", bound=ast.stmt)
 def held_between_rounds(
     source: Source, node: ast.If, kinds: Kinds, torch: str
 ) -> tuple[Source, ast.If] | None:
-    """The text where the numbers that branches on tensor data choose in the `for` loop around `node` are held by tensors,
+    """The text where the numbers that branches on tensor data choose in the `for` loops around `node` are held by tensors,
     and `node` of it; None where there are none. `kinds`, those at `node`, get to know them as tensors."""
+    found = None
+    for depth in range(len(loops_around(source, node))):
+        changed = _held_in(source, node, loops_around(source, node)[depth], kinds, torch)
+        if changed is not None:
+            source, node = found = changed
+    return found
+
+
+def _held_in(
+    source: Source, node: ast.If, loop: ast.For, kinds: Kinds, torch: str
+) -> tuple[Source, ast.If] | None:
     function = source.enclosing_function(node)
-    loop = outermost_loop(source, node)
-    if function is None or loop is None or exits(loop.body) & {"returns", "breaks"}:
+    if function is None or exits(loop.body) & {"returns", "breaks"}:
         return None
     if not any(_is_number(kinds.names.get(name)) for name in bound(loop.body)):
         return None
