@@ -25,6 +25,7 @@ from exportlens.rewriting.gradients import detached_around, refuse_nested_withou
 from exportlens.rewriting.growing import grown, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
+from exportlens.rewriting.idle_writes import written_in_any_case
 from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -272,6 +273,9 @@ def _branch(
 ) -> str:
     """The whole text with the `if` as torch.cond, which takes in what follows where it can give nothing else."""
     source, node = without_unread(source, node)
+    text = written_in_any_case(source, node, kinds)
+    if text is not None:
+        return text
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:
