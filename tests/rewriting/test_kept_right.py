@@ -106,6 +106,12 @@ REFUSED = [
         "an index that is out of range would be caught",
     ),
     (
+        "a product of arrays of unknown dimensions",
+        MODULE
+        + "        a = x.numpy()\n        b = (x * 2).numpy()\n        return torch.from_numpy(np.dot(a, b))\n",
+        "it is not known how many dimensions `b` has",
+    ),
+    (
         "bytes that are added up",
         MODULE + "        a = (x * 9).byte().numpy()\n        return torch.from_numpy(a.sum(axis=1))\n",
         "NumPy adds up bytes to numbers without a sign",

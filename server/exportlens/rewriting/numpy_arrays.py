@@ -15,11 +15,13 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import imported
+from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import bound
 from exportlens.rewriting.numpy_calls import (
     LEGACY,
+    PRODUCTS,
     PUT_TOGETHER,
     is_int,
     is_numpy,
@@ -28,7 +30,7 @@ from exportlens.rewriting.numpy_calls import (
     renamed,
     tensors_asked,
 )
-from exportlens.rewriting.numpy_integers import Known, refuse_bytes, widened
+from exportlens.rewriting.numpy_integers import Known, given_to_name, refuse_bytes, widened
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -121,16 +123,18 @@ class ArrayWay:
         self.operands: list[tuple[ast.expr, ast.expr, ast.AST]] = []
         self.widened: dict[ast.expr, Replacement] = {}
         self.opened: dict[ast.expr, Replacement] = {}
+        kinds_of_made = {each: self._made_of(each, kinds) for each in arrays}
         self.dtypes: dict[ast.expr, str] = {
-            each: dtype for each in arrays if (dtype := self._dtype(each, kinds)) is not None
+            each: kind.dtype for each, kind in kinds_of_made.items() if kind.dtype is not None
         }
+        self.ranks: dict[ast.expr, int | None] = {each: kind.rank for each, kind in kinds_of_made.items()}
 
-    def _dtype(self, array: ast.Call, kinds: Kinds) -> str | None:
-        """The dtype of the tensor that `array` is made of, where it is known."""
+    def _made_of(self, array: ast.Call, kinds: Kinds) -> Kind:
+        """What is known of the tensor that `array` is made of."""
         function = self.source.enclosing_function(array)
         if function is not None:
             kinds = kinds_before(function, self.source.enclosing_statement(array), kinds)
-        return kinds.of(array.func.value).dtype if isinstance(array.func, ast.Attribute) else None
+        return kinds.of(array.func.value) if isinstance(array.func, ast.Attribute) else UNKNOWN_KIND
 
     def _known(self, node: ast.expr) -> Known:
         return Known(self.source.enclosing_function(node), self.dtypes)
@@ -202,6 +206,10 @@ class ArrayWay:
                     f"`{text}` may be an array or a number of NumPy's, which do not do the same beside a tensor"
                 )
             return
+        if isinstance(operation, ast.Call) and not of_one_dtype(node, other):
+            name = qualified_name(self.draft, operation.func).removeprefix("numpy.")
+            if name in PRODUCTS:
+                raise Refused(f"`{text}` may be of another dtype, which torch does not multiply")
         if isinstance(operation, ast.BinOp):
             made = isinstance(other, ast.Call) and other in self.made
             if isinstance(operation.op, ast.MatMult) and (made or not of_one_dtype(node, other)):
@@ -211,6 +219,27 @@ class ArrayWay:
                 raise Refused(
                     "NumPy makes doubles where an array of ints meets one of floats, and torch does not"
                 )
+
+    def _has_few_dimensions(self, array: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether `array` has one or two dimensions, as far as it is written: what is turned around mostly has two."""
+        if isinstance(array, ast.Attribute):
+            return array.attr == "T"
+        if isinstance(array, ast.Subscript):
+            return self._has_few_dimensions(array.value, seen)
+        if isinstance(array, ast.Name):
+            given = given_to_name(array.id, self.source.enclosing_function(array))
+            seen = seen | {array.id} if array.id not in seen else seen
+            known = [
+                each
+                for each in given
+                if not any(one.id in seen for one in _names(each)) or each in self.ranks
+            ]
+            return (
+                bool(given)
+                and len(known) == len(given)
+                and all(self._has_few_dimensions(each, seen) for each in given)
+            )
+        return self.ranks.get(array) in (1, 2)
 
     def _is_before(self, store: ast.Name) -> bool:
         """Whether `store` binds a name that is certainly bound to an array later, before it is followed."""
@@ -482,6 +511,11 @@ class ArrayWay:
             for at, each in zip([call, *call.args], more, strict=False):
                 self.made[at] = each
             self.put_together += tensors_asked(draft, call)
+            is_second = qualified_name(draft, call.func) == "numpy.dot" and call.args[1:] == [node]
+            if is_second and not self._has_few_dimensions(node):
+                raise Refused(
+                    f"it is not known how many dimensions `{source.of(node)}` has: use the operator `@`"
+                )
             self.operands += [
                 (each, node, call) for each in call.args if each is not node and not _is_axes(each)
             ]
@@ -496,6 +530,10 @@ class ArrayWay:
                 self.made[sides[0]] = source.swap(sides[0], double)
             return call
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+
+def _names(node: ast.expr) -> list[ast.Name]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
 def _is_axes(node: ast.expr) -> bool:

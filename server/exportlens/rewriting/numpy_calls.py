@@ -38,7 +38,7 @@ def renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
     """The replacements of `np.f` by `torch.f`, that of the name first. Raises Refused where they are not known to be the same."""
     qualified = qualified_name(draft, node.func)
     name = qualified.removeprefix("numpy.")
-    known = functions_of_torch().get(name)
+    known = functions_of_torch().get(_EXTREMES.get(name, name))
     form = _form(node)
     if name in _OTHER_NAMES and form in _OTHER_NAMES[name][1]:
         return [draft.source.swap(node.func, f"{draft.torch}.{_OTHER_NAMES[name][0]}")]
@@ -52,8 +52,12 @@ def renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
     if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
         return _clamped(draft, node, _BOUNDS[name])
+    if name in PRODUCTS and form == "f(a, b)":
+        return [draft.source.swap(node.func, f"{draft.torch}.matmul")]
     if name in _OF_DIMENSIONS:
         return _of_dimensions(draft, node, _OF_DIMENSIONS[name])
+    if known is not None and form == "f(a, 2)" and is_int(node.args[1]) and "f(a, axis=1)" in known["forms"]:
+        form = "f(a, axis=1)"
     if known is None or form not in known["forms"]:
         raise Refused(
             f"torch has no function that is measured to be the same as `{draft.source.of(node.func)}` here"
@@ -111,10 +115,13 @@ def bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]
 
 # Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
 PUT_TOGETHER = {"concatenate": "cat", "stack": "stack", "vstack": "vstack", "hstack": "hstack"}
+# Of two arrays of at most two dimensions both are torch.matmul.
+PRODUCTS = frozenset({"dot", "matmul"})
 _OTHER_NAMES = {
     "expand_dims": ("unsqueeze", ("f(a, 2)",)),
     "linalg.norm": ("linalg.norm", ("f(a)", "f(a, axis=1)", "f(a, axis=1, keepdims=True)")),
 }
+_EXTREMES = {"max": "amax", "min": "amin"}
 _OF_DIMENSIONS = {"transpose": "permute", "flip": "flip"}
 _THREE = ("where", "clip")
 _SPREADS = ("std", "var")
@@ -150,7 +157,10 @@ def is_int(node: ast.expr) -> bool:
 
 def tensors_asked(draft: Draft, node: ast.Call) -> list[ast.expr]:
     """The arguments that must be tensors where torch's function stands: NumPy's takes numbers in their place."""
-    known = functions_of_torch().get(qualified_name(draft, node.func).removeprefix("numpy."))
+    name = qualified_name(draft, node.func).removeprefix("numpy.")
+    if name in PRODUCTS:
+        return list(node.args)
+    known = functions_of_torch().get(name)
     if known is None or _form(node) != "f(a, b)":
         return []
     return node.args[:1] if "f(a, 2)" in known["forms"] else list(node.args)

@@ -93,7 +93,7 @@ def _is_bytes(node: ast.expr, known: Known) -> bool:
     if node in known.dtypes:
         return known.dtypes[node].startswith("uint")
     if isinstance(node, ast.Name):
-        return any(_is_bytes(each, known) for each in _given(node.id, known.function))
+        return any(_is_bytes(each, known) for each in given_to_name(node.id, known.function))
     inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
     cast = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "astype"
     if cast and isinstance(node, ast.Call):
@@ -120,7 +120,7 @@ def is_whole(node: ast.expr, known: Known) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr in ("size", "ndim", "shape")
     if isinstance(node, ast.Name):
-        given = _given(node.id, known.function)
+        given = given_to_name(node.id, known.function)
         return bool(given) and all(
             (each in known.dtypes or not _reads(each, node.id)) and is_whole(each, known) for each in given
         )
@@ -144,7 +144,7 @@ def _is_narrow(node: ast.expr, known: Known) -> bool:
     if node in known.dtypes:
         return known.dtypes[node] not in ("int", "int32", "int64")
     if isinstance(node, ast.Name):
-        return any(_is_narrow(each, known) for each in _given(node.id, known.function))
+        return any(_is_narrow(each, known) for each in given_to_name(node.id, known.function))
     if isinstance(node, ast.BinOp):
         return _is_narrow(node.left, known) and _is_narrow(node.right, known)
     if isinstance(node, ast.UnaryOp):
@@ -168,11 +168,11 @@ def _is_float(node: ast.expr, function: Function | None) -> bool:
         return isinstance(node.value, float)
     if isinstance(node, ast.UnaryOp):
         return _is_float(node.operand, function)
-    given = _given(node.id, function) if isinstance(node, ast.Name) else []
+    given = given_to_name(node.id, function) if isinstance(node, ast.Name) else []
     return bool(given) and all(isinstance(each, ast.Constant) and _is_float(each, function) for each in given)
 
 
-def _given(name: str, function: Function | None) -> list[ast.expr]:
+def given_to_name(name: str, function: Function | None) -> list[ast.expr]:
     """What the name is given in the function, or by its default."""
     if function is None:
         return []
