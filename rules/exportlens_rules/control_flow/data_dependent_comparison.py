@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
@@ -9,7 +10,7 @@ from exportlens.inference.places import Conversion, Place, Truth
 from exportlens.inference.values import Tensor, TensorScalar
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import extreme_of_tensor, symbolic_extreme
+from exportlens.rewriting.python_numbers import extreme_of_pairs, extreme_of_tensor, symbolic_extreme
 from exportlens.rule import Example, Report
 
 from exportlens_rules.control_flow.decision import Decision
@@ -17,6 +18,7 @@ from exportlens_rules.reading import is_tested, words
 
 _OF_FLOATS = Outcome(OK, FAILS)
 _SUPERLATIVES = {"max": "largest", "min": "smallest"}
+_COMPARED_AT_ONCE = 2
 
 
 class DataDependentComparison(Decision):
@@ -24,7 +26,7 @@ class DataDependentComparison(Decision):
 
     ## What it does
     Finds chained comparisons and membership tests on tensors, and Python's `max()` and `min()` of floats that were
-    read out of tensors, or of one tensor alone.
+    read out of tensors, of one tensor alone, or of more than two tensors.
 
     ## Why it matters
     `a < t < b` is `a < t and t < b`, and `in` compares until it finds a match: both take a decision on the
@@ -80,6 +82,17 @@ def forward(self, x: torch.Tensor):
             inputs="(torch.rand(3, 4),)",
             outcome=_OF_FLOATS,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x * max(x.sum(), x.mean(), x.amin())
+""",
+            good="""
+def forward(self, x):
+    return x * max(max(x.sum(), x.mean()), x.amin())
+""",
+            outcome=_OF_FLOATS,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -102,6 +115,14 @@ def forward(self, x: torch.Tensor):
                     "cannot decide. Use torch.clamp, or torch.maximum or torch.minimum.",
                     outcome=_OF_FLOATS,
                 )
+        elif isinstance(place, Truth) and place.context in _SUPERLATIVES:
+            if isinstance(place.node, ast.Call) and len(place.node.args) > _COMPARED_AT_ONCE:
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` compares several tensors: non-strict tracing has an operator for two. Compare them "
+                    f"two by two, or use torch.stack and `.{place.context}()`.",
+                    outcome=_OF_FLOATS,
+                )
         else:
             yield from super().check(place)
 
@@ -113,4 +134,6 @@ def forward(self, x: torch.Tensor):
             if isinstance(report.place.value, Tensor):
                 return extreme_of_tensor(report.place, context)
             return symbolic_extreme(report.place, context)
+        if isinstance(report.place, Truth) and report.place.context in _SUPERLATIVES:
+            return extreme_of_pairs(report.place, context)
         return super().fix(report, context)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
-from exportlens.inference.places import Call, Conversion
+from exportlens.inference.places import Call, Conversion, Truth
 from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.callers import given_to
@@ -192,6 +192,23 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
         for each in node.args[1:]:
             text = f"{name}({text}, {source.of(each)})"
         return draft.replace(f"Use `{name}`", [source.swap(node, text)], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def extreme_of_pairs(place: Truth, context: RewriteContext) -> Fix | Refusal:
+    """`max(a, b, c)` of tensors -> `max(max(a, b), c)`, which compares the same ones in the same order."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or node.keywords:
+            raise Refused("the call has keywords")
+        if any(isinstance(each, ast.Starred) for each in node.args):
+            raise Refused("the call takes its tensors from a list")
+        name, text = source.of(node.func), source.of(node.args[0])
+        for each in node.args[1:]:
+            text = f"{name}({text}, {source.of(each)})"
+        return draft.replace("Compare two at a time", [source.swap(node, text)], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
