@@ -399,6 +399,12 @@ def _at_least(least: int) -> Callable[[Bound], int | None]:
     return rule
 
 
+def _diagonal(bound: Bound) -> int | None:
+    """The diagonal of a matrix, or the matrix of one."""
+    rank = _first_rank(bound)
+    return 3 - rank if rank in (1, 2) else None
+
+
 RANK_RULES: dict[str, Callable[[Bound], int | None]] = {
     "broadcast": _broadcast,
     "reduce": _reduce,
@@ -413,6 +419,7 @@ RANK_RULES: dict[str, Callable[[Bound], int | None]] = {
     "second": _second,
     "embedding": _second_more,
     "nesting": _nesting,
+    "diagonal": _diagonal,
     "at-least-1": _at_least(1),
     "at-least-2": _at_least(2),
     "at-least-3": _at_least(3),
