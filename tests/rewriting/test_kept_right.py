@@ -112,6 +112,14 @@ REFUSED = [
         "it is not known how many dimensions `b` has",
     ),
     (
+        "a function of a list that gives no mean",
+        "def mean(values):\n    return sum(values) / (len(values) + 1)\n\n\n"
+        + MODULE
+        + "        found = []\n        for row in range(3):\n            if x[row].sum() > 0:\n                found.append(x[row].mean())\n"
+        "        return mean(found)\n",
+        "`found.append(x[row].mean())` is called for its effect",
+    ),
+    (
         "bytes that are added up",
         MODULE + "        a = (x * 9).byte().numpy()\n        return torch.from_numpy(a.sum(axis=1))\n",
         "NumPy adds up bytes to numbers without a sign",

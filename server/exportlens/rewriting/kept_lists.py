@@ -22,6 +22,7 @@ keeps that.
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from exportlens.rewriting.draft import Refused
@@ -30,6 +31,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.mixed_results import asks_type
 from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.own_means import mean_of
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
@@ -58,7 +60,7 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
         return None
     if condition.form != "tensor":
         return _with_kept_deeper(source, function, node, kinds, torch)
-    made = _Made(source, function, torch, found, appends[0])
+    made = _Made(source, function, torch, found, appends[0], kinds.functions)
     uses = made.uses()
     zero = _zero(found, kinds, torch, arm)
     runs = _runs(source, function, node, kinds, made.raises)
@@ -90,7 +92,7 @@ def _with_kept_deeper(
     found = _list_of(source, function, appends[0], kinds) if len(appends) == 1 else None
     if found is None:
         return None
-    made = _Made(source, function, torch, found, appends[0])
+    made = _Made(source, function, torch, found, appends[0], kinds.functions)
     uses, zero = made.uses(), _zero(found, kinds, torch, region)
     runs = _runs(source, function, node, kinds, made.raises)
     lines = made.nested(region, source.indent_of(node), node)
@@ -183,7 +185,7 @@ def _zero(found: _List, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | 
         same = [name for name in tensors if kinds.names[name].dtype is None]
         if same and len(same) == len(tensors):
             return f"{same[0]}.new_zeros(())"
-        return _zero_of_all(kinds, arm) if not tensors else None
+        return _zero_of_all(kinds, arm)
     return f"{torch}.zeros((), device={tensors[0]}.device)" if tensors else f"{torch}.zeros(())"
 
 
@@ -222,6 +224,7 @@ class _Made:
     torch: str
     found: _List
     append: ast.stmt
+    functions: Mapping[str, ast.FunctionDef]
 
     def __post_init__(self) -> None:
         taken = every_name(self.source.tree)
@@ -309,6 +312,11 @@ class _Made:
         ):
             return None
         called = ast.unparse(parent.func)
+        empty = self._own_mean(node)
+        if empty is not None:
+            return source.swap(
+                parent, f"({stack}.sum() / {count}{'.clamp(min=1)' if empty == 'zero' else ''})"
+            )
         if called == "sum" and len(parent.args) == 1:
             return source.swap(parent, f"{stack}.sum()")
         outer = source.parents[parent]
@@ -330,6 +338,23 @@ class _Made:
         if how not in ("sum", "mean") or not isinstance(whole, ast.expr):
             return None
         return source.swap(whole, f"{stack}.sum()" if how == "sum" else f"({stack}.sum() / {count})")
+
+    def _own_mean(self, node: ast.Name) -> str | None:
+        """What a function of the file's own that gives the mean of the list at `node` does of an empty one; None where it
+        gives anything else, or where the list is used again: the function may add to what it holds."""
+        call = self.source.parents[node]
+        if not isinstance(call, ast.Call) or call.args != [node] or call.keywords:
+            return None
+        if ast.unparse(call.func) in bound(self.function.body):
+            return None
+        function = self.functions.get(ast.unparse(call.func))
+        loads = [
+            each
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Name) and each.id == node.id and isinstance(each.ctx, ast.Load)
+        ]
+        # The one that appends, and this one.
+        return mean_of(function) if function is not None and len(loads) == 2 else None
 
     def _is_guarded(self, node: ast.AST) -> bool:
         """Whether `node` is reached only where the list has elements."""
@@ -353,6 +378,8 @@ class _Made:
     def _is_share(self, node: ast.Name) -> bool:
         """Whether `node` is part of `sum(losses) / max(len(losses), 1)`, which is zero where nothing was kept, where a tensor will do."""
         source = self.source
+        if self._own_mean(node) == "zero":
+            return self._takes_a_tensor(source.parents[source.parents[node]])
         whole = next((each for each in source.ancestors(node) if isinstance(each, ast.BinOp)), None)
         if whole is None or not isinstance(whole.op, ast.Div):
             return False
@@ -364,9 +391,12 @@ class _Made:
             or [ast.unparse(whole.left), ast.unparse(length)] != [f"sum({node.id})", f"len({node.id})"]
         ):
             return False
-        around = source.parents[whole]
+        return self._takes_a_tensor(source.parents[whole])
+
+    def _takes_a_tensor(self, around: ast.AST) -> bool:
+        """Whether what stands in `around` may be a tensor where it was a number."""
         if isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Name):
-            return len(around.targets) == 1 and not asks_type(source, around.targets[0].id)
+            return len(around.targets) == 1 and not asks_type(self.source, around.targets[0].id)
         return isinstance(around, (ast.Return, ast.BinOp))
 
     def _raising(self, node: ast.Name) -> ast.stmt | None:
@@ -386,7 +416,8 @@ class _Made:
             and [ast.unparse(each) for each in (around.left, around.right)]
             == [f"sum({node.id})", f"len({node.id})"]
         )
-        if not divided and ast.unparse(use.func) != f"{self.torch}.stack":
+        raises = divided or self._own_mean(node) == "raises"
+        if not raises and ast.unparse(use.func) != f"{self.torch}.stack":
             return None
         unsure = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.Compare)
         for each in source.ancestors(node):
