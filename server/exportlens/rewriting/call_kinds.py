@@ -314,7 +314,16 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
         return Kind("scalar", type="bool") if element.from_data else UNKNOWN_KIND
     if name in ("abs", "max", "min", "round", "sum") and given:
         if data and all(kind.what in ("tensor", "number", "size") for kind in given):
-            return Kind("tensor", roots=union(given) if name in ("max", "min") else frozenset())
+            roots = union(given) if name in ("max", "min") else frozenset()
+            alike = len(given) > 1 and all(kind.what == "tensor" for kind in given)
+            dtypes, ranks = {kind.dtype for kind in given}, {kind.rank for kind in given}
+            # One of them is chosen: what they have in common it has.
+            return Kind(
+                "tensor",
+                dtypes.pop() if alike and len(dtypes) == 1 else None,
+                ranks.pop() if alike and len(ranks) == 1 else None,
+                roots,
+            )
         return extreme(given) if name in ("max", "min") else given[0]
     if name in ("getattr", "next"):
         return replace(UNKNOWN_KIND, roots=frozenset({f"?{next(numbers)}"}))

@@ -161,10 +161,11 @@ def _compared_before(source: Source, node: ast.If, loads: list[ast.Name]) -> boo
 def _summed(
     source: Source, function: Function, name: str, kinds: Kinds, torch: str, others: bool = True
 ) -> list[Replacement]:
-    """`total = 0` that arms add numbers of float tensors to, and that meets float tensors afterwards, starts as a tensor."""
+    """`total = 0` that arms add numbers of float tensors to, or bind to one, and that meets float tensors afterwards, starts as a
+    tensor."""
     stores, loads = _names(function, name)
     first, *updates = sorted(stores, key=source.start)
-    start = _constant(source, first)
+    start = _constant(source, first) or _infinity(source, first)
     if (
         start is None
         or not updates
@@ -187,7 +188,7 @@ def _summed(
         if dtypes and _is_share(statement, each):
             inside |= {one for one in walk(statement) if isinstance(one, ast.Name) and one.id == name}
             continue
-        added = _added(statement, each)
+        added = _added(statement, each) or _bound_to(statement, each)
         reading = (one for term in added for one in walk(term) if isinstance(one, ast.Name))
         if not added or any(one.id == name for one in reading):
             return []
@@ -196,6 +197,13 @@ def _summed(
                 one for one in walk(statement.value) if isinstance(one, ast.expr) and _is_name(one, name)
             }
         now = kinds_before(function, statement, kinds)
+        if (
+            not _added(statement, each)
+            and _is_whole(start)
+            and any(now.of(term).dtype is None for term in added)
+        ):
+            # Beside a whole number that may be one as well.
+            return []
         for kind in [now.of(term) for term in added]:
             if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in (None, "float", "float32"):
                 return []
@@ -203,7 +211,7 @@ def _summed(
     rest = [each for each in loads if each not in inside]
     if not rest or not all(_takes_tensor(source, function, each, start, kinds) for each in rest):
         return []
-    number = repr(float(ast.unparse(start)))
+    number = repr(float(ast.unparse(start))) if isinstance(start, ast.Constant) else source.of(start)
     if dtypes <= {"float", "float32"}:
         kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
         where = _on_the_device(source, function, source.enclosing_statement(first), kinds)
@@ -251,6 +259,26 @@ def _added(statement: ast.AST, target: ast.Name) -> list[ast.expr]:
     return [each for each, _ in terms if not _is_name(each, target.id)] if same == [True] else []
 
 
+def _bound_to(statement: ast.AST, target: ast.Name) -> list[ast.expr]:
+    """What `statement` binds `target` to, and nothing else."""
+    if isinstance(statement, ast.Assign) and statement.targets == [target]:
+        return [statement.value]
+    return []
+
+
+def _infinity(source: Source, target: ast.Name) -> ast.expr | None:
+    """`float("inf")` or `math.inf`, with a sign or without, that `target` alone is bound to."""
+    parent = source.parents[target]
+    value = parent.value if isinstance(parent, ast.Assign) and parent.targets == [target] else None
+    inner = value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else value
+    if isinstance(inner, ast.Attribute):
+        return value if inner.attr == "inf" else None
+    named = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "float"
+    given = inner.args[0] if isinstance(inner, ast.Call) and named and len(inner.args) == 1 else None
+    infinite = isinstance(given, ast.Constant) and str(given.value).strip("+-").lower() in ("inf", "infinity")
+    return value if infinite else None
+
+
 def _terms(value: ast.expr, is_added: bool) -> Iterator[tuple[ast.expr, bool]]:
     """The terms of a sum, and whether they are added or subtracted."""
     if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub)):
@@ -264,9 +292,7 @@ def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-def _takes_tensor(
-    source: Source, function: Function, node: ast.Name, start: ast.Constant, kinds: Kinds
-) -> bool:
+def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast.expr, kinds: Kinds) -> bool:
     """Whether the sum may be a tensor at `node`, where nothing was added as well: beside a float tensor, as a result, or where
     it gets another name, of which nothing asks whether it is a tensor."""
     now = kinds_before(function, source.enclosing_statement(node), kinds)
@@ -284,6 +310,9 @@ def _takes_tensor(
         inner, outer = outer, source.parents[outer]
     if isinstance(outer, ast.Return):
         return True
+    if isinstance(outer, ast.Compare) and _is_tested(source, outer):
+        # It decides as the number would.
+        return len(outer.ops) == 1 and not isinstance(outer.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot))
     if isinstance(outer, ast.Assign) and all(isinstance(each, ast.Name) for each in outer.targets):
         return not any(asks_type(source, ast.unparse(each)) for each in (node, *outer.targets))
     if isinstance(inner, ast.IfExp) and isinstance(outer, ast.BinOp):
@@ -291,7 +320,20 @@ def _takes_tensor(
         return not beside.startswith(("int", "uint", "bool"))
     kind = _met(source, node, now)
     is_float = (kind.dtype or "").startswith(("float", "bfloat"))
-    return kind.what == "tensor" and (is_float or (kind.dtype is None and type(start.value) is float))
+    return kind.what == "tensor" and (is_float or (kind.dtype is None and not _is_whole(start)))
+
+
+def _is_tested(source: Source, node: ast.expr) -> bool:
+    """Whether a branch asks for the truth of `node`, alone or among others."""
+    inner: ast.AST = node
+    outer = source.parents[node]
+    while isinstance(outer, ast.BoolOp) or (isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.Not)):
+        inner, outer = outer, source.parents[outer]
+    return isinstance(outer, (ast.If, ast.IfExp)) and outer.test is inner
+
+
+def _is_whole(start: ast.expr) -> bool:
+    return isinstance(start, ast.Constant) and type(start.value) is int
 
 
 def _may_be_number(kind: Kind) -> bool:
@@ -314,11 +356,11 @@ def _read_by(source: Source, function: Function, updates: list[ast.Name], kinds:
 
 
 def _met(source: Source, node: ast.expr, kinds: Kinds) -> Kind:
-    """What the number, or its multiple, is an operand beside."""
+    """What the number, or what is computed of it and other numbers, is an operand beside."""
     parent = source.parents[node]
     while isinstance(parent, ast.BinOp):
         kind = kinds.of(parent.right if parent.left is node else parent.left)
-        if kind.what != "number" or not isinstance(parent.op, (ast.Mult, ast.Div)):
+        if kind.what != "number" or not isinstance(parent.op, (ast.Mult, ast.Div, ast.Add, ast.Sub)):
             return kind
         node, parent = parent, source.parents[parent]
     return UNKNOWN_KIND
