@@ -62,6 +62,9 @@ _SEVERAL_OUTPUTS = (
 # Methods without arguments that tensors have and Modules have not.
 _CASTS = {"bool": "bool", "long": "int64", "int": "int32", "byte": "uint8", "short": "int16"}
 
+# What torch.full makes of a number; of a float, it asks for the default dtype.
+_OF_NUMBER = {"int": "int64", "bool": "bool"}
+
 _CONTROL_FLOW = {
     "torch.cond",
     "torch.ops.higher_order.cond",
@@ -164,7 +167,42 @@ def _of_control_flow(kinds: Kinds, node: ast.Call) -> Kind:
         return replace(carried, items=items, roots=frozenset())
     if len(node.args) >= 3 and isinstance(node.args[1], ast.Lambda):
         return replace(kinds.of(node.args[1].body), roots=frozenset())
+    if len(node.args) == 4 and isinstance(node.args[3], ast.Tuple) and not node.args[3].elts:
+        return _of_arms(kinds, node.args[1:3]) or Kind("tensor")
     return UNKNOWN_KIND if not node.args else Kind("tensor")
+
+
+def _of_arms(kinds: Kinds, arms: list[ast.expr]) -> Kind | None:
+    """What functions of the same code give that take in nothing; None where that is not seen."""
+    found: list[Kind] = []
+    for each in arms:
+        arm = kinds.arms.get(each.id) if isinstance(each, ast.Name) else None
+        if arm is None or kinds.names.get(arm.name, UNKNOWN_KIND).what != "object":
+            return None
+        given = [*arm.args.posonlyargs, *arm.args.args]
+        if len(given) != len(arm.args.defaults) or arm.args.kwonlyargs or arm.decorator_list:
+            return None
+        inside = kinds.copy()
+        for name, default in zip(given, arm.args.defaults, strict=True):
+            inside.names[name.arg] = kinds.of(default)
+        inside.returns(arm.body, found)
+    if not found:
+        return None
+    if all(each.what == "container" and each.items is not None for each in found):
+        columns = [each.items or () for each in found]
+        if len({len(each) for each in columns}) == 1:
+            items = tuple(_out_of_arms([*column]) for column in zip(*columns, strict=True))
+            return Kind("container", items=items)
+    return _out_of_arms(found)
+
+
+def _out_of_arms(kinds: list[Kind]) -> Kind:
+    """An output of torch.cond that is one of `kinds`, depending on the way taken: memory of its own."""
+    if all(each.what == "tensor" for each in kinds):
+        return replace(merged(kinds), roots=frozenset(), value=None)
+    if all(each.what in ("number", "size", "scalar") and each.type == "int" for each in kinds):
+        return Kind("scalar", type="int")
+    return Kind("tensor")
 
 
 def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
@@ -203,6 +241,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         dtype = knowledge.dtype_after(op.dtype, bound) or _float_after(kinds, op, given, named)
         if op.name.rpartition(".")[2] == "bincount" and "weights" not in (operands or {}):
             dtype = "int64"
+        if dtype is None and op.name == "torch.full" and len(given) > 1 and "dtype" not in keywords:
+            dtype = _OF_NUMBER.get(given[1].type) if given[1].what in ("number", "size", "scalar") else None
         rank = knowledge.rank_after(op.rank, bound)
         if (
             rank is None

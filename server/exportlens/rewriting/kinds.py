@@ -74,6 +74,8 @@ class Kinds:
         self.functions: Mapping[str, ast.FunctionDef] = {}
         # What they were found to give, by the function and what it is given: shared by all copies.
         self.answers: dict[tuple[object, ...], Kind] = {}
+        # Functions that the statements followed so far have defined.
+        self.arms: dict[str, ast.FunctionDef] = {}
         # The other chunks of the file, for what calls the function at hand.
         self.around: Iterable[Chunk] = ()
         # And those of other files.
@@ -88,7 +90,7 @@ class Kinds:
         copied = Kinds(self.names, self.modules)
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
-        copied.functions, copied.answers = self.functions, self.answers
+        copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
         return copied
 
     def inside_of(self, function: ast.FunctionDef) -> Kinds:
@@ -196,6 +198,8 @@ class Kinds:
             self.run(node.finalbody)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self.names[node.name] = Kind("object")
+            if isinstance(node, ast.FunctionDef):
+                self.arms[node.name] = node
 
     def _put_in(self, node: ast.expr) -> None:
         """`values.append(t)`: the container holds memory of `t` from now on."""
