@@ -18,7 +18,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import Condition, Predicates, primary
-from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.text import Replacement, Source, read_again, replaced
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -36,6 +36,46 @@ def assert_text(
     )
     lines = _checks(source, node.test, kinds, torch, value, negated=False, message=message)
     return _replace_statement(source, node, node, lines)
+
+
+def sizes_checked(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where an arm that asserts that there is something asserts it of a tensor: what is said of a size of the
+    outside's, torch takes for said of the whole program."""
+    swaps = []
+    for each in ast.walk(node):
+        if not isinstance(each, ast.Assert) or not _is_of_size(each.test):
+            continue
+        test = each.test
+        assert isinstance(test, ast.Compare)
+        if kinds.of(test.left).what not in ("size", "scalar", "unknown"):
+            continue
+        message = (
+            _message(source, each.msg, kinds) if each.msg is not None else _quoted(source, "there is nothing")
+        )
+        size, rest = source.of(test.left), source.text[source.end(test.left) : source.end(test)]
+        text = f"{torch}._assert_async({torch}.full((), {size}){rest}, {message})"
+        swaps.append(source.swap(each, text))
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
+
+
+def _is_of_size(test: ast.expr) -> bool:
+    """Whether `test` is `t.numel() > 0`, `len(t) != 0` or the like."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    if (type(test.ops[0]), ast.unparse(test.comparators[0])) not in (
+        (ast.Gt, "0"),
+        (ast.NotEq, "0"),
+        (ast.GtE, "1"),
+    ):
+        return False
+    left = test.left
+    if isinstance(left, ast.Subscript):
+        return isinstance(left.value, ast.Attribute) and left.value.attr == "shape"
+    if not isinstance(left, ast.Call):
+        return False
+    if isinstance(left.func, ast.Name):
+        return left.func.id == "len" and len(left.args) == 1
+    return isinstance(left.func, ast.Attribute) and left.func.attr in ("numel", "size", "nelement")
 
 
 def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Value | None = None) -> str:

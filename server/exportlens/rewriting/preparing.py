@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from exportlens.rewriting.assertions import sizes_checked
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.continuations import appending_else
 from exportlens.rewriting.counters import counted_in_tensors
@@ -48,6 +49,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         _inline,
         _inline_readers,
         detached_inside,
+        sizes_checked,
         _detach_data,
         _hoist_logs,
         _without_continue,
