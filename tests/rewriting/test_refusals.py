@@ -49,6 +49,12 @@ REFUSED = [
         "return x + torch.linspace(0, last, steps=n).sum()",
         "cannot be traced either",
     ),
+    (
+        "a size that is asserted where the error is caught",
+        "if x.sum() > 0:\n    try:\n        assert x.shape[0] > 0\n        x = x + 1\n    except AssertionError:\n"
+        "        x = x * 2\nreturn x",
+        "the error is caught in the same function",
+    ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
     (
         "a name bound on one side only",

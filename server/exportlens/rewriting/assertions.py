@@ -49,6 +49,8 @@ def sizes_checked(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
         assert isinstance(test, ast.Compare)
         if kinds.of(test.left).what not in ("size", "scalar", "unknown"):
             continue
+        _refuse_where_caught(source, each)
+        _refuse_where_callers_catch(source, each, [each], kinds)
         message = (
             _message(source, each.msg, kinds) if each.msg is not None else _quoted(source, "there is nothing")
         )

@@ -34,6 +34,8 @@ def with_named_attributes(
         uses = [each for each in ast.walk(loop) if isinstance(each, ast.Attribute) and dotted(each) == path]
         if any(not isinstance(each.ctx, ast.Load) for each in uses) or _has_another_name(loop, path, kinds):
             return None
+        if not uses or kinds.of(uses[0]).what != "tensor":
+            return None
         name = fresh(path.split(".")[-1].lstrip("_") or "value", taken)
         swaps += [source.swap(each, name) for each in uses]
         before.append(f"{name} = {path}.clone()")
