@@ -136,13 +136,13 @@ def forward(self, x):
         Example(
             bad="""
 def forward(self, x):
-    best = [row.argmax().item() for row in x]
-    return x[:, :3][best]
+    best = [row[:3].argmax().item() for row in x]
+    return x[best]
 """,
             good="""
 def forward(self, x):
-    best = [row.argmax().item() for row in x]
-    return x[:, :3][torch.tensor(best)]
+    best = [row[:3].argmax().item() for row in x]
+    return x[torch.tensor(best)]
 """,
             outcome=_WRITE,
         ),
