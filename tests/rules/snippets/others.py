@@ -328,5 +328,17 @@ def forward(self, x):
 
     return torch.cond(x.sum() > 0, double, lambda x: x - 1, (x,))
 """,
+        # Tracing answers what the configuration is asked: nothing raises there.
+        _with_layer(
+            """
+def forward(self, x):
+    def scaled(x):
+        if self.scale > 5:
+            raise ValueError("too far")
+        return x * self.scale
+
+    return torch.cond(x.sum() > 0, scaled, lambda x: x - 1, (x,))
+"""
+        ),
     ],
 }
