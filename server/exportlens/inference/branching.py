@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from exportlens.inference.blocks import run_block
 from exportlens.inference.classes import dotted
-from exportlens.inference.expressions import evaluate, narrow, opposite, test_value
+from exportlens.inference.expressions import evaluate, opposite, test_value
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Machine, Raised
+from exportlens.inference.narrowing import narrow
 from exportlens.inference.places import Caught, Truth
 from exportlens.inference.state import Changes
 from exportlens.inference.truth import DATA, truth_of

@@ -8,11 +8,12 @@ from exportlens.inference.assignments import assign, run_ann_assign, run_assign,
 from exportlens.inference.blocks import STATEMENTS, run_block
 from exportlens.inference.branching import run_if, run_match, run_try
 from exportlens.inference.classes import define_class, define_function
-from exportlens.inference.expressions import evaluate, narrow, test_value
+from exportlens.inference.expressions import evaluate, test_value
 from exportlens.inference.items import delete_item
 from exportlens.inference.looping import run_break, run_continue, run_for, run_while
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.names import import_names
+from exportlens.inference.narrowing import narrow
 from exportlens.inference.places import LocalClass, Raise, Truth, With
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (

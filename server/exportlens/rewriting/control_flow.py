@@ -11,16 +11,15 @@ from typing import TypeGuard
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Shape, Value
-from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.branches import BranchRewrite
-from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.cut_lists import cut_behind
+from exportlens.rewriting.decisions import hazard_among, same_place, test_of, whole, with_what_follows
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
-from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out, own_expressions, visit
+from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
 from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.growing import grown, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
@@ -34,10 +33,10 @@ from exportlens.rewriting.left_counters import last_round_named
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.logical_values import logical, why_not
 from exportlens.rewriting.loops import LoopRewrite
+from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.options_outside import held_again, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
-from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
 from exportlens.rewriting.rounds import in_rounds, ways_out
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
@@ -64,9 +63,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
                 "the size depends on tensor data where an optional argument is given, and is a plain number elsewhere"
             )
         draft = Draft.of(place, context)
-        node = _whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
+        node = whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
         kinds = _kinds(draft, node, place.variables)
-        value = place.value if _test_of(node) is None or _same_place(_test_of(node), place.node) else None
+        value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None
         if isinstance(node, ast.If) and _only_logs(node, kinds):
             return draft.fix("Keep this out of the traced program", _guarded(draft, node))
         kept = kept_text(draft.source, node, kinds) if isinstance(node, (ast.If, ast.IfExp)) else None
@@ -162,7 +161,7 @@ def _converted(
         text, message = convert(source, node, kinds, torch, value, arms)
     except RefusedLog:
         changed = (
-            logs_kept_out(source, _with_what_follows(source, node), node, before, torch)
+            logs_kept_out(source, with_what_follows(source, node), node, before, torch)
             if isinstance(node, ast.stmt)
             else None
         )
@@ -180,20 +179,6 @@ def _converted(
         text, message = convert(*changed, before, torch, None, ({}, {}))
         message += "; what it computes with is detached"
     return text, message
-
-
-def _with_what_follows(source: Source, node: ast.stmt) -> ast.AST:
-    """What a rewrite of `node` takes into the program: the loop that it leaves, or what runs behind it where it may return."""
-    loop = left_loop(source, node)
-    if loop is not None or exits([node]) == {"falls"}:
-        return loop or node
-    following: list[ast.stmt] = []
-    for each in (node, *source.ancestors(node)):
-        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(each, ast.stmt):
-            break
-        block, index = source.block_of(each)
-        following += block[index + 1 :]
-    return ast.Module([node, *following], [])
 
 
 def convert(
@@ -240,7 +225,7 @@ def convert(
         before = loop_rewrite.kinds_inside
         message = WITH_WHILE_LOOP
     elif isinstance(node, ast.IfExp):
-        _refuse_lost_alias(source, node, kinds)
+        refuse_lost_alias(source, node, kinds)
         try:
             return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
         except Refused as refused:
@@ -256,7 +241,7 @@ def convert(
     elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _calls(node, ("any", "all", "bool")):
         return logical(source, node, kinds, torch), "Use the tensor's logical operator"
     elif _is_sort(node):
-        _refuse_later_writes(source, node)
+        refuse_later_writes(source, node)
         return sorted_text(source, node, kinds, torch), "Sort with torch.sort"
     else:
         raise Refused(why_not(source, node))
@@ -384,7 +369,7 @@ def _without_leaving(source: Source, loop: ast.For | ast.While, kinds: Kinds, to
     for _ in range(_MOST_NESTED):
         changed = Source(text)
         statements = made.statements(changed.tree, more)
-        found = _hazard_among(changed, statements, before.copy(), torch)
+        found = hazard_among(changed, statements, before.copy(), torch)
         if found is None:
             return text, _flag_message(loop)
         count = _block_length(changed, made)
@@ -505,37 +490,6 @@ def _flag_message(loop: ast.For | ast.While) -> str:
     return "Rewrite with torch.cond" if isinstance(loop, ast.For) else WITH_WHILE_LOOP
 
 
-def _refuse_lost_alias(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
-    """What torch.cond gives has memory of its own: a write in place would no longer reach what a side shares memory with."""
-    shared = [arm for arm in (node.body, node.orelse) if not kinds.of(arm).fresh]
-    statement = source.enclosing_statement(node)
-    function = source.enclosing_function(statement)
-    if not shared or function is None:
-        return
-    after = kinds.copy()
-    after.run([statement])
-    written = afterwards(source, statement, function, after).written
-    for arm in shared:
-        roots = kinds.of(arm).roots
-        if isinstance(statement, ast.Return) and callers_write(source, function, kinds):
-            raise Refused(f"`{ast.unparse(arm)}` is handed on, and a caller writes it in place")
-        if (roots is None and written) or (roots and roots & written):
-            raise Refused(
-                f"`{ast.unparse(arm)}` shares memory with another tensor, and a later line of the function writes in place"
-            )
-
-
-def _writes_in_place(node: ast.AST) -> bool:
-    if isinstance(node, ast.AugAssign):
-        return True
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.ctx, ast.Store)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        name = node.func.attr
-        return name.endswith("_") and not name.endswith("__")
-    return isinstance(node, ast.keyword) and node.arg == "out"
-
-
 def _guarded_assert(source: Source, node: ast.If, check: ast.Assert, kinds: Kinds, torch: str) -> str:
     """`if c: assert t` asserts `not c or t`."""
     message = f", {source.of(check.msg)}" if check.msg is not None else ""
@@ -557,7 +511,7 @@ def settled(text: str, functions: list[str], kinds: Kinds, torch: str) -> str:
         found = None
         for function in ast.walk(source.tree):
             if isinstance(function, ast.FunctionDef) and function.name in functions:
-                found = _first_hazard(source, function, kinds, torch)
+                found = hazard_among(source, function.body, kinds.copy(), torch)
                 if found is not None:
                     break
         if found is None:
@@ -565,72 +519,6 @@ def settled(text: str, functions: list[str], kinds: Kinds, torch: str) -> str:
         node, now = found
         text, _ = convert(source, node, now, torch, None, ({}, {}))
     raise Refused("branches on tensor data are nested too deeply")
-
-
-def _first_hazard(
-    source: Source, function: ast.FunctionDef, kinds: Kinds, torch: str
-) -> tuple[ast.AST, Kinds] | None:
-    return _hazard_among(source, function.body, kinds.copy(), torch)
-
-
-def _hazard_among(
-    source: Source, statements: list[ast.stmt], kinds: Kinds, torch: str
-) -> tuple[ast.AST, Kinds] | None:
-    """The first decision on tensor data among `statements`, with the kinds just before it."""
-    found: list[tuple[ast.AST, Kinds]] = []
-
-    def see(node: ast.stmt, now: Kinds) -> None:
-        if found:
-            return
-        predicates = Predicates(source, now, torch)
-        if isinstance(node, (ast.If, ast.While, ast.Assert)) and predicates.from_data(node.test):
-            found.append((node, now.copy()))
-            return
-        if isinstance(node, ast.Match) and predicates.from_data(node.subject):
-            found.append((node, now.copy()))
-            return
-        for each in own_expressions(node):
-            if isinstance(each, ast.IfExp) and predicates.from_data(each.test):
-                found.append((each, now.copy()))
-                return
-
-    visit(statements, kinds, see)
-    return found[0] if found else None
-
-
-def _whole(source: Source, node: ast.AST, statement: ast.AST) -> ast.AST:
-    """The statement or ternary whose test `node` is part of, or the outermost logical expression around
-    it."""
-    top = node
-    while isinstance(source.parents.get(top), (ast.BoolOp, ast.UnaryOp)) or (
-        isinstance(source.parents.get(top), ast.Call)
-        and getattr(source.parents[top], "func", None) is not top
-        and ast.unparse(source.parents[top].func) == "bool"  # type: ignore[attr-defined]
-    ):
-        top = source.parents[top]
-    parent = source.parents.get(top)
-    if isinstance(parent, ast.IfExp) and parent.test is top:
-        # Ternaries in a ternary are rewritten together.
-        while isinstance(outer := source.parents.get(parent), ast.IfExp) and outer.test is not parent:
-            parent = outer
-        return parent
-    if isinstance(parent, (ast.If, ast.While, ast.Assert)) and parent.test is top:
-        return parent
-    if isinstance(statement, (ast.If, ast.While, ast.IfExp, ast.Assert)) and any(
-        each is node for each in ast.walk(statement.test)
-    ):
-        return statement
-    if isinstance(statement, ast.Match) and any(each is node for each in ast.walk(statement.subject)):
-        return statement
-    return top
-
-
-def _test_of(node: ast.AST) -> ast.expr | None:
-    return node.test if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)) else None
-
-
-def _same_place(a: ast.AST | None, b: ast.AST) -> bool:
-    return a is not None and (a.lineno, a.col_offset) == (b.lineno, b.col_offset)  # type: ignore[attr-defined]
 
 
 def _only_logs(node: ast.If, kinds: Kinds) -> bool:
@@ -659,16 +547,6 @@ def _is_sort(node: ast.AST) -> TypeGuard[ast.Call]:
         return False
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
     return name in ("sorted", "sort")
-
-
-def _refuse_later_writes(source: Source, node: ast.expr) -> None:
-    """What torch.sort gives has memory of its own, where `sorted` hands on the very tensors."""
-    function = source.enclosing_function(source.enclosing_statement(node))
-    for each in ast.walk(function) if function is not None else ():
-        if getattr(each, "lineno", 0) >= node.lineno and _writes_in_place(each):
-            raise Refused(
-                "a later line of the function writes in place, perhaps to one of the sorted tensors"
-            )
 
 
 def _calls(node: ast.AST, names: tuple[str, ...]) -> TypeGuard[ast.Call]:

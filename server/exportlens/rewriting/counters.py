@@ -6,6 +6,7 @@ torch.cond gives an int back as a number that no later torch.cond takes in.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -14,15 +15,22 @@ from exportlens.rewriting.names import bound
 from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
+InLoop = Callable[[Source, ast.If, ast.For], tuple[Source, ast.If] | None]
+
 
 def counted_in_tensors(
     source: Source, node: ast.If, kinds: Kinds, torch: str
 ) -> tuple[Source, ast.If] | None:
     """The text where the ints that the arms of `node` count are tensors while a loop around it runs, the outermost that carries
     them from round to round, and `node` of it; None where there are none. `kinds` gets to know them as tensors."""
+    return in_each_loop(source, node, lambda text, branch, loop: _counted(text, branch, loop, kinds, torch))
+
+
+def in_each_loop(source: Source, node: ast.If, change: InLoop) -> tuple[Source, ast.If] | None:
+    """What `change` makes of the text and of `node` for each `for` around it, the outermost first; None where it changes nothing."""
     found = None
     for depth in range(len(loops_around(source, node))):
-        changed = _counted(source, node, loops_around(source, node)[depth], kinds, torch)
+        changed = change(source, node, loops_around(source, node)[depth])
         if changed is not None:
             source, node = found = changed
     return found

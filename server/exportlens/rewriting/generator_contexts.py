@@ -8,25 +8,11 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import With
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.inlining import NEVER_MOVED
 from exportlens.rewriting.names import arguments, bound, dotted, fresh, reads
 from exportlens.rewriting.text import Replacement, Source
 
 _LONGEST = 15
-_UNSUITED = (
-    ast.Return,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.Lambda,
-    ast.ClassDef,
-    ast.YieldFrom,
-    ast.Await,
-    ast.Global,
-    ast.Nonlocal,
-    ast.ListComp,
-    ast.GeneratorExp,
-    ast.SetComp,
-    ast.DictComp,
-)
 # What leaves the block of a `with` on another way than its end.
 _LEAVES = (ast.Return, ast.Break, ast.Continue)
 
@@ -47,7 +33,7 @@ def generator_written_out(place: With, context: RewriteContext) -> Fix | Refusal
         body = function.body[1:] if _is_text(function.body[0]) else function.body
         if sum(isinstance(each, ast.stmt) for one in body for each in ast.walk(one)) > _LONGEST:
             raise Refused("the generator is long: write what it does here yourself")
-        if any(isinstance(each, _UNSUITED) for one in body for each in ast.walk(one)):
+        if any(isinstance(each, NEVER_MOVED) for one in body for each in ast.walk(one)):
             raise Refused("the generator returns, or defines functions")
         leaves = any(isinstance(each, _LEAVES) for one in statement.body for each in ast.walk(one))
         _refuse_other_ways(theirs, stops[0], function, leaves)

@@ -18,7 +18,7 @@ import ast
 from collections.abc import Sequence
 from typing import TypeGuard, TypeVar
 
-from exportlens.rewriting.counters import loops_around, start_of
+from exportlens.rewriting.counters import in_each_loop, start_of
 from exportlens.rewriting.effects import names_before, visit
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -40,12 +40,7 @@ def held_between_rounds(
 ) -> tuple[Source, ast.If] | None:
     """The text where the numbers that branches on tensor data choose in the `for` loops around `node` are held by tensors,
     and `node` of it; None where there are none. `kinds`, those at `node`, get to know them as tensors."""
-    found = None
-    for depth in range(len(loops_around(source, node))):
-        changed = _held_in(source, node, loops_around(source, node)[depth], kinds, torch)
-        if changed is not None:
-            source, node = found = changed
-    return found
+    return in_each_loop(source, node, lambda text, branch, loop: _held_in(text, branch, loop, kinds, torch))
 
 
 def _held_in(

@@ -9,6 +9,23 @@ from exportlens.rewriting.names import arguments, bound, dotted, fresh
 from exportlens.rewriting.text import Replacement, Source
 
 _LONGEST = 24
+# Statements that mean something else, or names that are others, where they are written out elsewhere.
+NEVER_MOVED = (
+    ast.Return,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.Lambda,
+    ast.ClassDef,
+    ast.YieldFrom,
+    ast.Await,
+    ast.Global,
+    ast.Nonlocal,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+)
+_UNSUITED = (*NEVER_MOVED, ast.Yield, ast.Import, ast.ImportFrom, ast.Try)
 _NO_GRAD = re.compile(r"torch\.(no_grad|inference_mode)\(\)|torch\.no_grad")
 
 
@@ -67,27 +84,6 @@ def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -
         value = source.of(result, swaps)
         lines.append(f"{indent}{targets}{f'({value})' if several else value}")
     return source.newline.join(lines).lstrip(" \t")
-
-
-_UNSUITED = (
-    ast.Return,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.Lambda,
-    ast.ClassDef,
-    ast.Yield,
-    ast.YieldFrom,
-    ast.Await,
-    ast.Global,
-    ast.Nonlocal,
-    ast.Import,
-    ast.ImportFrom,
-    ast.Try,
-    ast.ListComp,
-    ast.GeneratorExp,
-    ast.SetComp,
-    ast.DictComp,
-)
 
 
 def is_guard(node: ast.stmt) -> bool:

@@ -113,18 +113,14 @@ def _inline_readers(source: Source, node: ast.If, kinds: Kinds, torch: str) -> P
         path
         for each in ast.walk(node)
         if isinstance(each, ast.Attribute)
-        and (path := dotted(each) or "").count(".") == 1
-        and path.startswith("self.")
+        and _is_own(path := dotted(each) or "")
         and _is_written(source, each)
     }
     calls = [
         each
         for each in ast.walk(node)
         if isinstance(each, ast.Assign)
-        and isinstance(each.value, ast.Call)
-        and isinstance(each.value.func, ast.Attribute)
-        and isinstance(each.value.func.value, ast.Name)
-        and each.value.func.value.id == "self"
+        and _is_on_self(each.value)
         and any(readers(source, function, [each], path) for path in written)
     ]
     taken = every_name(source.tree)
@@ -150,12 +146,18 @@ def _method_calls(region: Iterable[ast.stmt]) -> list[ast.Expr]:
         each
         for statement in region
         for each in ast.walk(statement)
-        if isinstance(each, ast.Expr)
-        and isinstance(each.value, ast.Call)
-        and isinstance(each.value.func, ast.Attribute)
-        and isinstance(each.value.func.value, ast.Name)
-        and each.value.func.value.id == "self"
+        if isinstance(each, ast.Expr) and _is_on_self(each.value)
     ]
+
+
+def _is_own(path: str | None) -> bool:
+    """Whether `path` is `self.name`."""
+    return path is not None and path.startswith("self.") and path.count(".") == 1
+
+
+def _is_on_self(node: ast.expr) -> bool:
+    """Whether `node` is `self.method(...)`."""
+    return isinstance(node, ast.Call) and _is_own(dotted(node.func))
 
 
 def _as_arm(source: Source, node: ast.If) -> Prepared | None:

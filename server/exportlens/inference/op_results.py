@@ -1,0 +1,229 @@
+"""What a call of an operator gives: its dtype, its rank, and where data decides about its size, by torch's own schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from exportlens.inference import knowledge, open_dims
+from exportlens.inference.machine import Machine
+from exportlens.inference.tensors import broadcast_size, dtype_of_named
+from exportlens.inference.values import (
+    Const,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Unknown,
+    Value,
+)
+
+# After these the dimension whose size depends on data may be another one.
+_MOVING = frozenset(
+    {
+        "stack", "hstack", "vstack", "dstack", "column_stack", "t", "transpose", "swapaxes", "swapdims", "permute", "movedim", "moveaxis",
+        "view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "unfold", "expand", "repeat", "tile", "matmul", "mm", "bmm",
+        "einsum", "outer", "tensordot", "gather", "cdist", "meshgrid", "one_hot", "sum", "mean", "max", "min", "amax", "amin", "rot90",
+        "adjoint", "expand_as", "view_as", "reshape_as", "take", "take_along_dim", "select", "index_select", "broadcast_to", "diag",
+    }
+)  # fmt: skip
+
+# What makes a tensor in the very size that it is given.
+MADE_IN_A_SIZE = frozenset(
+    {
+        "zeros", "ones", "empty", "full", "rand", "randn", "randint", "new_zeros", "new_ones", "new_empty", "new_full", "arange", "randperm",
+    }
+)  # fmt: skip
+
+# The operator gives a list, the function of Python that calls it a tuple.
+_GIVING_TUPLES = ("split", "where", "nonzero")
+
+
+class Made:
+    """Builds the result of one call from its record."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        op: knowledge.Op,
+        constant: bool,
+        facts: dict[str, object] | None,
+        tensors: list[Tensor],
+        bound: dict[str, Value | tuple[Value, ...]] | None,
+    ) -> None:
+        self.machine = machine
+        self.op = op
+        self.constant = constant
+        self.facts = facts
+        self.tensors = tensors
+        self.bound = bound
+
+    def value(self, returns: knowledge.Returns) -> Value:
+        kind = returns.kind
+        if kind == "tensor":
+            return self.tensor(returns)
+        if kind == "tuple":
+            items = [self.value(item) for item in returns.items]
+            return Sequence("tuple", items, None, "torch.return_types", returns.names)
+        if kind == "list":
+            return Sequence(
+                "tuple" if any(name in self.op.name for name in _GIVING_TUPLES) else "list",
+                None,
+                self.value(returns.items[0]) if returns.items else Unknown("an element"),
+                filled=True,
+            )
+        if kind in ("int", "float", "bool", "number"):
+            return self.number(kind)
+        if kind == "size":
+            return Sequence("tuple", None, Shape(), "torch.Size")
+        if kind in ("dtype", "device", "layout", "str"):
+            return Static(kind)
+        if kind == "none":
+            return Const(None)
+        return Unknown(f"`{self.op.name}` returns something that depends on its arguments")
+
+    def tensor(self, returns: knowledge.Returns) -> Tensor:
+        dtype = rank = None
+        if self.facts is not None:
+            dtype = knowledge.dtype_after(returns.dtype, self.facts)
+            rank = knowledge.rank_after(returns.rank, self.facts)
+            if rank is None and self.tensors:
+                rank = squeezed_rank(self.op, self.tensors[0], self.facts)
+        if rank is None and self.op.name.rpartition(".")[2] == "bincount":
+            # It takes nothing but one dimension, and counts in one.
+            rank = 1
+            weights = (self.bound or {}).get("weights", Const(None))
+            dtype = "int64" if weights == Const(None) else None
+        if rank is None and self.op.name.rpartition(".")[2] == "permute" and self.bound is not None:
+            # It is told every dimension.
+            rank = open_dims.how_many(self.bound.get("dims"))
+        if dtype is None and self.bound is not None:
+            given = self.bound.get("dtype")
+            dtype = dtype_of_named(given) if isinstance(given, Value) else None
+        unbacked = self.op.dynamic_shape and not self.constant
+        if not unbacked and any(tensor.unbacked for tensor in self.tensors):
+            # A reduction over everything loses the size that depends on data; others may keep it.
+            unbacked = rank != 0
+        root, converted = 0, False
+        if self.op.aliases and self.bound is not None:
+            source = self.bound.get(self.op.params[self.op.aliases[0]].name)
+            if isinstance(source, Tensor):
+                root, converted = source.root, source.converted
+        open_dim: int | None = 0
+        given_size = self.open_size()
+        if given_size is not None and not unbacked:
+            unbacked, open_dim = True, given_size
+        elif unbacked and not self.op.dynamic_shape:
+            sources = [tensor for tensor in self.tensors if tensor.unbacked]
+            dims = {self.open_dim_after(tensor) for tensor in sources}
+            open_dim = dims.pop() if len(dims) == 1 else None
+            if self.op.name.rpartition(".")[2] in open_dims.REDUCING and all(
+                open_dims.closes(tensor, self.bound or {}, rank) for tensor in sources
+            ):
+                # None: a dimension of one element may be left of it.
+                unbacked, open_dim = False, None
+            elif self.op.pointwise:
+                unbacked, open_dim = broadcast_size(self.tensors, rank)
+        elif self.op.pointwise and not unbacked:
+            open_dim = broadcast_size(self.tensors, rank)[1]
+        origin = "constant" if self.constant else "fresh"
+        return Tensor(
+            origin,
+            "",
+            dtype,
+            rank,
+            unbacked,
+            root,
+            open_dim=open_dim,
+            converted=converted,
+            single=single_after(self.op, self.facts, rank),
+        )
+
+    def open_dim_after(self, source: Tensor) -> int | None:
+        """Where the open dimension of an argument is in the result."""
+        name = self.op.name.rpartition(".")[2]
+        if name not in _MOVING and name not in open_dims.REDUCING:
+            return source.open_dim
+        first = self.bound.get(self.op.params[0].name) if self.bound and self.op.params else None
+        return open_dims.after(name, source, self.bound) if self.bound and first is source else None
+
+    def open_size(self) -> int | None:
+        """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`, `t.repeat(n, 1)`."""
+        short = self.op.name.rpartition(".")[2]
+        if self.bound is not None and short in ("expand", "repeat"):
+            return self.open_copies(self.bound, short)
+        if self.bound is None or short not in MADE_IN_A_SIZE:
+            return None
+        if "size" in self.bound:
+            given = self.bound["size"]
+            sizes = flattened(list(given) if isinstance(given, tuple) else [given])
+        else:
+            sizes = [value for name in ("n", "end") if isinstance(value := self.bound.get(name), Value)]
+        open_ones = [index for index, size in enumerate(sizes) if _is_of_data(size)]
+        return open_ones[0] if open_ones else None
+
+    def open_copies(self, bound: Mapping[str, Value | tuple[Value, ...]], short: str) -> int | None:
+        """The dimension along which data says how often a tensor is there. To expand one that it has may change nothing."""
+        given = bound.get("size" if short == "expand" else "repeats")
+        sizes = flattened(list(given) if isinstance(given, tuple) else [given] if given is not None else [])
+        if short == "expand":
+            rank = self.tensors[0].rank if self.tensors else None
+            if rank is None and len(sizes) > 1 and all(size == Const(-1) for size in sizes[1:]):
+                # `row.expand(n, -1)`: what it has it keeps, and is there n times.
+                rank = len(sizes) - 1
+            sizes = sizes[: len(sizes) - rank] if rank is not None else []
+        return next((index for index, size in enumerate(sizes) if _is_of_data(size)), None)
+
+    def number(self, kind: str) -> Value:
+        if self.op.data_dependent and not self.constant:
+            return TensorScalar("" if kind == "number" else kind, self.op.name)
+        if self.constant and self.op.data_dependent:
+            return Static(kind)
+        return Static("" if kind == "number" else kind)
+
+
+def _is_of_data(size: Value) -> bool:
+    """Whether a size was read out of tensor data."""
+    return (isinstance(size, Shape) and size.unbacked) or (
+        isinstance(size, TensorScalar) and size.type in ("", "int")
+    )
+
+
+def single_after(op: knowledge.Op, facts: Mapping[str, object] | None, rank: int | None) -> int | None:
+    """The dimension of one element that a call leaves: one that it made, or kept when it reduced it."""
+    if facts is None or not (op.name.rpartition(".")[2] == "unsqueeze" or facts.get("keepdim") is True):
+        return None
+    return _dimension(facts.get("dim"), rank)
+
+
+def squeezed_rank(op: knowledge.Op, tensor: Tensor, facts: Mapping[str, object]) -> int | None:
+    """The rank after `squeeze` took a dimension that is known to have one element; None where it is not known."""
+    if op.name.rpartition(".")[2] not in ("squeeze", "squeeze_") or tensor.rank is None:
+        return None
+    dim = _dimension(facts.get("dim"), tensor.rank)
+    return tensor.rank - 1 if dim is not None and dim == tensor.single else None
+
+
+def flattened(values: list[Value]) -> list[Value]:
+    flat: list[Value] = []
+    for value in values:
+        if isinstance(value, Sequence) and value.type_name != "torch.Size":
+            flat.extend(
+                flattened(value.items)
+                if value.items is not None
+                else [value.element]
+                if value.element is not None
+                else []
+            )
+        else:
+            flat.append(value)
+    return flat
+
+
+def _dimension(dim: object, rank: int | None) -> int | None:
+    """A dimension counted from the front; None where it is not one known number."""
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        return None
+    if dim >= 0:
+        return dim
+    return dim + rank if rank is not None else None
