@@ -44,6 +44,7 @@ class LoopRewrite:
         self.read_back: list[str] = []
         self.counted: list[str] = []
         self.opened: list[str] = []
+        self.read_counter = False
         self.cloned: list[str] = []
         self.kinds_inside = kinds
 
@@ -74,6 +75,9 @@ class LoopRewrite:
         asked.names |= {name: Kind("tensor", "int64", 0) for name in self.opened}
         condition = self._condition(asked, counter)
         first_lines = [f"{name} = {name}.clone()" for name in written]
+        if counter is not None and counter in reads(self.node.body):
+            first_lines.append(f"{counter} = {counter}.item()")
+            self.read_counter = True
         first_lines += [f"{name} = {name}.item()" for name in self.opened]
         end = inside.copy()
         for name in written:
@@ -396,10 +400,11 @@ class LoopRewrite:
         return f"({texts[0]},)" if len(texts) == 1 else ", ".join(texts)
 
     def _next(self, counter: str) -> str:
-        """The counter of the next round."""
+        """The counter of the next round: a tensor, as an int that is carried stops what records gradients."""
         bounds = _bounds(self.node.iter) if isinstance(self.node, ast.For) else None
         step = bounds[2] if bounds is not None else 1
-        return f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
+        number = f"{counter} {'+' if step > 0 else '-'} {abs(step)}"
+        return f"{self.torch}.full((), {number})" if self.read_counter else number
 
     def _assembled(
         self,
@@ -417,7 +422,7 @@ class LoopRewrite:
         test, body = (fresh(wish, self.taken) for wish in ("keep_going", "loop_body"))
         parameters = ", ".join(names)
         bounds = _bounds(self.node.iter) if isinstance(self.node, ast.For) else None
-        values = [*([str(bounds[0])] if bounds is not None else []), *start]
+        values = [*([f"{self.torch}.full((), {bounds[0]})"] if bounds is not None else []), *start]
         targets = [fresh("steps", self.taken) if name == counter else name for name in names]
         after = [f"{indent}{name} = {name}.item()" for name in self.read_back]
         # What while_loop gives back may not be written in place where gradients are recorded.
