@@ -35,7 +35,7 @@ from exportlens.rewriting.logical_values import logical, why_not
 from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
-from exportlens.rewriting.options_outside import held_again, option_outside
+from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
 from exportlens.rewriting.rounds import in_rounds, ways_out
@@ -298,18 +298,19 @@ def _by_option(source: Source, node: ast.If, kinds: Kinds, torch: str) -> str | 
     option = again.parents[same]
     assert isinstance(option, ast.If)
     # What stands before may bind other kinds by now.
+    told = dict(now.names)
     for each in reversed([option, *again.ancestors(option)]):
         if isinstance(each, ast.stmt) and again.enclosing_function(each) is again.enclosing_function(option):
             block, index = again.block_of(each)
             now.run(block[:index])
+    for name, kind in told.items():
+        if now.names[name].what == "unknown" and binds_alike(changed, again, name):
+            now.names[name] = kind
     try:
         both = _branch(again, same, now, torch, None, ({}, {}))
     except (Refused, LookupError, SyntaxError):
         return text
-    # What was changed around the branch for the one side would be changed twice.
-    start, end = again.start(option), again.end(option)
-    alone = both.startswith(text[:start]) and both.endswith(text[end:])
-    return both if alone else text
+    return both if leaves_outside(text, both, again.start(option), again.end(option)) else text
 
 
 def _other_forms(

@@ -7,6 +7,7 @@ the options has (an attribute, a tensor where None stands else) is no business o
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from exportlens.rewriting.effects import loaded
@@ -19,6 +20,7 @@ from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
 _READ = (ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.expr_context)
+_BINDING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _SIGNS = (ast.cmpop, ast.boolop, ast.unaryop)
 
 
@@ -64,6 +66,40 @@ def held_again(source: Source, before: Source, node: ast.If) -> ast.If | None:
     nearest = min(found, key=lambda each: abs(source.start(each) - before.start(option)), default=None)
     branches = [each for each in nearest.body if isinstance(each, ast.If)] if nearest else []
     return branches[0] if len(branches) == 1 else None
+
+
+def binds_alike(before: Source, after: Source, name: str) -> bool:
+    """Whether the same statements bind `name` in both texts."""
+    first, second = (
+        {
+            ast.unparse(each)
+            for each in walk(source.tree)
+            if isinstance(each, _BINDING) and name in bound([each])
+        }
+        for source in (before, after)
+    )
+    return first == second
+
+
+def leaves_outside(before: str, after: str, start: int, end: int) -> bool:
+    """Whether `after` is `before` with nothing changed outside of `start` to `end`, but for parts of lines that got names: what
+    was changed there for the one side of the option would be changed twice."""
+    if not after.endswith(before[end:]):
+        return False
+    lines = after.splitlines()
+    for line in before[:start].splitlines()[:-1]:
+        if lines[:1] == [line]:
+            lines = lines[1:]
+            continue
+        named = re.fullmatch(r"\s*(\w+) = (.+)", lines[0]) if len(lines) > 1 else None
+        if (
+            named is None
+            or re.search(rf"\b{named[1]}\b", before)
+            or line != lines[1].replace(named[1], named[2])
+        ):
+            return False
+        lines = lines[2:]
+    return True
 
 
 def _asked(source: Source, node: ast.If, kinds: Kinds, torch: str) -> ast.If | None:
