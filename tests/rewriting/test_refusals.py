@@ -740,3 +740,40 @@ class M(nn.Module):
 def test_what_an_arm_writes_is_not_read_by_a_method(before: str, behind: str, branched: bool) -> None:
     text = mend(READ_BY_A_METHOD.format(before=before, behind=behind)).text
     assert ("torch.cond(" in text) is branched
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            "if self.last is None:\n    self.last = torch.zeros(x.size(1))\n"
+            "y = x - self.last\nself.last = x[0] * 2\nreturn y",
+            "depends on `x`",
+        ),
+        (
+            "y = x if self.last is None else x - self.last\nself.last = x\nreturn y",
+            "is None at first",
+        ),
+        (
+            "if self.last is None:\n    self.last = torch.zeros(4)\n    x = x + 1\n"
+            "y = x - self.last\nself.last = x[0] * 2\nreturn y",
+            "more is done while",
+        ),
+        (
+            "if self.last is None:\n    self.last = torch.randn(4)\n"
+            "y = x - self.last\nself.last = x[0] * 2\nreturn y",
+            "no plain function of torch",
+        ),
+    ],
+    ids=["a shape of the inputs", "nothing to begin with", "more than to begin", "random numbers"],
+)
+def test_state_that_the_first_call_makes(body: str, reason: str) -> None:
+    """It becomes a buffer only where `__init__` can make the very same."""
+    text = HEAD + textwrap.indent(
+        f"def __init__(self):\n    super().__init__()\n    self.last = None\n\n"
+        f"def forward(self, x: torch.Tensor):\n{textwrap.indent(body, '    ')}\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

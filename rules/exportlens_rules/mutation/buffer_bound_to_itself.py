@@ -14,7 +14,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.registrations import detached_where_written
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.tensor_state import converts, loaded
+from exportlens_rules.mutation.state_reads import converts, loaded
 from exportlens_rules.reading import ancestors
 
 

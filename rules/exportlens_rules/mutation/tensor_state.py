@@ -15,9 +15,11 @@ from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads
 from exportlens_rules.reading import ancestors
 
 _BUFFER = Outcome(WRONG, OK)
+_KEPT = frozenset({"attribute", "outside", "constant", "buffer"})
 # Who starts from a number sets it back to that number before each sample: so does the program.
 _NUMBER = Outcome(BAKED, BAKED)
 
@@ -26,11 +28,12 @@ class TensorState(Rule):
     """State that is carried from one call to the next in an attribute is lost.
 
     ## What it does
-    Finds `self.state = f(self.state)` and `out, self.state = self.rnn(x, self.state)`: a new tensor is bound to
-    an attribute, computed from the old one. For a plain attribute the update is lost in both modes, for a
-    buffer in strict mode. State that a number starts, as the potential of a spiking neuron, is told as a
-    remark: models set it back before each sample. Attributes that are only set, to be read later in the same
-    call, are fine.
+    Finds `self.state = f(self.state)` and `out, self.state = self.rnn(x, self.state)`, and a tensor that is bound
+    to an attribute whose old value the function has read before, under whatever name: what one call leaves, the
+    next one reads. For a plain attribute the update is lost in both modes, for a buffer in strict mode. State
+    that a number starts, as the potential of a spiking neuron, is told as a remark: models set it back before
+    each sample. Attributes that are only set, to be read later in the same call, are fine, and so are tables that
+    are made anew where they are too short.
 
     ## Why it matters
     The program is traced once. Binding a new tensor to a Python attribute is no operation of the program, so
@@ -138,6 +141,40 @@ class M(nn.Module):
 """,
             outcome=_NUMBER,
         ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = None
+
+    def forward(self, x):
+        if self.last is None:
+            self.last = torch.zeros(4)
+        change = x - self.last
+        self.last = x.mean(0)
+        return change
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("last", torch.zeros(4))
+
+    def forward(self, x):
+        change = x - self.last
+        self.last.copy_(x.mean(0))
+        return change
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -158,14 +195,20 @@ class M(nn.Module):
             )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
-        kept = origins <= {"attribute", "outside", "constant", "buffer"} or _was_only_converted(place)
-        if not kept or not _computed_from_itself(place):
-            return
+        kept = origins <= _KEPT or _was_only_converted(place)
+        if not (kept and _computed_from_itself(place)):
+            if not _is_carried(place):
+                return
+            origins = {
+                part.origin if isinstance(part, Tensor) else "" for part in _parts(place.began or place.old)
+            }
+        computed = "computed from the old one" if _computed_from_itself(place) else "that the next call reads"
+        advice = f"Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer."
+        if place.began == Const(None):
+            advice = "Register a buffer of its final shape in `__init__`, and write it in place."
         yield self.report(
             place,
-            f"`self.{place.attr}` is bound to a new tensor computed from the old one: the exported program "
-            "forgets "
-            f"it after each call. Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer.",
+            f"`self.{place.attr}` is bound to a new tensor {computed}: the exported program forgets it after each call. {advice}",
             outcome=_BUFFER if origins == {"buffer"} else None,
         )
 
@@ -177,6 +220,28 @@ class M(nn.Module):
             if isinstance(fix, Refusal) and _has_company(report.place)
             else fix
         )
+
+
+def _is_carried(place: AttributeWrite) -> bool:
+    """Whether the function reads what the last call left, before it writes what the next call finds."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if (
+        place.elsewhere
+        or place.began is None
+        or target is None
+        or statement is None
+        or function is None
+        or not isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ):
+        return False
+    began = [*_parts(place.began)]
+    if began != [Const(None)] and not all(
+        isinstance(part, Tensor) and part.origin in _KEPT for part in began
+    ):
+        return False
+    return read_before(function.node, statement, target)
 
 
 def _has_company(place: AttributeWrite) -> bool:
@@ -229,7 +294,7 @@ def _computed_from_itself(place: AttributeWrite) -> bool:
             ]
             return any(
                 not converts(value, targets)
-                and (_reads(value, targets) or _is_read_in_branch(place, value, targets))
+                and (reads(value, targets) or _is_read_in_branch(place, value, targets))
                 and not _may_be_given_back(place, value, targets)
                 for value in _results(outer.value)
             )
@@ -273,7 +338,7 @@ def _is_read_in_branch(place: AttributeWrite, value: ast.expr, targets: list[str
         return False
     names = {each.id for each in value.args if isinstance(each, ast.Name)}
     arms = [each for each in parts if isinstance(each, ast.FunctionDef) and each.name in names]
-    return any(_reads(statement, targets) for arm in arms for statement in arm.body)
+    return any(reads(statement, targets) for arm in arms for statement in arm.body)
 
 
 def _may_be_given_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
@@ -326,50 +391,3 @@ def _results(value: ast.expr) -> Iterator[ast.expr]:
         yield from _results(value.orelse)
     else:
         yield value
-
-
-# New tensors in the shape, or of the type, of another.
-_ALIKE = frozenset(
-    {f"{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")}
-    | {f"new_{name}" for name in ("zeros", "ones", "empty", "full", "tensor")}
-)
-
-# Where a tensor is, and what it looks like, is not what it holds.
-_FACTS = frozenset(
-    {"device", "dtype", "shape", "ndim", "layout", "is_cuda", "requires_grad", "size", "dim", "numel"}
-)
-
-
-def _reads(value: ast.AST, targets: list[str]) -> bool:
-    """Whether an expression reads the values of the very attribute."""
-    if isinstance(value, ast.Attribute):
-        if value.attr in _FACTS and ast.dump(value.value) in targets:
-            return False
-        if ast.dump(value) in targets:
-            return True
-    if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
-        return False
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ALIKE:
-        alike = value.args[1:] if value.func.attr.endswith("_like") else value.args
-        return any(_reads(inner, targets) for inner in [*alike, *value.keywords])
-    return any(_reads(inner, targets) for inner in ast.iter_child_nodes(value))
-
-
-# What gives the same values again: `self.grid = self.grid.to(x.device)`.
-_CONVERSIONS = frozenset(
-    {"to", "type", "type_as", "float", "double", "half", "cuda", "cpu", "contiguous", "detach"}
-)
-
-
-def converts(value: ast.expr, targets: list[str]) -> bool:
-    """Whether `value` is one of `targets` (dumped), or only converted from it."""
-    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        if value.func.attr not in _CONVERSIONS:
-            return False
-        value = value.func.value
-    return ast.dump(value) in targets
-
-
-def loaded(target: ast.Attribute) -> ast.Attribute:
-    """The same attribute as it is read."""
-    return ast.Attribute(target.value, target.attr, ast.Load())

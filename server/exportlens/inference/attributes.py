@@ -410,7 +410,12 @@ def set_attribute(
         return
     if machine.emits(AttributeWrite) and isinstance(owner, (Instance, Tensor, Function)):
         old = owner.attributes.get(attr) if isinstance(owner, Instance) else None
-        machine.notice(AttributeWrite(machine.site(frame), node, owner, attr, value, old, augmented))
+        began, writers = machine.attributes_written.setdefault((id(owner), attr), (old, []))
+        writer = None if frame.function is None else frame.function.node
+        elsewhere = any(each is not writer for each in writers)
+        writers.append(writer)
+        site = machine.site(frame)
+        machine.notice(AttributeWrite(site, node, owner, attr, value, old, augmented, began, elsewhere))
     if isinstance(owner, Instance):
         written, _, _ = class_attribute(owner.cls, attr)
         if isinstance(written, Function) and written.setter is not None:

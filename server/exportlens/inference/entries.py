@@ -89,6 +89,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
     machine.library_calls = 0
     machine.version = 0
     machine.refusals = 0
+    machine.attributes_written.clear()
     machine.tracing = False
     frame = Frame(cls.scope, cls.chunk, {})
     doubt = machine.doubt
@@ -338,6 +339,7 @@ def run_exported(machine: Machine, call: ExportCall, *, declared: bool = False) 
         return
     machine.entry = model.cls.name
     machine.steps = 0
+    machine.attributes_written.clear()
     machine.tracing = True
     try:
         call_function(machine, forward, [model, *inputs], {}, None, forward.node)

@@ -133,6 +133,8 @@ class Machine:
         self.written: ast.AST | None = None
         self.returned_inside: list[tuple[Value, ast.AST | None]] = []
         self.log: list[Place] = []
+        # Of each attribute that traced code wrote, by its object's identity: what it held before, and the functions that wrote it.
+        self.attributes_written: dict[tuple[int, str], tuple[Value | None, list[ast.AST | None]]] = {}
         self.roots = itertools.count(1)
         self.memo: dict[Any, Any] = {}
         self.made: dict[Any, tuple[Value, list[Value]]] = {}

@@ -95,7 +95,8 @@ class Conversion(Place):
     what has a size from data), "range", "repeat" (`[0] * n`), "size" (given to torch as a size) or "compare" (by `max()` or `min()`).
 
     `use` tells what the Python value is for where that decides the outcome: "size", "range", "key", "" (not known); of a function of
-    NumPy, whether all its arguments are "tensors", or the "tensor first" is one.
+    NumPy, whether all its arguments are "tensors", or the "tensor first" is one; of a number, "either" where the code before may have
+    given a tensor or something else.
     """
 
     value: Value
@@ -149,13 +150,17 @@ class UnregisteredRead(Place):
 
 @dataclass(slots=True)
 class AttributeWrite(Place):
-    """`owner.attr = value` (`augmented` for `+=`, where `value` is the new one). `old` is what was there, None if nothing was."""
+    """`owner.attr = value` (`augmented` for `+=`, where `value` is the new one). `old` is what was there, None if nothing was;
+    `began` what was there when the call began, and `elsewhere` whether another function wrote it earlier in the call.
+    """
 
     owner: Value
     attr: str
     value: Value
     old: Value | None
     augmented: bool = False
+    began: Value | None = None
+    elsewhere: bool = False
 
 
 @dataclass(slots=True)
@@ -193,10 +198,12 @@ class ItemRead(Place):
 
 @dataclass(slots=True)
 class Mutation(Place):
-    """A tensor's storage is written in place: by `x.mul_()`, `x += 1`, `x[i] = v`, `out=`. `target` is the tensor; `how` the method or operator."""
+    """A tensor's storage is written in place: by `x.mul_()`, `x += 1`, `x[i] = v`, `out=`. `target` is the tensor; `how` the method or operator;
+    `operands` what else it is given."""
 
     target: Value
     how: str
+    operands: tuple[Value, ...] = ()
 
 
 @dataclass(slots=True)

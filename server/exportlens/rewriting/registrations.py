@@ -12,6 +12,7 @@ from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import (
     Bound,
     ClassValue,
+    Const,
     Function,
     Instance,
     Named,
@@ -19,6 +20,7 @@ from exportlens.inference.values import (
     Tensor,
     Value,
 )
+from exportlens.rewriting.begun_state import begun_as_buffer
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
 from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
@@ -219,6 +221,16 @@ def register_tensor(
         return Refusal(str(refused))
 
 
+def register_written(place: Mutation, context: RewriteContext) -> Fix | Refusal:
+    """The attribute of the model that `place` writes in place becomes a buffer."""
+    node = place.node
+    path = node.target if isinstance(node, ast.AugAssign) else node.func.value  # type: ignore[attr-defined]
+    owner = place.site.function.owner if place.site.function is not None else None
+    if not isinstance(path, ast.Attribute) or owner is None:
+        return Refusal("it is not known which class holds the tensor")
+    return register_tensor(place, path.attr, owner, context)
+
+
 def _refuse_other_values(context: RewriteContext, attribute: str) -> None:
     """Raise Refused where the file sets the attribute to what is no tensor, which a buffer does not take."""
     for statement in (each for placed in context.document.placed for each in placed.chunk.body):
@@ -262,6 +274,8 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             and isinstance(statement.targets[0], ast.Attribute)
         ):
             raise Refused("the attribute is set together with other targets")
+        if place.began == Const(None) and not isinstance(place.old, Tensor):
+            raise Refused("the state is None at first: make it a tensor of its final shape in `__init__`")
         if not isinstance(place.old, Tensor) or (
             isinstance(place.value, Tensor)
             and None not in (place.old.rank, place.value.rank)
@@ -285,10 +299,14 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         fix = draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
         if (
             place.old.origin == "buffer"
+            or (isinstance(place.began, Tensor) and place.began.origin == "buffer")
             or not isinstance(place.owner, Instance)
             or not isinstance(place.owner.cls, ClassValue)
         ):
             return fix
+        if place.began == Const(None):
+            edits = begun_as_buffer(place, place.owner.cls, context)
+            return Fix(fix.message, (*edits, *fix.edits), Applicability.UNSAFE)
         registered = register_tensor(place, place.attr, place.owner.cls, context)
         if isinstance(registered, Refusal):
             return registered

@@ -22,6 +22,22 @@ class M(nn.Module):
 """
 
 
+_STATEFUL = """
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 4, batch_first=True)
+        self.h = BEGIN
+
+    def forward(self, x):
+        FORWARD
+"""
+
+
 def _with_layer(forward: str) -> str:
     """A Module with a layer, a buffer and attributes, and the given forward."""
     return (
@@ -72,7 +88,23 @@ MUST = {
         _with_layer(
             "def forward(self, x):\n    self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n    return x - "
             "self.mean"
-        )
+        ),
+        _with_layer(
+            "def forward(self, x):\n    old = self.mean\n    self.mean = x.mean(0)\n    return x - old"
+        ),
+        # What a layer gives besides its output, under a name.
+        _STATEFUL.replace("BEGIN", "torch.zeros(1, 2, 4)").replace(
+            "FORWARD", "out, h = self.rnn(x, self.h)\n        self.h = h.detach()\n        return out"
+        ),
+        # State that is None until the first call.
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "if self.h is None:\n            self.h = torch.zeros(1, x.size(0), 4)\n"
+            "        out, h = self.rnn(x, self.h)\n        self.h = h\n        return out",
+        ),
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD", "y = x if self.h is None else x - self.h\n        self.h = x\n        return y"
+        ),
     ],
     "EXL209": [
         _with_layer(
@@ -228,6 +260,30 @@ class M(nn.Module):
         _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),
         _with_layer(
             "def forward(self, x):\n    self.mean.mul_(0.9).add_(0.1 * x.mean(0))\n    return x - self.mean"
+        ),
+        # Tables that are made anew where they are too short, whatever the name they are asked under.
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "mask = self.h\n        if mask is None or mask.size(0) < x.size(0):\n"
+            "            mask = torch.ones(x.size(0), 4)\n            self.h = mask\n"
+            "        return x + self.h[: x.size(0)]",
+        ),
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "if self.h is not None and self.h.size(0) >= x.size(0):\n            return x + self.h[: x.size(0)]\n"
+            "        made = torch.ones(x.size(0), 4)\n        self.h = made\n        return x + self.h",
+        ),
+        # What is put back, moved, or set anew in each call.
+        _STATEFUL.replace("BEGIN", "torch.ones(4)").replace(
+            "FORWARD",
+            "kept = self.h\n        self.h = kept * x.mean()\n        y = x * self.h\n        self.h = kept\n        return y",
+        ),
+        _STATEFUL.replace("BEGIN", "torch.ones(4)").replace(
+            "FORWARD", "h = self.h\n        h = h.to(x.device)\n        self.h = h\n        return x * h"
+        ),
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "self.h = x.mean(0)\n        y = x - self.h\n        self.h = y\n        return y",
         ),
     ],
     "EXL301": [_with_layer("def forward(self, x):\n    return x + self.scale")],

@@ -1,0 +1,105 @@
+"""Tensors that a plain attribute holds, and that traced code changes by numbers alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Mutation, Place
+from exportlens.inference.values import Const, Shape, Static, Tensor, Value, options
+from exportlens.outcome import OK, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.registrations import register_written
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import words
+
+
+class ConstantState(Rule):
+    """A tensor that a plain attribute holds changes while tracing: the program starts with what tracing made of it.
+
+    ## What it does
+    Finds in-place writes to a tensor that is an attribute of the model, no buffer and no Parameter, by nothing but numbers
+    and other such tensors: `self.steps += 1`, `self.decay.mul_(0.9)`.
+
+    ## Why it matters
+    Non-strict tracing computes with the model's own tensors where no input takes part, and so the write is done once by the
+    export itself: a counter that has counted nothing starts at one. Strict tracing is right, and both are for buffers.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer
+    """
+
+    code = "EXL217"
+    name = "constant-state"
+    outcome = Outcome(OK, WRONG)
+    places = (Mutation,)
+    examples = (
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = torch.zeros(())
+
+    def forward(self, x):
+        self.steps += 1
+        return x / self.steps
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(()), persistent=False)
+
+    def forward(self, x):
+        self.steps += 1
+        return x / self.steps
+""",
+            inputs="(torch.ones(2),)",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Mutation)
+        if not all(_is_constant(option) for option in options(place.target)):
+            return
+        # What sets a tensor to the same value each time is done once more without a trace.
+        if place.how in _SETTING or not _is_own(place.node):
+            return
+        if all(_is_number(each) or _is_constant(each) for each in place.operands):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` changes a tensor that no input takes part in, and that is no buffer: non-strict "
+                "tracing does so itself, and the program starts with what it made. Register a buffer.",
+            )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Mutation)
+        return register_written(report.place, context)
+
+
+_SETTING = frozenset({"zero_", "fill_", "copy_", "clamp_", "clamp_min_", "clamp_max_", "[]"})
+
+
+def _is_constant(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.origin == "attribute"
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, (Const, Static)) or (isinstance(value, Shape) and not value.unbacked)
+
+
+def _is_own(node: ast.AST) -> bool:
+    """Whether an attribute of the model is written, by an operator or by a method."""
+    written = node.target if isinstance(node, ast.AugAssign) else getattr(getattr(node, "func", None), "value", None)
+    return isinstance(written, ast.Attribute) and isinstance(written.value, ast.Name) and written.value.id == "self"

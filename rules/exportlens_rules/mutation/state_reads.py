@@ -1,0 +1,211 @@
+"""How the code around a write of an attribute reads that attribute: its values, or only what it looks like."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+# New tensors in the shape, or of the type, of another.
+_ALIKE = frozenset(
+    {f"{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")}
+    | {f"new_{name}" for name in ("zeros", "ones", "empty", "full", "tensor")}
+)
+
+# Where a tensor is, and what it looks like, is not what it holds.
+_FACTS = frozenset(
+    {"device", "dtype", "shape", "ndim", "layout", "is_cuda", "requires_grad", "size", "dim", "numel"}
+)
+
+
+def reads(value: ast.AST, targets: list[str]) -> bool:
+    """Whether an expression reads the values of the very attribute."""
+    if isinstance(value, ast.Attribute):
+        if value.attr in _FACTS and ast.dump(value.value) in targets:
+            return False
+        if ast.dump(value) in targets:
+            return True
+    if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
+        return False
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ALIKE:
+        alike = value.args[1:] if value.func.attr.endswith("_like") else value.args
+        return any(reads(inner, targets) for inner in [*alike, *value.keywords])
+    return any(reads(inner, targets) for inner in ast.iter_child_nodes(value))
+
+
+# What gives the same values again: `self.grid = self.grid.to(x.device)`.
+_CONVERSIONS = frozenset(
+    {"to", "type", "type_as", "float", "double", "half", "cuda", "cpu", "contiguous", "detach"}
+)
+
+
+def converts(value: ast.expr, targets: list[str]) -> bool:
+    """Whether `value` is one of `targets` (dumped), or only converted from it."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr not in _CONVERSIONS:
+            return False
+        value = value.func.value
+    return ast.dump(value) in targets
+
+
+def loaded(target: ast.Attribute) -> ast.Attribute:
+    """The same attribute as it is read."""
+    return ast.Attribute(target.value, target.attr, ast.Load())
+
+
+_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+def read_before(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.Assign, target: ast.Attribute
+) -> bool:
+    """Whether `function` reads the values that the attribute had when it was called before `statement` writes it for the next call.
+
+    False where it is not known that the write is for the next call: where it is bound again afterwards, where only what the attribute
+    was decides about the write (a table that is made anew when it is too short), and where what is bound is what was read, converted.
+    """
+    path = ast.dump(loaded(target))
+    around = _parents(function)
+    names = _names_of(function, statement, path)
+    if any(
+        _mentions(test, path, names) and not _finds_it_there(test, holds, path, names)
+        for test, holds in _tests_for(statement, around)
+    ):
+        return False
+    if _only_converted(function, statement, path) or _bound_again(function, statement, path, around):
+        return False
+    return any(
+        _reads_values(each, path) and not _certainly_written(function, each, path, around)
+        for each in _statements(function)
+        if each.lineno < statement.lineno
+    )
+
+
+def _parents(function: ast.AST) -> dict[ast.AST, ast.AST]:
+    return {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+
+
+def _above(node: ast.AST, around: dict[ast.AST, ast.AST]) -> Iterator[ast.AST]:
+    while node in around:
+        node = around[node]
+        yield node
+
+
+def _tests_for(statement: ast.stmt, around: dict[ast.AST, ast.AST]) -> Iterator[tuple[ast.expr, bool]]:
+    """The tests that decide whether `statement` is reached, and how each must come out, those of an `if` above that leaves included."""
+    node: ast.AST = statement
+    for parent in _above(statement, around):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(parent, name, [])
+            if not (isinstance(block, list) and node in block):
+                continue
+            if isinstance(parent, (ast.If, ast.While)):
+                yield parent.test, name == "body"
+            for each in block[: block.index(node)]:
+                if isinstance(each, ast.If) and isinstance(each.body[-1], _LEAVES):
+                    yield each.test, False
+        node = parent
+
+
+def _finds_it_there(test: ast.expr, holds: bool, path: str, names: set[str]) -> bool:
+    """Whether `test`, come out as `holds`, tells no more than that the attribute is not None."""
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.IsNot if holds else ast.Is)
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value is None
+        and _mentions(test.left, path, names)
+    )
+
+
+def _statements(function: ast.AST) -> list[ast.stmt]:
+    return [each for each in ast.walk(function) if isinstance(each, ast.stmt) and each is not function]
+
+
+def _is_path(node: ast.AST, path: str) -> bool:
+    return isinstance(node, ast.Attribute) and ast.dump(loaded(node)) == path
+
+
+def _names_of(function: ast.AST, statement: ast.stmt, path: str) -> set[str]:
+    """The names that are bound, above `statement`, to the attribute or what is made of it."""
+    names: set[str] = set()
+    for each in sorted(_statements(function), key=lambda one: one.lineno):
+        if (
+            isinstance(each, ast.Assign)
+            and each.lineno < statement.lineno
+            and _mentions(each.value, path, names)
+        ):
+            names |= {
+                one.id for target in each.targets for one in ast.walk(target) if isinstance(one, ast.Name)
+            }
+    return names
+
+
+def _mentions(node: ast.AST, path: str, names: set[str]) -> bool:
+    return any(
+        _is_path(each, path) or (isinstance(each, ast.Name) and each.id in names) for each in ast.walk(node)
+    )
+
+
+def _only_converted(function: ast.AST, statement: ast.Assign, path: str) -> bool:
+    """Whether what `statement` binds is the attribute itself, moved or converted, under whatever names."""
+    same = [path]
+    for each in sorted(_statements(function), key=lambda one: one.lineno):
+        if each.lineno >= statement.lineno or not isinstance(each, ast.Assign):
+            continue
+        for target in each.targets:
+            if isinstance(target, ast.Name):
+                name = ast.dump(ast.Name(target.id, ast.Load()))
+                same = [one for one in same if one != name] + ([name] if converts(each.value, same) else [])
+    return converts(statement.value, same)
+
+
+def _writes(each: ast.stmt, path: str) -> bool:
+    targets: Sequence[ast.expr] = ()
+    if isinstance(each, ast.Assign):
+        targets = each.targets
+    elif isinstance(each, (ast.AnnAssign, ast.AugAssign)):
+        targets = [each.target]
+    return any(_is_path(one, path) for target in targets for one in ast.walk(target))
+
+
+def _bound_again(function: ast.AST, statement: ast.stmt, path: str, around: dict[ast.AST, ast.AST]) -> bool:
+    """Whether another write follows `statement`, whatever else happens in between."""
+    above = set(_above(statement, around))
+    return any(
+        each.lineno > statement.lineno and _writes(each, path) and around[each] in above
+        for each in _statements(function)
+    )
+
+
+def _certainly_written(
+    function: ast.AST, statement: ast.stmt, path: str, around: dict[ast.AST, ast.AST]
+) -> bool:
+    """Whether a write stands before `statement` that it cannot be reached without, as far as blocks tell."""
+    above = {function, *_above(statement, around)}
+    return any(
+        each.lineno < statement.lineno
+        and _writes(each, path)
+        and _in_one_block(around[each], each, statement, above)
+        for each in _statements(function)
+    )
+
+
+def _in_one_block(parent: ast.AST, write: ast.stmt, statement: ast.stmt, above: set[ast.AST]) -> bool:
+    """Whether a write in a block of `parent` is in the block that leads to `statement`."""
+    if parent not in above:
+        return False
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, [])
+        if isinstance(block, list) and write in block:
+            return any(each is statement or each in above for each in block)
+    return False
+
+
+def _reads_values(statement: ast.stmt, path: str) -> bool:
+    """Whether `statement` itself, not a statement inside of it, reads the values of the attribute."""
+    parts: list[ast.AST] = []
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.expr) or not isinstance(child, (ast.stmt, ast.excepthandler)):
+            parts.append(child)
+    return any(reads(part, [path]) for part in parts)
