@@ -13,7 +13,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.text import Function
+from exportlens.rewriting.text import Function, Replacement
 from exportlens.source.walking import walk
 
 
@@ -59,13 +59,19 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
         if not certain and not isinstance(place, ItemRead):
             raise Refused(f"`{draft.source.of(node.value)}` is not certain to be a tensor")
         ints = [is_int(each) for each in items]
-        text = _selected(draft, node, parts, [is_number_from_data(each) for each in items], ints, kinds)
+        numbers = [is_number_from_data(each) for each in items]
+        text = _selected(draft, node, parts, numbers, ints, kinds)
+        put: tuple[str, list[Replacement]] | None = None
         if not isinstance(node.ctx, ast.Load):
             text += "[...]"
+            put = _put(draft, statement, node, numbers, place, kinds)
+        text, swaps = put if put is not None else (text, [])
         # What is of no known type may be a bool, which adds a dimension as an index, and no dimension has that number.
         known = all(_types(each) <= {"int"} for each in items if is_number_from_data(each))
         safe = Applicability.SAFE if known else Applicability.UNSAFE
-        return draft.replace("Use `.select`", [draft.source.swap(node, text)], safe, uses_torch=False)
+        message = "Index by a tensor" if put is not None else "Use `.select`"
+        whole = [draft.source.swap(node, text), *swaps]
+        return draft.replace(message, whole, safe, uses_torch=put is not None)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
@@ -154,6 +160,52 @@ def _selected(
     others = _needed(others)
     base = primary(source.of(node.value))
     return f"{base}[{', '.join(others)}]{''.join(selects)}" if others else base + "".join(selects)
+
+
+def _put(
+    draft: Draft,
+    statement: ast.stmt,
+    node: ast.Subscript,
+    numbers: list[bool],
+    place: ItemRead | ItemWrite,
+    kinds: Kinds,
+) -> tuple[str, list[Replacement]] | None:
+    """`x[:, n] = v` as `x.movedim(1, 0)[torch.full((1,), n)] = v`, and what changes in `v`; None where it is something else.
+
+    torch exports no write to a view whose place data tells, where a gradient flows (measured on torch 2.13).
+    """
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+    others = [each for each, number in zip(parts, numbers, strict=True) if not number]
+    if len(parts) - len(others) != 1 or any(not _keeps_dimensions(each) for each in others):
+        return None
+    source, at = draft.source, numbers.index(True)
+    swaps: list[Replacement] = []
+    if isinstance(statement, ast.Assign) and statement.targets == [node]:
+        given = options(place.value)
+        if all(isinstance(each, Tensor) for each in given):
+            base, value = kinds.of(node.value), kinds.of(statement.value)
+            if value.dtype is None or value.dtype != base.dtype:
+                # An index, unlike a view, converts nothing.
+                dtype = f"{primary(source.of(node.value))}.dtype"
+                text = f"{primary(source.of(statement.value))}.to({dtype})"
+                swaps = [source.swap(statement.value, text)]
+        elif not all(isinstance(each, (Const, Static, Shape, TensorScalar)) for each in given):
+            return None
+    elif not (isinstance(statement, ast.AugAssign) and statement.target is node):
+        return None
+    taken = [source.of(each) if each in others else ":" for each in parts]
+    before = sum(_takes_away(each) for each in parts[:at])
+    indices = _needed(taken)
+    view = primary(source.of(node.value)) + (f"[{', '.join(indices)}]" if set(indices) - {":"} else "")
+    moved = f"{view}.movedim({at - before}, 0)" if at > before else view
+    return f"{moved}[{draft.torch}.full((1,), {source.of(parts[at])})]", swaps
+
+
+def _keeps_dimensions(part: ast.expr) -> bool:
+    """Whether an index is a slice or a number that is written out: what is in front of it can be counted."""
+    if isinstance(part, ast.UnaryOp):
+        part = part.operand
+    return isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and type(part.value) is int)
 
 
 def _needed(indices: list[str]) -> list[str]:
