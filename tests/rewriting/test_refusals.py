@@ -777,3 +777,12 @@ def test_state_that_the_first_call_makes(body: str, reason: str) -> None:
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+def test_items_of_an_argument_that_is_a_dict() -> None:
+    """A copy of a dict is none of its tensors."""
+    body = 'parts.update(half=x / 2)\nif x.sum() > 0:\n    parts["whole"] = parts["whole"] * 2\nreturn parts'
+    text = HEAD + textwrap.indent(f"def forward(self, x, parts):\n{textwrap.indent(body, '    ')}\n", "    ")
+    mended = mend(text)
+    assert any("no tensor as far as is known" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

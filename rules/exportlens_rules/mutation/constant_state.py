@@ -101,5 +101,13 @@ def _is_number(value: Value) -> bool:
 
 def _is_own(node: ast.AST) -> bool:
     """Whether an attribute of the model is written, by an operator or by a method."""
-    written = node.target if isinstance(node, ast.AugAssign) else getattr(getattr(node, "func", None), "value", None)
-    return isinstance(written, ast.Attribute) and isinstance(written.value, ast.Name) and written.value.id == "self"
+    written = (
+        node.target
+        if isinstance(node, ast.AugAssign)
+        else getattr(getattr(node, "func", None), "value", None)
+    )
+    return (
+        isinstance(written, ast.Attribute)
+        and isinstance(written.value, ast.Name)
+        and written.value.id == "self"
+    )

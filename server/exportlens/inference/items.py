@@ -239,7 +239,7 @@ def set_item(
         if machine.emits(ItemWrite):
             machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
         if machine.emits(Mutation):
-            machine.notice(Mutation(machine.site(frame), node, owner, "[]"))
+            machine.notice(Mutation(machine.site(frame), node, owner, "[]", (key, value)))
         return
     if machine.emits(ItemWrite) and isinstance(owner, (Sequence, Mapping_, Array)):
         machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))

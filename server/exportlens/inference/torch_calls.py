@@ -383,7 +383,15 @@ def _note_writes(
                 targets.append(value)
     for target in targets:
         if machine.emits(Mutation):
-            machine.notice(Mutation(machine.site(frame), node, target, op.name.rpartition(".")[2]))
+            given = [*(bound or {}).values(), *kwargs.values()]
+            operands = tuple(
+                each
+                for value in given
+                for each in (value if isinstance(value, tuple) else (value,))
+                if each is not target
+            )
+            how = op.name.rpartition(".")[2]
+            machine.notice(Mutation(machine.site(frame), node, target, how, operands))
     return targets[0] if targets and op.returns.kind == "tensor" else None
 
 

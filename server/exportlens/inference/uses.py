@@ -533,10 +533,10 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     """
     uses = _uses_of(machine, function, name)
     if uses.mapping:
-        return Unknown(f"`{name}` looks like a dict or object")
+        return Unknown(f"`{name}` looks like a dict or object", unlike=True)
     if uses.object and not uses.asked:
         # It has what no tensor has: `graph.x`, `batch.edge_index`.
-        return Unknown(f"`{name}` looks like an object")
+        return Unknown(f"`{name}` looks like an object", unlike=True)
     # Neither lists nor tuples take part in arithmetic with a float, nor have a negative; of numbers there are no items.
     if uses.strong or (uses.decimal and uses.container) or (uses.negated and uses.chosen):
         return input_tensor(machine, name)

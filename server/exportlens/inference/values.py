@@ -36,6 +36,7 @@ class Unknown(Value):
     `outside` is true for what a package gave that makes no tensors, and for parts of that.
     `argument` names the entry point's parameter where it is one that the body of the entry point itself tells nothing of.
     `given` is "argument" for what an entry point is given, and "part" for a part of that.
+    `unlike` is true for what is used as no tensor can be.
     """
 
     why: str = ""
@@ -44,6 +45,7 @@ class Unknown(Value):
     argument: str = ""
     outside: bool = False
     given: str = ""
+    unlike: bool = False
 
     def describe(self) -> str:
         return f"unknown ({self.why})" if self.why else "unknown"

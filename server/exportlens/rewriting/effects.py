@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
-from exportlens.inference.values import Const, Instance, Tensor
+from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.draft import Refused, RefusedLog
 from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
@@ -124,6 +124,11 @@ def _given_with(name: str, kind: Kind, function: Function, known: Kinds) -> froz
     return frozenset(shared)
 
 
+def is_unlike(kind: Kind) -> bool:
+    """Whether `kind` is used as no tensor can be."""
+    return isinstance(kind.value, Unknown) and kind.value.unlike
+
+
 def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stmt, known: Kinds) -> Kinds:
     """The kinds just before `goal`: what names are is `known` from the interpreter, whose memory they share
     is followed here."""
@@ -142,7 +147,11 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         if annotation.endswith("Tensor") and own.names[each.arg].what == "unknown":
             own.names[each.arg] = Kind("tensor", roots=frozenset({each.arg}))
     for each in _plain(function.args) if function.name == "forward" else []:
-        if each.arg != "self" and own.names[each.arg].what == "unknown":
+        if (
+            each.arg != "self"
+            and own.names[each.arg].what == "unknown"
+            and not is_unlike(own.names[each.arg])
+        ):
             # What a model is called with and says nothing else of is a tensor.
             own.names[each.arg] = Kind("tensor", roots=frozenset({each.arg}))
     for name in floating(function, goal, own):

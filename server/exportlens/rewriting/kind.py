@@ -112,7 +112,7 @@ def of_value(value: Value | None, root: str) -> Kind:
     if isinstance(value, Choice):
         kinds = [of_value(option, root) for option in value.options]
         return merged(kinds)
-    return Kind("unknown", roots=frozenset({root}))
+    return Kind("unknown", roots=frozenset({root}), value=value)
 
 
 def merged(kinds: list[Kind]) -> Kind:

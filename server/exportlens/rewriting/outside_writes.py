@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import loaded, visit, writes_of
+from exportlens.rewriting.effects import is_unlike, loaded, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits, leaves
@@ -122,6 +122,10 @@ class OutsideWrites:
                 kind = now.of(loaded(write.base))
                 if kind.roots is None:
                     raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
+                if kind.what in ("container", "object") or is_unlike(kind):
+                    raise Refused(
+                        f"`{self.source.of(write.base)}`, into which the branch writes, is no tensor as far as is known"
+                    )
                 for root in kind.roots:
                     if not self.made_inside(root):
                         found.append((self._path_of_root(root), False))
