@@ -41,6 +41,7 @@ OUTSIDE = {
     "by a function made before": "def pick():\n            return x[mask].sum()\n\n        before = pick()",
     "as it is, of the same type": "before = x[mask.bool()].sum()",
     "where it is given": "before = x.sum()\n        if mask is not None:\n            before = x[mask].sum()",
+    "before it was converted": "before = x[mask].sum()\n        mask = mask.bool()",
     "changed in place": "mask[0] = False\n        before = x.sum()",
 }
 ALONE = {
@@ -93,6 +94,24 @@ def test_nothing_is_said_where_the_count_is_not_of_the_mask(body: str) -> None:
 def test_nothing_is_said_of_a_mask_that_the_condition_picks_by() -> None:
     text = HEAD.format("before = x.sum()").replace("if mask.any()", "if x[mask].sum() > 0 and mask.any()")
     assert "_check(" not in mend(text).text
+
+
+def test_rows_that_get_the_name_of_their_mask() -> None:
+    text = (
+        HEAD.partition("        mask =")[0]
+        + """
+        masks = [part > 0 for part in y.split(2)]
+        masks = torch.cat(masks).to(torch.uint8)
+        masks = torch.nonzero(masks).squeeze(1)
+        if len(masks) == 0:
+            return x.sum() * 0
+        return F.cross_entropy(x[masks], y[masks])
+""".lstrip("\n")
+    )
+    mended = mend(text).text
+    assert "torch._check(masks.nonzero().shape[0] > 0)" in mended
+    x = torch.arange(12.0).reshape(4, 3)
+    assert_equivalent(text, mended, [(x, torch.tensor(y)) for y in ([0, 1, 2, 0], [0, 0, 0, 0])])
 
 
 INSIDE = """

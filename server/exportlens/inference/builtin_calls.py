@@ -59,19 +59,21 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
         del kwargs
         if not args:
             return Const(function(0))
-        value = args[0]
+        if not isinstance(args[0], Choice):
+            return made(machine, args[0], frame, node, "")
+        options = [
+            option for option in args[0].options if not (isinstance(option, Const) and option.value is None)
+        ]
+        either = len({isinstance(option, (Tensor, Unknown)) for option in options}) > 1
+        results = [made(machine, option, frame, node, "either" if either else "") for option in options]
+        result = results[0]
+        for other in results[1:]:
+            result = join(result, other)
+        return result
+
+    def made(machine: Machine, value: Value, frame: Frame, node: ast.AST, use: str) -> Value:
         if isinstance(value, Const):
             return fold(function, value.value)
-        if isinstance(value, Choice):
-            results = [
-                run(machine, [option], {}, frame, node)
-                for option in value.options
-                if not (isinstance(option, Const) and option.value is None)
-            ]
-            result = results[0]
-            for other in results[1:]:
-                result = join(result, other)
-            return result
         if isinstance(value, Tensor) and value.origin == "outside":
             return Static(kind)
         if machine.tracing and isinstance(value, Array) and value.held and kind in ("int", "float"):
@@ -79,13 +81,11 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
         if isinstance(value, Array) and (value.dtype or "").startswith("int"):
             notice_numpy(machine, value, "item", frame, node)  # the same as `value.item()`; a float is fine
         if from_data(value):
-            if not isinstance(value, TensorScalar) and machine.emits(Conversion):
-                machine.notice(Conversion(machine.site(frame), node, value, kind))
+            if machine.emits(Conversion):
+                machine.notice(Conversion(machine.site(frame), node, value, kind, use))
             if isinstance(value, Shape):
                 return Shape(True, value.input, value.dim, value.origin, kind)
             if isinstance(value, TensorScalar):
-                if machine.emits(Conversion):
-                    machine.notice(Conversion(machine.site(frame), node, value, kind))
                 return TensorScalar(kind, value.origin)
             return TensorScalar(kind, getattr(value, "name", "") or "a tensor")
         if isinstance(value, Shape):

@@ -205,6 +205,13 @@ def _out_of_arms(kinds: list[Kind]) -> Kind:
     return Kind("tensor")
 
 
+# Methods that leave the rows of a tensor.
+_KEEPING_ROWS = frozenset(
+    {"to", "type", "long", "int", "float", "double", "half", "bool", "clone", "detach", "contiguous", "cpu", "cuda", "sigmoid",
+     "softmax", "log_softmax", "abs", "exp", "log", "clamp", "relu", "tanh", "sqrt", "square", "pow", "neg"}
+)  # fmt: skip
+
+
 def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     given: list[Kind] = [] if receiver is None else [receiver]
     for each in node.args:
@@ -218,7 +225,12 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     bound = op.bind(facts, named)
     operands = op.bind(given, keywords)
     roots: frozenset[str] | None = frozenset()
-    value = Tensor(unbacked=True) if op.dynamic_shape else None
+    open_rows = op.dynamic_shape or (
+        receiver is not None
+        and length_from_data(receiver)
+        and (op.name.rpartition(".")[2] in _KEEPING_ROWS or _squeezes_another(op, node, receiver))
+    )
+    value = Tensor(unbacked=True) if open_rows else None
     if op.aliases and operands is not None and not _out_of_place(op, operands):
         parts = [operands.get(op.params[index].name) for index in op.aliases if index < len(op.params)]
         flat = [
@@ -372,6 +384,12 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
             "number" if name in ("isinstance", "hasattr", "callable", "issubclass") else "static",
             type="bool",
         )
+    if name == "map" and len(node.args) == 2 and isinstance(node.args[0], ast.Lambda):
+        named = node.args[0].args
+        if len(named.args) == 1 and not (
+            named.vararg or named.kwarg or named.kwonlyargs or named.posonlyargs
+        ):
+            return kinds.each_of(ast.Name(named.args[0].arg, ast.Store()), node.args[0].body, given[1])
     if name in ("list", "tuple", "zip", "range", "enumerate", "reversed", "sorted", "dict"):
         return Kind("container", roots=union(given))
     return UNKNOWN_KIND
@@ -395,6 +413,18 @@ def _out_of_place(op: Op, kinds: Mapping[str, object]) -> bool:
     return told is None or (
         isinstance(told, Kind) and isinstance(told.value, Const) and told.value.value is False
     )
+
+
+def _squeezes_another(op: Op, node: ast.Call, receiver: Kind) -> bool:
+    """Whether the call is `squeeze` of another dimension than the first."""
+    if not op.name.endswith(".squeeze") or len(node.args) != 1 or receiver.rank is None:
+        return False
+    given = node.args[0]
+    negative = isinstance(given, ast.UnaryOp) and isinstance(given.op, ast.USub)
+    dim = given.operand if isinstance(given, ast.UnaryOp) else given
+    if not isinstance(dim, ast.Constant) or type(dim.value) is not int:
+        return False
+    return 0 < (receiver.rank - dim.value if negative else dim.value) < receiver.rank
 
 
 def _asks_length(node: ast.Call) -> bool:

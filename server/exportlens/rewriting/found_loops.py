@@ -82,12 +82,14 @@ def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[S
     taken = every_name(source.tree)
     nl, indent = source.newline, source.indent_of(loop)
     inner = indent + source.indent_unit()
+    found_rows, target, number = _numbered(loop)
     rows, row = fresh("rows", taken), fresh("row", taken)
     lines = [
-        f"{rows} = {source.of(loop.iter)}",
+        f"{rows} = {source.of(found_rows)}",
         f"{indent}{row} = {torch}.full((), 0)",
         f"{indent}while {row} < {rows}.shape[0]:",
-        f"{inner}{source.of(loop.target)} = {rows}[{row}.reshape(1)].select(0, 0)",
+        f"{inner}{source.of(target)} = {rows}[{row}.reshape(1)].select(0, 0)",
+        *([f"{inner}{number} = {row}"] if number else []),
         f"{inner}{row} = {row} + 1",
         source.block(loop.body, inner),
     ]
@@ -104,10 +106,34 @@ def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[S
     changed, found = summed(changed, found, kinds, torch)
     inside = kinds.copy()
     known = inside.names[rows]
-    if known.dtype is None and known.rank == 1 and _is_index(found, loop.target):
+    if known.dtype is None and known.rank == 1 and _is_index(found, target):
         # What takes an item of a tensor is an int, or a mask: of those not one alone is gone through.
         inside.names[rows] = replace(known, dtype="int64")
     return indexed_by_tensors(changed, found, inside, torch) or (changed, found)
+
+
+def _numbered(loop: ast.For) -> tuple[ast.expr, ast.expr, str]:
+    """The rows that `loop` goes through, what it binds one to, and the name of its number where `enumerate` gives one that is
+    read. Raises Refused where the iterator is another one of Python's."""
+    rows, target = loop.iter, loop.target
+    called = rows.func.id if isinstance(rows, ast.Call) and isinstance(rows.func, ast.Name) else ""
+    if called not in _ITERATORS:
+        return rows, target, ""
+    plain = isinstance(rows, ast.Call) and len(rows.args) == 1 and not rows.keywords
+    pair = target.elts if isinstance(target, ast.Tuple) else []
+    if called != "enumerate" or not plain or len(pair) != 2 or not isinstance(pair[0], ast.Name):
+        raise Refused(NO_OPERATOR)
+    assert isinstance(rows, ast.Call)
+    number = pair[0].id
+    read = any(
+        isinstance(each, ast.Name) and each.id == number for one in loop.body for each in ast.walk(one)
+    )
+    return rows.args[0], pair[1], number if read else ""
+
+
+_ITERATORS = frozenset(
+    {"enumerate", "zip", "reversed", "sorted", "iter", "map", "filter", "list", "tuple", "range"}
+)
 
 
 def _is_index(loop: ast.While, target: ast.expr) -> bool:

@@ -65,9 +65,9 @@ def checks(
     said = [
         mask
         for mask in asked
-        if mask not in written
+        if (mask not in written or _is_bound_to_its_rows(statements, mask))
         and _is_known_by_name(source, function, mask, kinds)
-        and _picks_here_alone(source, function, mask, statements)
+        and _picks_here_alone(source, function, mask, statements, _since(source, branch, mask))
     ]
     for call in asking:
         for name in _names_picked_by(call):
@@ -82,6 +82,12 @@ def checks(
                     "or what else picks by it is not"
                 )
     return [f"{torch}._check({mask}.nonzero().shape[0] > 0)" for mask in said]
+
+
+def _is_bound_to_its_rows(statements: Sequence[ast.stmt], mask: str) -> bool:
+    """Whether the first statement that binds `mask` picks by it: `valid = valid.nonzero()`."""
+    first = next(each for each in statements if mask in bound([each]))
+    return isinstance(first, ast.Assign) and any(_is_pick(each, mask) for each in walk(first.value))
 
 
 def asks_for_rows(source: Source, node: ast.expr) -> bool:
@@ -278,9 +284,29 @@ def _is_submodule(source: Source, function: Function, kinds: Kinds) -> bool:
     return bool(classes)
 
 
-def _picks_here_alone(source: Source, function: Function, mask: str, statements: Sequence[ast.stmt]) -> bool:
+def _since(source: Source, branch: ast.If, mask: str) -> int:
+    """Where the name `mask` got what it is at `branch`: what is read before is another value. 0 where that is not known."""
+    if any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(branch)):
+        return 0
+    block, index = source.block_of(branch)
+    made = [each for each in block[:index] if isinstance(each, ast.Assign) and mask in bound([each])]
+    return source.end(made[-1]) if made and _is_made_anew(made[-1].value) else 0
+
+
+def _is_made_anew(node: ast.expr) -> bool:
+    """Whether `node` gives memory of its own, whatever its methods convert: `torch.cat(parts).bool()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and dotted(node.func) is None:
+        node = node.func.value
+    if isinstance(node, ast.Call):
+        return (dotted(node.func) or "").rpartition(".")[2] in ("cat", "stack")
+    return isinstance(node, (ast.Compare, ast.BinOp, ast.UnaryOp))
+
+
+def _picks_here_alone(
+    source: Source, function: Function, mask: str, statements: Sequence[ast.stmt], since: int
+) -> bool:
     """Whether the arm picks by `mask`, and what is not an arm of a branch that asks it does not, nor may hand it on to what
-    does."""
+    does. What stands before `since` reads another value."""
     around = [each for each in source.ancestors(function) if isinstance(each, Function)]
     whole = around[-1] if around else function
     if whole.name != "forward" and mask in {each.arg for each in arguments(whole.args)}:
@@ -288,6 +314,8 @@ def _picks_here_alone(source: Source, function: Function, mask: str, statements:
     inside = {id(each) for statement in statements for each in walk(statement)}
     found = False
     for each in walk(whole):
+        if isinstance(each, ast.expr) and source.end(each) <= since:
+            continue
         if _writes(each, mask):
             return False
         if id(each) in inside:

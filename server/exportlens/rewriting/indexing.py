@@ -275,7 +275,12 @@ def _is_one_int_of_a_tensor(part: Value) -> bool:
 def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:
     """Whether `node` is an int of a tensor, or may be: what stands for one int does for several as well."""
     kind = kinds.of(_read_of(node, kinds) or node)
-    return kind.what == "tensor" and _is_int(kind.dtype) and kind.rank in (0, None)
+    return (
+        kind.what == "tensor"
+        and _is_int(kind.dtype)
+        and kind.rank in (0, None)
+        and not length_from_data(kind)
+    )
 
 
 def _read_of(node: ast.expr, kinds: Kinds) -> ast.expr | None:

@@ -374,7 +374,9 @@ class Kinds:
                 owner.dtype,
                 self._rank_after_index(owner.rank, node.slice),
                 frozenset() if masked or taken else owner.roots,
-                value=Tensor(unbacked=True) if masked else None,
+                value=Tensor(unbacked=True)
+                if masked or length_from_data(chosen) or self._is_cut_by_data(node.slice)
+                else None,
             )
         if owner.what == "container":
             if (
@@ -405,6 +407,12 @@ class Kinds:
             return _any_module_of(owner.value)
         # A part of something unknown may share its memory.
         return replace(UNKNOWN_KIND, roots=owner.roots) if owner.what == "unknown" else UNKNOWN_KIND
+
+    def _is_cut_by_data(self, index: ast.expr) -> bool:
+        """Whether the first dimension is cut at a number from data: `x[:n]`."""
+        first = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
+        bounds = [first.lower, first.upper] if isinstance(first, ast.Slice) else []
+        return any(each is not None and self.of(each).from_data for each in bounds)
 
     def _rank_after_index(self, rank: int | None, index: ast.expr) -> int | None:
         if rank is None:

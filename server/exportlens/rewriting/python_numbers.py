@@ -35,8 +35,11 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         dtype = value.dtype if isinstance(value, Tensor) else None
         if node.func.id == "complex":
             raise Refused("`complex()` has no symbolic counterpart")
-        if isinstance(inner, ast.Name) and _may_be_number(draft, node, inner.id):
+        either = place.use == "either"
+        if isinstance(inner, ast.Name) and (either or _may_be_number(draft, node, inner.id)):
             return _of_either(draft, node, inner.id)
+        if either:
+            raise Refused(f"`{draft.source.of(inner)}` may be a number already: give it a name first")
         if isinstance(value, Shape):
             if node.func.id == "int" and value.type != "int":
                 return _truncated(draft, node, inner)
