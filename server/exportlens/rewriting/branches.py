@@ -23,10 +23,11 @@ from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.names import arguments, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
 from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
@@ -99,6 +100,7 @@ class BranchRewrite:
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
+            self._refuse_unbound(arm)
             self._replace_super(arm)
             taken = arm is self.then
             arm.first_lines += checks(
@@ -210,6 +212,22 @@ class BranchRewrite:
             if name not in certain:
                 raise Refused(f"`{name}` may be unbound before the branch")
         return needed
+
+    def _refuse_unbound(self, arm: Arm) -> None:
+        """A name that only another arm, a function by now, binds: tracing runs this one too."""
+        functions = [
+            each
+            for each in self.source.ancestors(self.node)
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+        ]
+        known = set(bound(arm.statements)).union(
+            *(set(bound(each.body)) | {one.arg for one in arguments(each.args)} for each in functions)
+        )
+        others = [each for each in walk(functions[-1]) if isinstance(each, ast.FunctionDef)]
+        missing = reads(arm.statements) - known
+        elsewhere = set().union(*(bound(each.body) for each in others))
+        if missing & elsewhere:
+            raise Refused(f"`{min(missing & elsewhere)}` is bound on another way than the one that reads it")
 
     def _certain(self) -> set[str]:
         """The names that certainly are bound where the branch begins."""
@@ -635,6 +653,8 @@ class BranchRewrite:
             )
         names = [fresh(wish, self.taken) for wish in ("if_true", "if_false")]
         call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
+        if runs_recurrent_layer(statements, self.kinds):
+            call = chosen_of_both(statements, self.test, names, self.kinds, self.torch)
         pieces = [
             f"{indent}def {name}({parameters}):{nl}{body}"
             for name, (parameters, body) in zip(names, functions, strict=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from exportlens.rewriting.effects import repeatable
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.moving import may_write
@@ -42,7 +43,7 @@ def grown(source: Source, node: ast.If, kinds: Kinds) -> Iterator[tuple[Source, 
     for count in dict.fromkeys((*uses[:_MOST_TRIED], uses[-1], len(following))):
         tail = following[:count]
         if _may_be_copied(source, node, tail) and not any(_is_unclear(each, kinds) for each in _nodes(tail)):
-            yield _with_tail(source, node, tail)
+            yield _with_tail(source, node, tail, _asked_again(node, tail, kinds))
 
 
 def with_others_first(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If, Kinds] | None:
@@ -90,10 +91,36 @@ def _is_unclear(node: ast.AST, kinds: Kinds) -> bool:
     return False
 
 
+def _asked_again(node: ast.If, tail: Sequence[ast.stmt], kinds: Kinds) -> dict[int, bool]:
+    """The branches in `tail` that ask what `node` asks, by their identity, each with whether it asks for the same and not for the
+    opposite: on each way through `node` the answer is known."""
+    if _is_chain(node) or not repeatable(node.test, kinds) or "self" in reads(node.test):
+        return {}
+    found: dict[int, bool] = {}
+    before: list[ast.stmt] = [*node.body, *node.orelse]
+    for each in tail:
+        if set(bound(before)) & reads(node.test) or may_write(before, kinds):
+            break
+        if isinstance(each, ast.If):
+            plain = _without_not(each.test)
+            if ast.dump(plain) == ast.dump(_without_not(node.test)):
+                found[id(each)] = (plain is each.test) == (_without_not(node.test) is node.test)
+        before.append(each)
+    return found
+
+
+def _without_not(test: ast.expr) -> ast.expr:
+    return test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+
+
+def _is_chain(node: ast.If) -> bool:
+    return len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
+
+
 def _ends(node: ast.If) -> list[list[ast.stmt]]:
     """The blocks of an `if`/`elif`/`else` chain, an empty one where there is no `else`."""
-    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-        return [node.body, *_ends(node.orelse[0])]
+    if _is_chain(node):
+        return [node.body, *_ends(node.orelse[0])]  # type: ignore[arg-type]
     return [node.body, node.orelse]
 
 
@@ -110,7 +137,9 @@ def _may_be_copied(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> bo
     return plain and not ways & {"breaks", "continues", "raises"} and size * copies <= _MOST_COPIED
 
 
-def _with_tail(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> tuple[Source, ast.If]:
+def _with_tail(
+    source: Source, node: ast.If, tail: Sequence[ast.stmt], again: dict[int, bool]
+) -> tuple[Source, ast.If]:
     nl, indent = source.newline, source.indent_of(node)
     inner = indent + source.indent_unit()
     lines: list[str] = []
@@ -118,7 +147,7 @@ def _with_tail(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> tuple[
     while True:
         lines += [
             f"{indent}{word} {_test(source, each)}:",
-            *_end(source, each.body, tail, source.end(each.test), inner),
+            *_end(source, each.body, _answered(tail, again, True), source.end(each.test), inner),
         ]
         at = source.span(each.body)[1]
         if not (len(each.orelse) == 1 and isinstance(each.orelse[0], ast.If)):
@@ -126,7 +155,7 @@ def _with_tail(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> tuple[
         following = each.orelse[0]
         lines += [inner + comment for comment in source.comments_between(at, source.start(following))]
         word, each = "elif", following
-    lines += [f"{indent}else:", *_end(source, each.orelse, tail, at, inner)]
+    lines += [f"{indent}else:", *_end(source, each.orelse, _answered(tail, again, False), at, inner)]
     begin = source.start(node)
     changed = Source(
         replaced(
@@ -142,13 +171,26 @@ def _test(source: Source, node: ast.If) -> str:
     return f"({text})" if "\n" in text else text
 
 
-def _end(source: Source, block: list[ast.stmt], tail: Sequence[ast.stmt], at: int, indent: str) -> list[str]:
-    """The lines of one way through the branch; what stands before it begins at `at`."""
+def _answered(tail: Sequence[ast.stmt], again: dict[int, bool], answer: bool) -> list[list[ast.stmt]]:
+    """`tail` in blocks, where of the branches `again` there is what runs when `node` is answered by `answer`."""
+    blocks: list[list[ast.stmt]] = [[]]
+    for each in tail:
+        if isinstance(each, ast.If) and id(each) in again:
+            blocks += [each.body if again[id(each)] is answer else each.orelse, []]
+        else:
+            blocks[-1].append(each)
+    return [each for each in blocks if each]
+
+
+def _end(
+    source: Source, block: list[ast.stmt], tail: Sequence[list[ast.stmt]], at: int, indent: str
+) -> list[str]:
+    """The lines of one way through the branch and `tail`; what stands before it begins at `at`."""
     lines = []
     if block:
         lines += [indent + each for each in source.comments_between(at, source.span(block)[0])]
     if block and not all(isinstance(each, ast.Pass) for each in block):
         lines.append(source.block(block, indent))
     if "falls" in exits(block):
-        lines.append(source.block(tail, indent))
-    return lines
+        lines += [source.block(each, indent) for each in tail]
+    return lines or [f"{indent}pass"]
