@@ -244,6 +244,32 @@ def _carried(value: Value) -> Value:
     return TensorScalar("int", "an int that while_loop carries") if counts else value
 
 
+def _tree_map(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    if len(args) < 2 or kwargs:
+        return Unknown("tree_map")
+    return _mapped(machine, args[0], args[1:], frame, node)
+
+
+def _mapped(machine: Machine, function: Value, trees: list[Value], frame: Frame, node: ast.AST) -> Value:
+    """What `function` gives for the leaves of `trees`, in their structure."""
+    from exportlens.inference.calls import call_value
+
+    first = trees[0]
+    if not isinstance(first, Sequence):
+        return call_value(machine, function, trees, {}, frame, node)
+    columns: list[list[Value]] = []
+    for tree in trees:
+        if not isinstance(tree, Sequence) or tree.items is None or len(tree.items) != len(first.items or ()):
+            return Unknown("tree_map")
+        columns.append(list(tree.items))
+    return Sequence(
+        first.kind,
+        [_mapped(machine, function, list(leaves), frame, node) for leaves in zip(*columns, strict=True)],
+    )
+
+
 def _import_module(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
@@ -466,6 +492,7 @@ NATIVES: dict[str, Run] = {
     "torch._higher_order_ops.cond": _cond,
     "torch._higher_order_ops.while_loop": _while_loop,
     "torch._higher_order_ops.while_loop.while_loop": _while_loop,
+    "torch.utils._pytree.tree_map": _tree_map,
     "torch._check": _check,
     "torch._check_is_size": _check,
     "torch._assert_async": _check,

@@ -71,6 +71,7 @@ _CONTROL_FLOW = {
     "torch._higher_order_ops.cond",
     "functorch.experimental.control_flow.cond",
     "torch._higher_order_ops.while_loop",
+    "torch.utils._pytree.tree_map",
 }
 
 
@@ -165,6 +166,10 @@ def _of_control_flow(kinds: Kinds, node: ast.Call) -> Kind:
             return UNKNOWN_KIND
         items = tuple(replace(each, roots=frozenset(), value=None) for each in carried.items)
         return replace(carried, items=items, roots=frozenset())
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "tree_map":
+        # Both arms were run for what one of them gives.
+        called = [each.func for each in node.args[1:] if isinstance(each, ast.Call) and not each.args]
+        return (len(called) == 2 and len(node.args) == 3 and _of_arms(kinds, called)) or UNKNOWN_KIND
     if len(node.args) >= 3 and isinstance(node.args[1], ast.Lambda):
         return replace(kinds.of(node.args[1].body), roots=frozenset())
     if len(node.args) == 4 and isinstance(node.args[3], ast.Tuple) and not node.args[3].elts:

@@ -21,6 +21,7 @@ from exportlens.rewriting.mixed_results import (
 )
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -82,8 +83,10 @@ def ternary_text(
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         refuse_identity(source, [each.id for each in targets if isinstance(each, ast.Name)])
         outputs = Outputs(source, torch, mark)
+        outputs.results_in_order = sides[0].moved != sides[1].moved
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
         before = _clones(source, node, kinds)
+    refuse_recurrent_layer([node.body, node.orelse], kinds)
     call = f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())"
     return replaced(source.text, [*before, source.swap(node, call)])
 

@@ -459,6 +459,26 @@ class Kinds:
             return Kind("container", roots=element.roots, type="tensors")
         return Kind("container", roots=None)
 
+    def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Kind:
+        if len(node.generators) != 1 or node.generators[0].ifs:
+            return UNKNOWN_KIND
+        return self.each_of(node.generators[0].target, node.elt, self.of(node.generators[0].iter))
+
+    def each_of(self, target: ast.expr, element: ast.expr, iterated: Kind) -> Kind:
+        """What computing `element` gives for each part of `iterated`, which has the name `target` there: tensors that share
+        memory where the parts do."""
+        parts = iterated.items if iterated.what == "container" and not iterated.keys else None
+        found = []
+        for part in [element_of(iterated)] if parts is None else parts:
+            inside = self.copy()
+            inside.assign(target, part)
+            found.append(inside.of(element))
+        if not found or any(each.what != "tensor" for each in found):
+            return UNKNOWN_KIND
+        if parts is None:
+            return Kind("container", roots=found[0].roots)
+        return Kind("container", roots=union(found), items=tuple(found))
+
     def _of_BinOp(self, node: ast.BinOp) -> Kind:
         left, right = self.of(node.left), self.of(node.right)
         if "tensor" in (left.what, right.what):

@@ -22,6 +22,7 @@ from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.outside_writes import augmented_names, bound_anew
 from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -63,6 +64,7 @@ class LoopRewrite:
             raise Refused("the loop's condition binds a name: bind it in the body")
         counter = self._counter() if isinstance(self.node, ast.For) else None
         refuse_effects(self.source, self.node.body, self._inside({}), None)
+        refuse_recurrent_layer(self.node.body, self.kinds)
         written = self._written()
         carried = self._carried(written, counter)
         kinds, start = self._start(carried)
