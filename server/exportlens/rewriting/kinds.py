@@ -476,7 +476,7 @@ class Kinds:
         if not found or any(each.what != "tensor" for each in found):
             return UNKNOWN_KIND
         if parts is None:
-            return Kind("container", roots=found[0].roots)
+            return Kind("container", roots=found[0].roots, type=iterated.type)
         return Kind("container", roots=union(found), items=tuple(found))
 
     def _of_BinOp(self, node: ast.BinOp) -> Kind:
