@@ -138,7 +138,10 @@ def _of_own(kinds: Kinds, function: ast.FunctionDef, node: ast.Call) -> Kind:
         # Whose memory it is, the caller knows.
         inside.names[name] = replace(kinds.of(value), roots=frozenset({f"?{next(numbers)}"}))
     asked = [(name, inside.names[name]) for name in sorted(given)]
-    key = (function, *((name, each.what, each.dtype, each.rank, each.type) for name, each in asked))
+    key = (
+        function,
+        *((name, each.what, each.dtype, each.rank, each.type, each.moved) for name, each in asked),
+    )
     plain = all(each.items is None and each.what != "container" for _, each in asked)
     if plain and key in kinds.answers:
         return kinds.answers[key]
@@ -267,7 +270,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
             and all(each.arg for each in node.keywords)
         ):
             rank = _loss_rank(op.name, bound)
-    kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value), bound, op)
+    moved = _lies_otherwise(op, rank, given)
+    kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value, moved=moved), bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
         # Of this dtype alone they give no bools.
         kind = replace(kind, dtype="uint8")
@@ -418,6 +422,22 @@ def _out_of_place(op: Op, kinds: Mapping[str, object]) -> bool:
     return told is None or (
         isinstance(told, Kind) and isinstance(told.value, Const) and told.value.value is False
     )
+
+
+# After these the dimensions of a tensor lie in memory in another order, or share it.
+_MOVING = frozenset(
+    {"t", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "adjoint", "expand", "expand_as", "broadcast_to"}
+)  # fmt: skip
+_IN_ORDER = frozenset({"contiguous", "reshape", "flatten", "reshape_as"})
+
+
+def _lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
+    """Whether the dimensions of what the call gives may lie in memory in another order than they have."""
+    name = op.name.rpartition(".")[2]
+    if name in _MOVING:
+        return rank is None or rank > 1
+    keeps = op.pointwise or bool(op.aliases) or name in ("clone", "zeros_like", "ones_like", "empty_like")
+    return keeps and name not in _IN_ORDER and any(each.moved for each in given)
 
 
 def _squeezes_another(op: Op, node: ast.Call, receiver: Kind) -> bool:

@@ -35,7 +35,8 @@ class Kind:
 
     `roots` are the names and attribute paths whose memory a tensor may share (empty: memory of its own;
     None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
-    they are known, `keys` their keys in a dict.
+    they are known, `keys` their keys in a dict. `moved` says that the dimensions of a tensor may lie in memory in
+    another order, as those of a transposed one do.
     """
 
     what: str
@@ -46,6 +47,7 @@ class Kind:
     items: tuple[Kind, ...] | None = None
     value: Value | None = None
     keys: tuple[str | int, ...] = ()
+    moved: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -136,6 +138,7 @@ def merged(kinds: list[Kind]) -> Kind:
         first.items if all(kind.items == first.items for kind in kinds) else None,
         first.value if all(kind.value is first.value for kind in kinds) else None,
         first.keys if all(kind.keys == first.keys for kind in kinds) else (),
+        any(kind.moved for kind in kinds),
     )
 
 

@@ -59,6 +59,10 @@ def _walruses(node: ast.stmt) -> tuple[ast.NamedExpr, ...]:
     return known
 
 
+# Properties that turn the order of dimensions round.
+_TRANSPOSED = frozenset({"T", "mT", "H", "mH"})
+
+
 class Kinds:
     """Reads expressions in the light of `names` (kinds of local names now) and `modules` (local name ->
     qualified name)."""
@@ -359,6 +363,7 @@ class Kinds:
                 owner.dtype,
                 owner.rank,
                 owner.roots if known.alias else frozenset(),
+                moved=owner.moved if attr not in _TRANSPOSED else not owner.moved or owner.rank != 2,
             )
         return returned(known.returns, Kind("static"), None, None)
 
@@ -377,6 +382,7 @@ class Kinds:
                 value=Tensor(unbacked=True)
                 if masked or length_from_data(chosen) or self._is_cut_by_data(node.slice)
                 else None,
+                moved=owner.moved and not (masked or taken),
             )
         if owner.what == "container":
             if (
@@ -482,7 +488,9 @@ class Kinds:
     def _of_BinOp(self, node: ast.BinOp) -> Kind:
         left, right = self.of(node.left), self.of(node.right)
         if "tensor" in (left.what, right.what):
-            return Kind("tensor", binary_dtype(node.op, left, right), binary_rank(node.op, left, right))
+            moved = not isinstance(node.op, ast.MatMult) and (left.moved or right.moved)
+            rank = binary_rank(node.op, left, right)
+            return Kind("tensor", binary_dtype(node.op, left, right), rank, moved=moved)
         if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
             return Kind("unknown", roots=union([left, right]))
         kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"
@@ -500,7 +508,7 @@ class Kinds:
                 else UNKNOWN_KIND
             )
         if kind.what == "tensor":
-            return Kind("tensor", kind.dtype, kind.rank)
+            return Kind("tensor", kind.dtype, kind.rank, moved=kind.moved)
         if (
             kind.what == "number"
             and isinstance(kind.value, Const)
