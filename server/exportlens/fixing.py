@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from exportlens.finding import Applicability, Edit, Finding, Fix, Range
 from exportlens.new_names import told_apart
+from exportlens.source.parsing import parse_python
 from exportlens.source.positions import Lines
+from exportlens.source.walking import walk
+
+# What reads out the number that a branch chose, and returns it.
+_GIVES = re.compile(r"^\s*return .*\.cond\(.*\.item\(\)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,40 @@ def compatible(path: Path, findings: Iterable[Finding]) -> list[Finding]:
 def apply_fixes(path: Path, text: str, findings: Iterable[Finding]) -> Applied:
     """Apply the fixes of `findings` to the text of `path`, as many as go together."""
     chosen = compatible(path, findings)
+    chosen = _without_callers(text, chosen) or chosen
     return Applied(apply_edits(text, told_apart(path, text, chosen)), tuple(chosen))
+
+
+def _without_callers(text: str, findings: list[Finding]) -> list[Finding]:
+    """Those of `findings` that are in no function which calls one that a fix makes give a number from data: that number is
+    known as one in the next round only."""
+    given = [
+        each for each in findings if each.fix and any(_GIVES.search(edit.content) for edit in each.fix.edits)
+    ]
+    if not given:
+        return findings
+    try:
+        functions = [each for each in walk(parse_python(text)) if isinstance(each, ast.FunctionDef)]
+    except SyntaxError:
+        return findings
+    names = {one.name for each in given for one in [_function_at(functions, each.range)] if one is not None}
+
+    def calls(function: ast.FunctionDef | None) -> bool:
+        called = {
+            getattr(each.func, "attr", getattr(each.func, "id", ""))
+            for each in (walk(function) if function is not None else ())
+            if isinstance(each, ast.Call)
+        }
+        return bool(called & names)
+
+    return [each for each in findings if not calls(_function_at(functions, each.range))]
+
+
+def _function_at(functions: list[ast.FunctionDef], place: Range) -> ast.FunctionDef | None:
+    """The innermost of `functions` around `place`."""
+    line = place.start.line + 1
+    around = [each for each in functions if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    return max(around, key=lambda each: each.lineno, default=None)
 
 
 def apply_edits(text: str, edits: Iterable[Edit]) -> str:
