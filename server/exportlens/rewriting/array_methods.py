@@ -46,6 +46,8 @@ DTYPES = {
 }
 # What NumPy always copies, and torch only where it must.
 COPIED = frozenset({"flatten", "astype"})
+# What gives one number of a whole array.
+WHOLE = frozenset({"sum", "prod", "mean", "max", "min", "std", "var"})
 # What ends as a Python value on an array as on a tensor.
 ENDS = ("item", "tolist")
 

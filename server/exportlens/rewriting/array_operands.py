@@ -7,14 +7,17 @@ Python's do not (measured with NumPy 2).
 from __future__ import annotations
 
 import ast
+from collections.abc import Container
 
+from exportlens.rewriting.array_methods import WHOLE
 from exportlens.rewriting.draft import Draft
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import NUMPY
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments
-from exportlens.rewriting.numpy_integers import Known, is_whole
+from exportlens.rewriting.numpy_integers import Known, given_to_name, is_whole
 from exportlens.rewriting.text import Function
+from exportlens.source.walking import walk
 
 _NUMBERS = ("tensor", "number", "size", "scalar")
 # Floats of Python's, by NumPy's names, and numbers of single precision, which leave the dtype of an array as it is.
@@ -52,6 +55,48 @@ def is_no_array(draft: Draft, node: ast.expr, function: Function | None) -> bool
         head = head.value
     unknown = kind.what == "unknown" and kind.type != NUMPY
     return unknown and isinstance(node, (ast.Name, ast.Attribute)) and getattr(head, "id", None) in given
+
+
+def is_one_number(
+    node: ast.expr, function: Function, arrays: Container[ast.AST], names: Container[str]
+) -> bool:
+    """Whether `node` is what a reduction of one of `arrays`, which may have `names`, gives of the whole of it, or computed of
+    such numbers."""
+    if isinstance(node, ast.Name):
+        given = [*given_to_name(node.id, function), *_unpacked(node.id, function)]
+        return len(given) == 1 and is_one_number(given[0], function, arrays, names)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float))
+    if isinstance(node, ast.BinOp):
+        return all(is_one_number(each, function, arrays, names) for each in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp):
+        return is_one_number(node.operand, function, arrays, names)
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return False
+    if node.func.attr in WHOLE and len(node.args) < 2:
+        # `a.max()`, `np.max(a)`, and no `a.max(0)`.
+        whole = node.args[0] if node.args else node.func.value
+        return holds_array(whole, arrays, names)
+    # NumPy's functions of numbers give one.
+    return bool(node.args) and all(is_one_number(each, function, arrays, names) for each in node.args)
+
+
+def _unpacked(name: str, function: Function) -> list[ast.expr]:
+    """What the name is given in `a, b = x.min(), x.max()`."""
+    found = []
+    for each in walk(function):
+        target = each.targets[0] if isinstance(each, ast.Assign) else None
+        if isinstance(target, ast.Tuple) and isinstance(each, ast.Assign):
+            names = [getattr(one, "id", "") for one in target.elts]
+            same = isinstance(each.value, ast.Tuple) and len(each.value.elts) == len(names)
+            if name in names:
+                found.append(each.value.elts[names.index(name)] if same else each.value)  # type: ignore[attr-defined]
+    return found
+
+
+def holds_array(node: ast.expr, arrays: Container[ast.AST], names: Container[str]) -> bool:
+    """Whether one of `arrays` is part of `node`, as it is written or under one of `names`."""
+    return any(each in arrays or getattr(each, "id", "") in names for each in walk(node))
 
 
 def counts_beside_floats(one: ast.expr, other: ast.expr, known: Known) -> bool:

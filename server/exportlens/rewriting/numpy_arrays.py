@@ -10,7 +10,12 @@ from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, Value, options
 from exportlens.rewriting.array_creation import created
 from exportlens.rewriting.array_methods import COPIED, ENDS, dot, translated
-from exportlens.rewriting.array_operands import counts_beside_floats, is_no_array, of_one_dtype
+from exportlens.rewriting.array_operands import (
+    counts_beside_floats,
+    is_no_array,
+    is_one_number,
+    of_one_dtype,
+)
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -98,7 +103,7 @@ class ArrayWay:
     """Follows an array from `t.numpy()` through names, arithmetic, NumPy's functions and methods to where it ends."""
 
     def __init__(self, draft: Draft, arrays: list[ast.Call], kinds: Kinds) -> None:
-        self.draft, self.source = draft, draft.source
+        self.draft, self.source, self.kinds = draft, draft.source, kinds
         # Each name is followed once; each call is translated once.
         self.made: dict[ast.AST, Replacement] = {
             each: Replacement(dot(self.source, each.func), self.source.end(each), "")
@@ -260,6 +265,8 @@ class ArrayWay:
             getattr(parent, "op", None), ast.Not
         ):
             self._widen(parent, node)
+            if isinstance(parent, ast.BinOp) and self._is_number_beside_tensor(parent, node):
+                return None
             if isinstance(parent, ast.BinOp):
                 self.operands.append((parent.left if parent.right is node else parent.right, node, parent))
             return parent
@@ -298,6 +305,19 @@ class ArrayWay:
             self.operands.append((parent.value, node, parent))
             return None
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+    def _is_number_beside_tensor(self, operation: ast.BinOp, node: ast.expr) -> bool:
+        """Whether `node` is one number to NumPy and the other operand a tensor, whose dtype the number leaves as it is: what
+        they give is a tensor already."""
+        function = self.source.enclosing_function(operation)
+        other = operation.right if operation.left is node else operation.left
+        if function is None or not is_one_number(node, function, self.made, self.names):
+            return False
+        now = kinds_before(function, self.source.enclosing_statement(operation), self.kinds)
+        kind = now.of(other)
+        floats = (kind.dtype or "float").startswith(("float", "bfloat"))
+        # A tensor without dimensions decides the dtype beside another one, which a number does not.
+        return kind.what == "tensor" and floats and kind.rank != 0
 
     def _widen(self, parent: ast.expr, node: ast.expr) -> None:
         if widened(parent, node, self._known(node)):
