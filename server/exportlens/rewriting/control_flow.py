@@ -20,7 +20,11 @@ from exportlens.rewriting.cut_lists import cut_behind
 from exportlens.rewriting.decisions import hazard_among, same_place, test_of, whole, with_what_follows
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
-from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
+from exportlens.rewriting.gradients import (
+    detached_around,
+    none_by_default,
+    refuse_nested_without_gradients,
+)
 from exportlens.rewriting.growing import grown, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
@@ -57,13 +61,13 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     is refused.
     """
     try:
-        if isinstance(place.value, Shape) and place.site.optional:
+        draft = Draft.of(place, context)
+        node = whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
+        if isinstance(place.value, Shape) and place.site.optional and not _is_for_given(draft.source, node):
             # torch.cond takes no Python bool: it would warn, and trace one side only.
             raise Refused(
                 "the size depends on tensor data where an optional argument is given, and is a plain number elsewhere"
             )
-        draft = Draft.of(place, context)
-        node = whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
         kinds = _kinds(draft, node, place.variables)
         value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None
         if isinstance(node, ast.If) and _only_logs(node, kinds):
@@ -82,6 +86,22 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
+
+
+def _is_for_given(source: Source, node: ast.AST) -> bool:
+    """Whether `node` only runs where an argument is given that is None otherwise."""
+    inner = node
+    for outer in source.ancestors(node):
+        if isinstance(outer, ast.If) and isinstance(outer.test, ast.Compare) and len(outer.test.ops) == 1:
+            test = outer.test
+            none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+            arm = outer.body if isinstance(test.ops[0], ast.IsNot) else outer.orelse
+            function = source.enclosing_function(outer)
+            if none and function is not None and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+                if inner in arm and ast.unparse(test.left) in none_by_default(function):
+                    return True
+        inner = outer
+    return False
 
 
 def _selection(

@@ -179,7 +179,7 @@ def _undecorated(source: Source, function: Function, kinds: Kinds) -> list[Repla
     decorator = function.decorator_list[0]
     start = source.text.rfind("\n", 0, source.start(decorator)) + 1
     end = source.text.find("\n", source.end(decorator)) + 1
-    optional = _compared(body) | _none_by_default(function)
+    optional = _compared(body) | none_by_default(function)
     lines = [_unless_none(name) if name in optional else f"{name} = {name}.detach()" for name in recorded]
     head = "".join(line + source.newline + indent for line in lines)
     return [*swaps, Replacement(start, end, ""), Replacement(begin, begin, head)]
@@ -194,7 +194,7 @@ def _is_only_compared(source: Source, statements: Sequence[ast.stmt], name: str)
     )
 
 
-def _none_by_default(function: Function) -> set[str]:
+def none_by_default(function: Function) -> set[str]:
     given = function.args
     plain = [*given.posonlyargs, *given.args]
     pairs = [

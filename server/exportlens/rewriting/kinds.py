@@ -490,7 +490,9 @@ class Kinds:
         if "tensor" in (left.what, right.what):
             moved = not isinstance(node.op, ast.MatMult) and (left.moved or right.moved)
             rank = binary_rank(node.op, left, right)
-            return Kind("tensor", binary_dtype(node.op, left, right), rank, moved=moved)
+            rows = not isinstance(node.op, ast.MatMult) and any(map(length_from_data, (left, right)))
+            value = Tensor(unbacked=True) if rows else None
+            return Kind("tensor", binary_dtype(node.op, left, right), rank, value=value, moved=moved)
         if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
             return Kind("unknown", roots=union([left, right]))
         kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"

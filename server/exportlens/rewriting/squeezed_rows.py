@@ -32,6 +32,10 @@ _ASKING = frozenset({"numel", "nelement", "size", "shape", "device", "dtype", "n
 _REDUCING = frozenset(
     {"mean", "sum", "max", "min", "amax", "amin", "norm", "std", "var", "prod", "any", "all", "numel"}
 )
+# What makes of each number another one.
+_CONVERTING = frozenset(
+    {"long", "int", "float", "double", "half", "bool", "detach", "clone", "abs", "exp", "log", "sigmoid"}
+)
 
 
 def squeezed_along_rows(
@@ -114,4 +118,28 @@ def _is_reduced(source: Source, picked: ast.Subscript) -> bool:
         whole = not any(key.arg == "reduction" for key in parent.keywords)
         return whole and name.endswith(("loss", "cross_entropy"))
     outer = source.parents[parent] if isinstance(parent, ast.Tuple) else parent
-    return isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store)
+    if isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store):
+        return True
+    return isinstance(picked.slice, ast.Name) and _is_written_to(source, picked, picked.slice.id)
+
+
+def _is_written_to(source: Source, picked: ast.expr, rows: str) -> bool:
+    """Whether what is made of each row of `picked` is written to the same `rows` of another: `y[rows] = z[x[rows] - 1]`."""
+    parent = source.parents[picked]
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        target = parent.targets[0]
+        return (
+            isinstance(target, ast.Subscript)
+            and isinstance(target.slice, ast.Name)
+            and target.slice.id == rows
+        )
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is picked else parent.left
+        return isinstance(other, ast.Constant) and _is_written_to(source, parent, rows)
+    if isinstance(parent, ast.Subscript) and parent.slice is picked and isinstance(parent.ctx, ast.Load):
+        return _is_written_to(source, parent, rows)
+    if isinstance(parent, ast.Attribute) and parent.attr in _CONVERTING:
+        call = source.parents[parent]
+        plain = isinstance(call, ast.Call) and not call.args and not call.keywords
+        return isinstance(call, ast.Call) and plain and _is_written_to(source, call, rows)
+    return False
