@@ -20,7 +20,7 @@ SAMPLES_PER_DTYPE = 24
 RANK_CANDIDATES = (
     "first", "=0", "first+1", "first-1", "first+2", "first-2", "=1", "=2", "=3", "=4", "broadcast", "reduce",
     "reduce-dim", "loss", "matmul", "size", "tile", "flatten", "unflatten", "one-dim", "embedding", "second",
-    "nesting", "diagonal", "at-least-1", "at-least-2", "at-least-3",
+    "nesting", "diagonal", "at-least-1", "at-least-2", "at-least-3", "reduce-broadcast",
 )  # fmt: skip
 DTYPE_CANDIDATES = (
     "same", "promote", "float", "promote-float", "accumulate", "real", "float-real", "complex", "second", 

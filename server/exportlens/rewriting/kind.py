@@ -191,15 +191,12 @@ def element_of(kind: Kind) -> Kind:
     return UNKNOWN_KIND
 
 
-def returned(returns: Returns, tensor: Kind, bound: object, op: Op | None) -> Kind:
+def returned(returns: Returns, tensor: Kind, bound: Any, op: Op | None) -> Kind:
     if returns.kind == "tensor":
         return replace(tensor, what="tensor")
     if returns.kind in ("tuple", "list"):
         items = (
-            tuple(
-                returned(item, Kind("tensor", roots=tensor.roots, value=tensor.value), None, None)
-                for item in returns.items
-            )
+            tuple(returned(item, _part(item, tensor, bound), None, None) for item in returns.items)
             if returns.kind == "tuple"
             else None
         )
@@ -219,6 +216,15 @@ def returned(returns: Returns, tensor: Kind, bound: object, op: Op | None) -> Ki
     if returns.kind == "any":
         return UNKNOWN_KIND
     return Kind("static")
+
+
+def _part(returns: Returns, whole: Kind, bound: Any) -> Kind:
+    """One of several tensors that a call gives."""
+    rank = None if bound is None else knowledge.rank_after(returns.rank, bound)
+    # Of indices that may be one number it is not said that they are whole: they index as lists do wherever torch sorts.
+    told = bound is not None and (rank is not None or returns.dtype != "=int64")
+    dtype = knowledge.dtype_after(returns.dtype, bound) if told else None
+    return Kind("tensor", dtype, rank, whole.roots, value=whole.value)
 
 
 def _holds_tensors(returns: Returns) -> bool:
@@ -242,6 +248,6 @@ def binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
 
 def binary_rank(op: ast.operator, left: Kind, right: Kind) -> int | None:
     if isinstance(op, ast.MatMult):
-        return None
+        return knowledge.rank_after("matmul", {"self": left.facts, "other": right.facts})
     ranks = [kind.rank if kind.what == "tensor" else 0 for kind in (left, right)]
     return None if None in ranks else max(rank for rank in ranks if rank is not None)

@@ -305,6 +305,12 @@ def _reduce_dim(bound: Bound) -> int | None:
     return rank if keepdim else max(rank - 1, 0)
 
 
+def _reduce_broadcast(bound: Bound) -> int | None:
+    """One dimension less than what the inputs are broadcast to."""
+    rank = _broadcast(bound)
+    return None if rank is None else max(rank - 1, 0)
+
+
 def _size(bound: Bound) -> int | None:
     for name in ("size", "shape", "sizes", "dims", "repeats"):
         value = bound.get(name)
@@ -409,6 +415,7 @@ RANK_RULES: dict[str, Callable[[Bound], int | None]] = {
     "broadcast": _broadcast,
     "reduce": _reduce,
     "reduce-dim": _reduce_dim,
+    "reduce-broadcast": _reduce_broadcast,
     "size": _size,
     "tile": _tile,
     "matmul": _matmul,
