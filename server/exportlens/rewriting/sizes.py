@@ -38,6 +38,22 @@ def shape_for_length(place: Conversion, context: RewriteContext) -> Fix | Refusa
         return Refusal(str(refused))
 
 
+def shape_for_listed_length(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`len(t.tolist())` -> `t.shape[0]`: the list is made to be counted only."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        call = draft.source.parents.get(node)
+        counted = isinstance(call, ast.Call) and ast.unparse(call.func) == "len" and call.args == [node]
+        if not counted or not isinstance(call, ast.Call) or call.keywords or not _ends_in_tolist(node):
+            raise Refused("the list is not only counted")
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        text = f"{primary(draft.source.of(node.func.value))}.shape[0]"
+        return draft.replace("Use `.shape[0]`", [draft.source.swap(call, text)], Applicability.SAFE, False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
 def empty_for_size(place: Call, context: RewriteContext) -> Fix | Refusal:
     """`torch.FloatTensor(x.size())` -> `torch.empty(x.size(), dtype=torch.float32)`: neither says what is in it."""
     try:
