@@ -79,12 +79,15 @@ def appending_else(source: Source, node: ast.If) -> tuple[Source, ast.If] | None
 
 
 def _appends(statements: list[ast.stmt]) -> bool:
-    """Whether one of `statements` itself appends to something."""
+    """Whether one of `statements`, or both arms of a branch among them, appends to something."""
     return any(
-        isinstance(each, ast.Expr)
-        and isinstance(each.value, ast.Call)
-        and isinstance(each.value.func, ast.Attribute)
-        and each.value.func.attr == "append"
+        (
+            isinstance(each, ast.Expr)
+            and isinstance(each.value, ast.Call)
+            and isinstance(each.value.func, ast.Attribute)
+            and each.value.func.attr == "append"
+        )
+        or (isinstance(each, ast.If) and _appends(each.body) and _appends(each.orelse))
         for each in statements
     )
 

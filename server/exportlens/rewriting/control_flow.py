@@ -97,9 +97,9 @@ def _is_for_given(source: Source, node: ast.AST) -> bool:
             none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
             arm = outer.body if isinstance(test.ops[0], ast.IsNot) else outer.orelse
             function = source.enclosing_function(outer)
-            if none and function is not None and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
-                if inner in arm and ast.unparse(test.left) in none_by_default(function):
-                    return True
+            asks = none and isinstance(test.ops[0], (ast.Is, ast.IsNot)) and inner in arm
+            if asks and function is not None and ast.unparse(test.left) in none_by_default(function):
+                return True
         inner = outer
     return False
 

@@ -70,15 +70,6 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     return source, node, kinds
 
 
-def _arms(node: ast.If) -> Iterator[list[ast.stmt]]:
-    """The ends of an `if`/`elif`/`else` chain; an empty list where there is no `else`."""
-    yield node.body
-    if len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
-        yield from _arms(node.orelse[0])
-    else:
-        yield node.orelse
-
-
 def _starts_line(source: Source, node: ast.If) -> bool:
     return source.begins_line(node) and not source.text.startswith("elif", source.start(node))
 
@@ -277,19 +268,12 @@ def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
     """Where each arm appends one value to the same list, the value is chosen first and appended behind the branch."""
     if exits([node]) != {"falls"} or not _starts_line(source, node):
         return None
-    columns: list[dict[str, list[ast.Expr]]] = []
-    for arm in _arms(node):
-        own: dict[str, list[ast.Expr]] = {}
-        for each in arm:
-            target = _appended_to(each)
-            if target is not None and isinstance(each, ast.Expr):
-                own.setdefault(target, []).append(each)
-        columns.append(own)
+    columns = [_appended(node.body), _appended(node.orelse)]
     targets = [
         name
         for name in columns[0]
         if all(len(own.get(name, [])) == len(columns[0][name]) for own in columns)
-        and _only_appended(node, name, [own[name] for own in columns])
+        and _only_appended(node, name, [each for own in columns for each in own[name]])
     ]
     if not targets:
         return None
@@ -299,13 +283,28 @@ def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
         for number in range(len(columns[0][target])):
             name = fresh("appended", taken)
             after.append(f"{indent}{target}.append({name})")
-            for own in columns:
-                call = own[target][number].value
-                assert isinstance(call, ast.Call)
-                swaps.append(source.swap(own[target][number], f"{name} = {_value(source, call.args[0])}"))
+            for statement in (each for own in columns for each in own[target][number]):
+                assert isinstance(statement.value, ast.Call)
+                swaps.append(source.swap(statement, f"{name} = {_value(source, statement.value.args[0])}"))
     end = source.span([node])[1]
     swaps.append(Replacement(end, end, source.newline + source.newline.join(after)))
     return read_again(replaced(source.text, swaps), source.start(node))
+
+
+def _appended(block: list[ast.stmt]) -> dict[str, list[list[ast.Expr]]]:
+    """The lists to which each way through `block` appends as often, and for each time the statements that do, one of each way."""
+    found: dict[str, list[list[ast.Expr]]] = {}
+    for each in block:
+        target = _appended_to(each)
+        if target is not None and isinstance(each, ast.Expr):
+            found.setdefault(target, []).append([each])
+        elif isinstance(each, ast.If):
+            ways = [_appended(each.body), _appended(each.orelse)]
+            for name in ways[0]:
+                if len(ways[0][name]) == len(ways[1].get(name, [])):
+                    pairs = zip(ways[0][name], ways[1][name], strict=True)
+                    found.setdefault(name, []).extend([*one, *other] for one, other in pairs)
+    return found
 
 
 def _appended_to(node: ast.stmt) -> str | None:
@@ -324,7 +323,7 @@ def _appended_to(node: ast.stmt) -> str | None:
 
 
 def _only_appended(node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -> bool:
-    """Whether nothing else in the arms looks at the list."""
+    """Whether nothing but `calls` looks at the list in the arms."""
     allowed = {
         id(each.value.func.value)
         for own in calls
