@@ -139,7 +139,7 @@ def _range(
     for value in args:
         notice_numpy(machine, value, "range", frame, node)
         if from_data(value) and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, value, "range"))
+            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
         if isinstance(value, Shape) and value.bounds is not None and machine.emits(Conversion):
             machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
     if args and all(isinstance(value, Const) and isinstance(value.value, int) for value in args):
