@@ -33,7 +33,8 @@ def last_round_named(source: Source, loop: ast.For, kinds: Kinds) -> tuple[Sourc
         return None
     name = fresh(f"last_{counter}", taken)
     begin, body = source.start(loop), source.start(loop.body[0])
-    head = f"{name} = {first}{source.newline}{source.indent_of(loop)}"
+    before = counter if _is_set_before(source, function, loop, counter) else first
+    head = f"{name} = {before}{source.newline}{source.indent_of(loop)}"
     bound = f"{name} = {counter}{source.newline}{source.indent_of(loop.body[0])}"
     swaps = [Replacement(begin, begin, head), Replacement(body, body, bound)]
     changed = Source(replaced(source.text, [*swaps, *(source.swap(each, name) for each in read)]))
@@ -62,9 +63,38 @@ def _first(loop: ast.For) -> str | None:
 
 
 def _read_behind(source: Source, function: Function, loop: ast.For, name: str) -> list[ast.Name] | None:
-    """What reads `name` behind `loop`; None where something else binds it, or an inner function reads it."""
+    """What reads `name` behind `loop`; None where something behind it binds it, or an inner function reads it."""
     uses = [each for each in walk(function) if isinstance(each, ast.Name) and each.id == name]
     stores = [each for each in uses if not isinstance(each.ctx, ast.Load)]
-    if stores != [loop.target] or any(source.enclosing_function(each) is not function for each in uses):
+    alone = stores == [loop.target] or _is_set_before(source, function, loop, name)
+    if not alone or any(source.enclosing_function(each) is not function for each in uses):
         return None
     return [each for each in uses if source.start(each) > source.end(loop)]
+
+
+def _is_set_before(source: Source, function: Function, loop: ast.For, name: str) -> bool:
+    """Whether the statements before `loop` set `name` to a number that is written, and nothing but `loop` binds it else."""
+    block, index = source.block_of(loop)
+    if block is not function.body:
+        return False
+    stores = [
+        each
+        for each in walk(function)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    statements = [source.parents[each] for each in stores if each is not loop.target]
+    return bool(statements) and all(
+        isinstance(each, ast.Assign)
+        and each in block[:index]
+        and each.targets[-1:] == each.targets[:1]
+        and isinstance(each.targets[0], ast.Name)
+        and _is_whole(each.value)
+        for each in statements
+    )
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Whether `node` is an int that is written."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) is int
