@@ -1,12 +1,12 @@
-"""What a condition says of the rows that a mask picks is said in the arm only where nothing outside picks by that mask: torch
-asserts it of the whole program otherwise."""
+"""What a condition says of the rows that a mask picks is said in the arm of the mask itself only where nothing outside picks by
+that mask, and of a copy elsewhere: torch asserts it of the whole program otherwise."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from tests.rewriting.driving import assert_equivalent
+from tests.rewriting.driving import assert_equivalent, assert_programs_equal
 from tests.rewriting.fixing_all import mend
 
 HEAD = """import torch
@@ -51,20 +51,30 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize("before", OUTSIDE.values(), ids=OUTSIDE)
-def test_nothing_is_said_of_rows_that_are_picked_outside(before: str) -> None:
-    assert "_check(" not in mend(HEAD.format(before)).text
+PLACES = [
+    (torch.arange(12.0).reshape(4, 3), torch.tensor(y)) for y in ([0, 1, 2, 0], [0, 0, 0, 0], [1, 2, 1, 2])
+]
+
+
+def test_of_rows_that_are_picked_outside_it_is_said_by_a_copy_of_the_mask() -> None:
+    pairs = [(HEAD.format(before), mend(HEAD.format(before)).text) for before in OUTSIDE.values()]
+    for (_, mended), name in zip(pairs, OUTSIDE, strict=True):
+        assert "mask = mask.clone()\n            torch._check(mask.nonzero()" in mended, name
+    assert_programs_equal(pairs, [PLACES for _ in pairs], modes=(True, False))
+
+
+def test_what_was_picked_before_is_not_picked_from_a_copy() -> None:
+    text = HEAD.format("there = y[mask]\n        before = there.sum()").replace("y[mask])", "there)")
+    assert "mask.clone()" not in mend(text).text
 
 
 @pytest.mark.parametrize("before", ALONE.values(), ids=ALONE)
 def test_it_is_said_where_the_arm_alone_picks(before: str) -> None:
     text = HEAD.format(before)
     mended = mend(text).text
-    assert "torch._check(mask.nonzero().shape[0] > 0)" in mended
-    x = torch.arange(12.0).reshape(4, 3)
-    assert_equivalent(
-        text, mended, [(x, torch.tensor(y)) for y in ([0, 1, 2, 0], [0, 0, 0, 0], [1, 2, 1, 2])]
-    )
+    assert "        torch._check(mask.nonzero().shape[0] > 0)" in mended
+    assert "mask.clone()" not in mended
+    assert_equivalent(text, mended, PLACES)
 
 
 NOT_OF_THE_MASK = {
@@ -91,9 +101,9 @@ def test_nothing_is_said_where_the_count_is_not_of_the_mask(body: str) -> None:
     assert "_check(" not in mend(HEAD.partition("        mask =")[0] + body.lstrip("\n")).text
 
 
-def test_nothing_is_said_of_a_mask_that_the_condition_picks_by() -> None:
+def test_of_a_mask_that_the_condition_picks_by_it_is_said_by_a_copy() -> None:
     text = HEAD.format("before = x.sum()").replace("if mask.any()", "if x[mask].sum() > 0 and mask.any()")
-    assert "_check(" not in mend(text).text
+    assert "mask = mask.clone()" in mend(text).text
 
 
 def test_rows_that_get_the_name_of_their_mask() -> None:
@@ -134,5 +144,5 @@ def test_an_input_is_known_to_be_the_models_alone_where_no_other_has_it(rest: st
         .replace("y, given=None", "y, mask")
     )
     mended = mend(given + rest)
-    assert ("_check(" in mended.text) == (not rest)
-    assert any("asks whether `mask` picks any rows" in each for each in mended.refusals) == bool(rest)
+    assert "_check(" in mended.text
+    assert ("mask = mask.clone()" in mended.text) == bool(rest)

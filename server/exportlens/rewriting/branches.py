@@ -103,9 +103,11 @@ class BranchRewrite:
             self._refuse_unbound(arm)
             self._replace_super(arm)
             taken = arm is self.then
-            arm.first_lines += checks(
+            lines, copied = checks(
                 self.source, self.function, self.node, arm.statements, taken, self.kinds, self.torch
             )
+            arm.first_lines += lines
+            arm.parameters += copied
         self.writes = OutsideWrites(
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import LOCAL
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import arguments, bound, dotted
+from exportlens.rewriting.names import arguments, bound, dotted, reads
 from exportlens.rewriting.text import Function, Source
 from exportlens.source.walking import walk
 
@@ -51,9 +51,10 @@ def checks(
     taken: bool,
     kinds: Kinds,
     torch: str,
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
     """The lines that say, at the start of the arm of `statements`, which masks pick rows: the arm runs where `branch`'s
-    condition is `taken`. Raises Refused where an operator asks for the rows of a mask of which it cannot be said."""
+    condition is `taken`. And the masks that they copy, as others pick by them as well. Raises Refused where an operator
+    asks for the rows of a mask of which it cannot be said."""
     asking = [
         each
         for statement in statements
@@ -69,6 +70,16 @@ def checks(
         and _is_known_by_name(source, function, mask, kinds)
         and _picks_here_alone(source, function, mask, statements, _since(source, branch, mask))
     ]
+    copied = [
+        mask
+        for mask in asked
+        if mask not in (*said, *written)
+        and mask in kinds.names
+        and kinds.names[mask].what == "tensor"
+        and any(_is_pick(each, mask) for statement in statements for each in walk(statement))
+        and not _is_picked_before(source, function, statements, mask)
+    ]
+    said += copied
     for call in asking:
         for name in _names_picked_by(call):
             is_mask = name.id in asked or kinds.of(name).dtype == "bool"
@@ -81,7 +92,23 @@ def checks(
                     f"an operator in the branch asks whether `{name.id}` picks any rows: that they are there is not known, "
                     "or what else picks by it is not"
                 )
-    return [f"{torch}._check({mask}.nonzero().shape[0] > 0)" for mask in said]
+    lines = [f"{mask} = {mask}.clone()" for mask in copied]
+    return [*lines, *(f"{torch}._check({mask}.nonzero().shape[0] > 0)" for mask in said)], copied
+
+
+def _is_picked_before(source: Source, function: Function, statements: Sequence[ast.stmt], mask: str) -> bool:
+    """Whether the arm of `statements` reads what was picked by `mask` before it: of a copy torch does not know that it picks as
+    many rows."""
+    begin = source.start(statements[0])
+    picked = {
+        name
+        for each in walk(function)
+        if isinstance(each, ast.stmt)
+        and source.end(each) <= begin
+        and any(_is_pick(one, mask) for one in walk(each))
+        for name in bound([each])
+    }
+    return bool(picked & reads(statements))
 
 
 def _is_bound_to_its_rows(statements: Sequence[ast.stmt], mask: str) -> bool:
