@@ -46,6 +46,7 @@ from exportlens.rewriting.rounds import in_rounds, ways_out
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.transposed import transposed_by_methods
 
 _MOST_NESTED = 30
 
@@ -232,6 +233,7 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
+        source, node = transposed_by_methods(source, node, kinds) or (source, node)
         now = kinds.copy()
         held = held_in_while_loop(source, node, now, torch)
         if held is not None:
@@ -245,6 +247,7 @@ def convert(
         before = loop_rewrite.kinds_inside
         message = WITH_WHILE_LOOP
     elif isinstance(node, ast.IfExp):
+        source, node = transposed_by_methods(source, node, kinds) or (source, node)
         refuse_lost_alias(source, node, kinds)
         try:
             return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"

@@ -34,6 +34,7 @@ from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows
 from exportlens.rewriting.tallies import is_tally, is_unread
 from exportlens.rewriting.text import Replacement, Source, read_again, replaced
+from exportlens.rewriting.transposed import transposed_by_methods
 
 Prepared = tuple[Source, ast.If]
 
@@ -43,6 +44,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     kinds = kinds.copy()
     for step in (
         unpacked_returns,
+        _transpose_by_methods,
         squeezed_along_rows,
         made_where_used,
         picked_inside,
@@ -165,6 +167,10 @@ def _as_arm(source: Source, node: ast.If) -> Prepared | None:
     text = f"if {negated(source, node.test)}:{source.newline}{body}"
     whole = [Replacement(source.start(node), source.span([following[-1]])[1], text)]
     return read_again(replaced(source.text, whole), source.start(node))
+
+
+def _transpose_by_methods(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
+    return transposed_by_methods(source, node, kinds)
 
 
 def _detach_data(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:

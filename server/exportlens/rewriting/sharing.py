@@ -104,6 +104,7 @@ def _read(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:
                 names[node.target.id] = None
             elif isinstance(node, ast.Attribute):
                 path = dotted(node)
-                if path is not None and path.startswith("self."):
+                # `self.t.T` is made of `self.t` where it is read.
+                if path is not None and path.startswith("self.") and kinds.of(node.value).what != "tensor":
                     paths[path] = None
     return [*paths, *names]
