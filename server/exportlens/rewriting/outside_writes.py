@@ -102,7 +102,11 @@ class OutsideWrites:
             rebound = written.path in bound_anew([*self.then.statements, *self.other.statements])
             if rebound and not unshared:
                 raise Refused(f"`{written.path}` is both written in place and bound anew in the branch")
-            if written.in_place and written.rebinds:
+            if (
+                written.in_place
+                and written.rebinds
+                and not (self.is_buffer(written) and self._is_of_one_way(written))
+            ):
                 raise Refused(f"`{written.path}` is both written in place and set anew in the branch")
             self._refuse_aliases(written)
             for arm in (self.then, self.other):
@@ -113,6 +117,14 @@ class OutsideWrites:
         # What no one else can hold is bound anew; the rest is written back in place.
         self.rebound = [path for path, written in paths.items() if self.is_unshared(written)]
         self.written = [written for written in paths.values() if written.path not in self.rebound]
+
+    def _is_of_one_way(self, written: Written) -> bool:
+        """Whether each arm only writes in place, or only sets anew."""
+        return all(len(self._ways(arm, written)) < 2 for arm in (self.then, self.other))
+
+    def _ways(self, arm: Arm, written: Written) -> set[bool]:
+        """How `arm` writes: true for setting anew, false for writing in place."""
+        return {rebinds for path, rebinds in self._of(arm) if path == written.path}
 
     def _of(self, arm: Arm) -> list[tuple[str, bool]]:
         found: list[tuple[str, bool]] = []
@@ -202,13 +214,14 @@ class OutsideWrites:
 
     def _localize(self, arm: Arm, written: Written) -> None:
         """Let the arm work on a tensor of its own under the local name."""
-        touched = written.path in {path for path, _ in self._of(arm)}
+        ways = self._ways(arm, written)
+        touched = bool(ways)
         if not written.path.isidentifier():
             for statement in arm.statements:
                 for each in ast.walk(statement):
                     if isinstance(each, ast.Attribute) and dotted(each) == written.path:
                         arm.replacements.append(self.source.swap(each, written.local))
-        if touched and written.in_place:
+        if False in ways:
             arm.first_lines.append(f"{written.local} = {written.path}.clone()")
             if written.path.isidentifier():
                 arm.parameters.append(written.path)
@@ -225,11 +238,11 @@ class OutsideWrites:
 
     def output(self, arm: Arm, written: Written, now: Kinds) -> str:
         """What the arm gives back for an outside tensor."""
-        touched = any(path == written.path for path, _ in self._of(arm))
-        if not touched:
+        ways = self._ways(arm, written)
+        if not ways:
             held = f"{written.local} = {written.path}" in arm.first_lines
             return f"{written.local if held else written.path}.clone()"
-        if written.in_place:
+        if False in ways:
             return written.local
         kind = now.names.get(written.path)
         made_inside = (
@@ -245,8 +258,9 @@ class OutsideWrites:
         """The memory that is an output already because it is written back."""
         roots: set[str] = set()
         for written in self.written:
-            known = now.names.get(written.local if written.in_place else written.path)
-            roots |= set(known.roots or ()) if known is not None else set()
+            names = ((written.local, written.in_place), (written.path, written.rebinds))
+            for known in (now.names.get(name) for name, used in names if used):
+                roots |= set(known.roots or ()) if known is not None else set()
         return roots
 
     def write_back(self, written: Written, name: str, indent: str) -> str | None:
