@@ -146,7 +146,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
                     f"`{source.of(node)}` is a view, an index tensor would give a copy, and a later line of the "
                     "function writes in place"
                 )
-        text = None if isinstance(statement, ast.AugAssign) else _text(source, node, kinds)
+        added_to = isinstance(statement, ast.AugAssign) and statement.target is node
+        text = _text(source, node, kinds) if added_to or not isinstance(statement, ast.AugAssign) else None
         if text is None and isinstance(place, ItemRead):
             text = _text(source, node, kinds, place)
         if text is None and isinstance(place, ItemRead) and _is_plain(place):
@@ -155,11 +156,12 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
             text is None
             and isinstance(place, ItemWrite)
             and _is_plain(place)
-            and isinstance(statement, ast.Assign)
+            and (isinstance(statement, ast.Assign) or added_to)
         ):
             # What fits a row fits one row of rows.
             text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)]"
-        swaps = _of_one_dtype(source, node, place) if isinstance(place, ItemWrite) else []
+        # What is added in place keeps the dtype.
+        swaps = _of_one_dtype(source, node, place) if isinstance(place, ItemWrite) and not added_to else []
         if text is None:
             raise Refused(
                 f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
@@ -261,7 +263,8 @@ def _text(source: Source, node: ast.Subscript, kinds: Kinds, place: ItemRead | N
     statement = source.enclosing_statement(node)
     value = getattr(statement, "value", None)
     one = value is not None and (kinds.of(value).what == "number" or kinds.of(value).rank == 0)
-    return text if isinstance(statement, ast.Assign) and (before == 0 or one) else None
+    written = isinstance(statement, ast.Assign) or getattr(statement, "target", None) is node
+    return text if written and (before == 0 or one) else None
 
 
 def _is_tensor(owner: Value) -> bool:
