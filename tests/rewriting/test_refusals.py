@@ -786,3 +786,44 @@ def test_items_of_an_argument_that_is_a_dict() -> None:
     mended = mend(text)
     assert any("no tensor as far as is known" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    ("begin", "body", "reason"),
+    [
+        ("0", "self.steps += 1\nreturn self.layers[self.steps % 2](x)", "known only when the program runs"),
+        (
+            "0",
+            "self.steps += 1\nfor _ in range(self.steps):\n    x = x + 1\nreturn x",
+            "known only when the program runs",
+        ),
+        (
+            "0",
+            "self.steps += 1\nif self.steps > 3:\n    print(x.shape)\nreturn x * self.steps",
+            "hangs on the number",
+        ),
+        ("0", "self.steps += 0.5\nreturn x * self.steps", "of another type"),
+        ("0", "self.steps += 1\nreturn x", "nothing that is exported reads it"),
+        (
+            "0",
+            "self.steps += 1\nother.steps = self.steps\nreturn x * self.steps",
+            "perhaps of the same object",
+        ),
+        ("START", "self.steps += 1\nreturn x * self.steps", "written out, in `__init__`"),
+    ],
+    ids=["an index", "rounds", "a log", "another type", "only counted", "another object", "a computed start"],
+)
+def test_numbers_that_stay_numbers(begin: str, body: str, reason: str) -> None:
+    """A number that a Module counts becomes a buffer only where what reads it takes a number that is not known while tracing."""
+    text = (
+        f"START = len('a')\nother = nn.Identity()\n\n\n{HEAD.partition(chr(10) * 3)[2].lstrip()}"
+        + textwrap.indent(
+            "def __init__(self):\n    super().__init__()\n    self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])\n"
+            f"    self.steps = {begin}\n\ndef forward(self, x: torch.Tensor):\n{textwrap.indent(body, '    ')}\n",
+            "    ",
+        )
+    )
+    text = "import torch\nfrom torch import nn\n\n" + text
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert "register_buffer" not in mended.text

@@ -400,7 +400,11 @@ def keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
     for each in ast.walk(node):
         if isinstance(each, ast.Call) and isinstance(source.parents[each], (ast.BinOp, ast.UnaryOp)):
             behind = tensor_behind(each, kinds)
-            if behind is not None and meets_tensor(source, each, kinds):
+            if (
+                behind is not None
+                and meets_tensor(source, each, kinds)
+                and not _widens(source, each, behind, kinds)
+            ):
                 text = detached(source, behind, kinds, [each])
                 widened = f"{primary(text)}.double()" if compared(source, each, kinds) else text
                 swaps.append(source.swap(each, widened))
@@ -409,6 +413,16 @@ def keep_tensors(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
     begin = source.start(node)
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
     return read_again(replaced(source.text, swaps), begin + moved)
+
+
+def _widens(source: Source, number: ast.expr, tensor: ast.expr, kinds: Kinds) -> bool:
+    """Whether `tensor`, in the place of the number that is read out of it, may make what it is computed with another dtype: among
+    tensors without dimensions the wider one wins, where a number of Python never does."""
+    parent, dtype = source.parents[number], kinds.of(tensor).dtype
+    if dtype in (None, "float32") or not isinstance(parent, ast.BinOp):
+        return False
+    other = kinds.of(parent.right if parent.left is number else parent.left)
+    return other.dtype != dtype and not other.rank
 
 
 def _in_double(value: ast.expr, made: list[tuple[ast.expr, ast.expr]], kinds: Kinds) -> bool:

@@ -1,0 +1,442 @@
+"""Numbers that a Module counts in an attribute, `self.steps += 1`, as a buffer: the exported program goes on counting.
+
+    self.steps = 0                      self.register_buffer("steps", torch.tensor(0), persistent=False)
+    ...                                 ...
+    self.steps += 1              ->     self.steps.add_(1)
+    return x / self.steps               return x / self.steps.item()
+
+What reads the number still gets a number, in eager mode the very same: floats are held in double precision.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.classes import class_order
+from exportlens.inference.places import AttributeWrite
+from exportlens.inference.values import ClassValue, Instance, Named
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.names import dotted, fresh
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Replacement
+
+_IN_PLACE: dict[type[ast.operator], str] = {
+    ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "remainder_"
+}  # fmt: skip
+# Methods and functions that take a number which is only known when the program runs (measured on torch 2.13).
+_TAKING_NUMBERS = frozenset(
+    {"clamp", "clamp_", "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "pow"}
+)
+# Calls that take tensors, of which the number may be a part: `F.softmax(x / self.tau, -1)`.
+_TAKING_TENSORS = frozenset(
+    {"softmax", "log_softmax", "sigmoid", "tanh", "relu", "exp", "linear", "cross_entropy", "mse_loss", "where", "matmul"}
+)  # fmt: skip
+_EXTREMES = {"max": "sym_max", "min": "sym_min"}
+# What computes with numbers, or hands them on as they are.
+_COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Tuple, ast.keyword)
+# How many names one after the other may stand for the number.
+_DEEPEST = 4
+
+
+def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
+    """The fix that makes the attribute a buffer, and reads numbers out of it."""
+    try:
+        owner = place.owner.cls if isinstance(place.owner, Instance) else None
+        if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
+            raise Refused("the class that counts is not in this file")
+        if not any(isinstance(each, Named) for each in class_order(owner)):
+            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
+        draft = Draft.of_chunk(owner.chunk, context)
+        cls = draft.source.find(owner.node)
+        assert isinstance(cls, ast.ClassDef)
+        swaps = _Number(draft, cls, place.attr).swaps()
+        message = f"Count in the buffer `{place.attr}`"
+        return draft.replace(message, swaps, Applicability.UNSAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+class _Number:
+    """One attribute: where the class begins, writes and reads it."""
+
+    def __init__(self, draft: Draft, cls: ast.ClassDef, attr: str) -> None:
+        self.draft, self.source, self.cls, self.attr = draft, draft.source, cls, attr
+        self.path = f"self.{attr}"
+
+    def swaps(self) -> list[Replacement]:
+        self._refuse_other_users()
+        begin = self._begin()
+        self.type = type(_constant(begin.value)).__name__
+        uses = [
+            each for each in ast.walk(self.cls) if isinstance(each, ast.Attribute) and each.attr == self.attr
+        ]
+        writes = [self._write(each) for each in uses if not isinstance(each.ctx, ast.Load)]
+        writes = [each for each in writes if each is not begin]
+        if any(self._of_constructor(each) for each in writes):
+            raise Refused(f"`{self.path}` is set several times in `__init__`")
+        reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
+        if not any(self._is_traced(each) for each in reads):
+            raise Refused(
+                "nothing that is exported reads it: keep it a number for whoever looks at it in eager mode"
+            )
+        for each in reads:
+            self._refuse_read(each)
+        swaps = [self._registered(begin)]
+        outside = [each for each in reads if not self._sets_it(self.source.enclosing_statement(each))]
+        inside = self._read_out(outside, writes) + self._extremes(outside)
+        for write in writes:
+            swaps.append(self.source.swap(write, self._written(write)))
+        return [*swaps, *inside]
+
+    def _read_out(self, reads: list[ast.Attribute], writes: list[ast.stmt]) -> list[Replacement]:
+        """What takes the places of `reads`: `.item()`, by a name where several statements read the same number.
+
+        Two numbers read out of the same tensor, and a branch between them, are no longer one for strict tracing (torch 2.13).
+        """
+        names: dict[ast.AST, str] = {}
+        swaps: list[Replacement] = []
+        functions = {self.source.enclosing_function(each) for each in reads} - {None}
+        for function in functions:
+            assert function is not None
+            taken = self.draft.taken(self.source.tree)
+            for run in self._runs(function.body, writes):
+                plain = [
+                    each
+                    for each in reads
+                    if self.source.parents.get(self.source.enclosing_statement(each)) is function
+                ]
+                plain = [each for each in plain if self.source.enclosing_statement(each) in run]
+                statements = {self.source.enclosing_statement(each) for each in plain}
+                simple = {
+                    each
+                    for each in statements
+                    if not isinstance(each, (ast.If, ast.For, ast.While, ast.With, ast.Try))
+                }
+                plain = [each for each in plain if self.source.enclosing_statement(each) in simple]
+                first = min(simple, key=self.source.start, default=None)
+                if first is None or len(plain) < 2 or not self.source.begins_line(first):
+                    continue
+                name = fresh(self.attr.strip("_") or "number", taken)
+                begin = self.source.start(first)
+                line = f"{name} = {self.path}.item(){self.source.newline}{self.source.indent_of(first)}"
+                swaps.append(Replacement(begin, begin, line))
+                names |= dict.fromkeys(plain, name)
+        return [*swaps, *(self.source.swap(each, names.get(each, f"{self.path}.item()")) for each in reads)]
+
+    def _runs(self, body: list[ast.stmt], writes: list[ast.stmt]) -> list[list[ast.stmt]]:
+        """The statements of `body` between those that write the number."""
+        runs: list[list[ast.stmt]] = [[]]
+        written = set(writes)
+        writers = {getattr(self.source.enclosing_function(each), "name", "") for each in writes}
+        for each in body:
+            called = {one.attr for one in ast.walk(each) if isinstance(one, ast.Attribute)}
+            if any(one in written for one in ast.walk(each)) or self._led_to(called) & writers:
+                runs.append([])
+            else:
+                runs[-1].append(each)
+        return runs
+
+    def _refuse_other_users(self) -> None:
+        """Raise Refused where others than methods of the class know of the attribute."""
+        inside = {id(each) for each in ast.walk(self.cls)}
+        for placed in self.draft.context.document.placed:
+            chunk = self.source.tree if placed.chunk is self.draft.chunk else None
+            for statement in chunk.body if chunk is not None else placed.chunk.body:
+                for each in ast.walk(statement):
+                    other = isinstance(each, ast.Attribute) and each.attr == self.attr
+                    if other and (id(each) not in inside or dotted(each) != self.path):
+                        raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
+                    if isinstance(each, ast.Constant) and each.value == self.attr:
+                        raise Refused(f"`{self.attr}` is also used by its name, as a text")
+
+    def _begin(self) -> ast.Assign | ast.AnnAssign:
+        """The statement of `__init__` that sets the number first."""
+        found = []
+        for method in self.cls.body:
+            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                found = [
+                    each
+                    for each in method.body
+                    if (isinstance(each, ast.Assign) and [dotted(one) for one in each.targets] == [self.path])
+                    or (isinstance(each, ast.AnnAssign) and dotted(each.target) == self.path)
+                ]
+        if len(found) != 1 or _constant(found[0].value) is None:
+            raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
+        return found[0]
+
+    def _write(self, target: ast.Attribute) -> ast.stmt:
+        statement = self.source.parents[target]
+        alone = isinstance(statement, ast.Assign) and statement.targets == [target]
+        augmented = isinstance(statement, ast.AugAssign) and statement.target is target
+        if not (alone or augmented or isinstance(statement, ast.AnnAssign)):
+            raise Refused(f"`{self.path}` is set together with other targets, or deleted")
+        assert isinstance(statement, ast.stmt)
+        return statement
+
+    def _of_constructor(self, node: ast.AST) -> bool:
+        return getattr(self.source.enclosing_function(node), "name", "") == "__init__"
+
+    def _is_traced(self, read: ast.Attribute) -> bool:
+        """Whether a read is for more than to count: in another statement than one that writes the number."""
+        statement = self.source.enclosing_statement(read)
+        writes = isinstance(statement, (ast.Assign, ast.AugAssign)) and any(
+            isinstance(each, ast.Attribute) and each.attr == self.attr and not isinstance(each.ctx, ast.Load)
+            for each in ast.walk(statement)
+        )
+        function = self.source.enclosing_function(read)
+        return not writes and function is not None and function.name in self._led_to({"forward"})
+
+    def _led_to(self, names: set[str]) -> set[str]:
+        """The methods that those of `names` lead to, themselves included."""
+        methods = {each.name: each for each in self.cls.body if isinstance(each, ast.FunctionDef)}
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            if name in found or name not in methods:
+                continue
+            found.add(name)
+            waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
+        return found
+
+    def _registered(self, begin: ast.Assign | ast.AnnAssign) -> Replacement:
+        assert begin.value is not None
+        torch, value = self.draft.torch, self.source.of(begin.value)
+        dtype = f", dtype={torch}.float64" if self.type == "float" else ""
+        made = f"{torch}.tensor({value}{dtype})"
+        return self.source.swap(begin, f'self.register_buffer("{self.attr}", {made}, persistent=False)')
+
+    def _written(self, write: ast.stmt) -> str:
+        if not isinstance(write, (ast.Assign, ast.AugAssign)):
+            raise Refused(f"`{ast.unparse(write)}` declares the attribute again")
+        read_out = _read_out(write.value)
+        if read_out is not None and isinstance(write, ast.Assign) and self.type == "float":
+            # In double precision it is the very number that Python would have.
+            return f"{self.path}.copy_({primary(self.source.of(read_out))}.detach().reshape(()))"
+        found = self._type_of(write.value)
+        divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
+        if (
+            found is None
+            or (self.type == "int" and (found != "int" or divides))
+            or self.type == "bool" != found
+        ):
+            raise Refused(f"`{ast.unparse(write)}` may give a number of another type")
+        if any(
+            dotted(each) == self.path for each in ast.walk(write.value) if isinstance(each, ast.Attribute)
+        ):
+            text = self._in_tensors(write.value)
+            if not isinstance(write, ast.Assign):
+                raise Refused(f"`{ast.unparse(write)}` reads the number beside what it adds to")
+            return f"{self.path}.copy_({text})"
+        value = self.source.of(write.value)
+        if isinstance(write, ast.Assign):
+            return f"{self.path}.fill_({value})"
+        method = _IN_PLACE.get(type(write.op))
+        if method is None:
+            raise Refused(f"`{ast.unparse(write)}` has no method that does the same in place")
+        return f"{self.path}.{method}({value})"
+
+    def _extremes(self, reads: list[ast.Attribute]) -> list[Replacement]:
+        """`max` and `min` of the number as torch's own, which take in what data tells."""
+        return [
+            self.source.swap(each.func, f"{self.draft.torch}.{_EXTREMES[ast.unparse(each.func)]}")
+            for each in self._chosen(reads)
+        ]
+
+    def _chosen(self, reads: list[ast.Attribute]) -> list[ast.Call]:
+        """The calls of `max` and `min` that a read is part of."""
+        calls: dict[int, ast.Call] = {}
+        for read in reads:
+            for each in self.source.ancestors(read):
+                if isinstance(each, ast.stmt):
+                    break
+                if isinstance(each, ast.Call) and ast.unparse(each.func) in _EXTREMES:
+                    if len(each.args) != 2 or each.keywords or None in map(self._type_of, each.args):
+                        raise Refused(
+                            f"`{ast.unparse(each)}` does not choose between two numbers of known types"
+                        )
+                    calls[id(each)] = each
+        return list(calls.values())
+
+    def _in_tensors(self, value: ast.expr) -> str:
+        """The text of `value` computed of the buffer itself: strict tracing may take two numbers that are read out of the same
+        tensor for different ones (measured on torch 2.13)."""
+        reads = [
+            each for each in ast.walk(value) if isinstance(each, ast.Attribute) and dotted(each) == self.path
+        ]
+        swaps = []
+        for each in self._chosen(reads):
+            own = [
+                one
+                for one in each.args
+                if any(dotted(part) == self.path for part in ast.walk(one) if isinstance(part, ast.Attribute))
+            ]
+            other = [one for one in each.args if one not in own]
+            if not other:
+                name = {"max": "maximum", "min": "minimum"}[ast.unparse(each.func)]
+                swaps.append(self.source.swap(each.func, f"{self.draft.torch}.{name}"))
+                continue
+            bound = {"max": "min", "min": "max"}[ast.unparse(each.func)]
+            text = f"{self.draft.torch}.clamp({self.source.of(own[0])}, {bound}={self.source.of(other[0])})"
+            swaps.append(self.source.swap(each, text))
+        if any(_holds(one, another) and one is not another for one in swaps for another in swaps):
+            raise Refused(f"`{ast.unparse(value)}` chooses a number of numbers that are chosen")
+        return self.source.of(value, swaps)
+
+    def _type_of(self, node: ast.expr) -> str | None:
+        """The type of the number that `node` gives, "number" for an int or a float; None where it may be something else."""
+        constant = _constant(node)
+        if constant is not None:
+            return type(constant).__name__
+        if dotted(node) == self.path:
+            return self.type
+        if isinstance(node, ast.Attribute):
+            return self._type_of_option(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self._type_of(node.operand)
+        if isinstance(node, ast.BinOp):
+            parts = [self._type_of(node.left), self._type_of(node.right)]
+            if isinstance(node.op, (ast.Div, ast.Pow)):
+                return (
+                    "float"
+                    if None not in parts and (isinstance(node.op, ast.Div) or "float" in parts)
+                    else None
+                )
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES:
+            parts = [self._type_of(each) for each in node.args]
+        else:
+            return None
+        if not set(parts) <= {"int", "float", "number"}:
+            return None
+        if "number" in parts and "float" not in parts:
+            return "number"
+        return "float" if "float" in parts else "int"
+
+    def _type_of_option(self, node: ast.Attribute) -> str | None:
+        """The type of another number of the Module, that `__init__` sets to a constant or to a parameter whose default tells."""
+        sets = [
+            (statement, value)
+            for statement in ast.walk(self.cls)
+            if isinstance(statement, ast.Assign)
+            for target, value in _pairs(statement)
+            if dotted(node) == dotted(target)
+        ]
+        if len(sets) != 1 or not self._of_constructor(sets[0][0]):
+            return None
+        statement, value = sets[0]
+        if isinstance(value, ast.Name):
+            function = self.source.enclosing_function(statement)
+            args = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
+            named = [*args.posonlyargs, *args.args]
+            defaults = {
+                **{one.arg: default for one, default in zip(named[::-1], args.defaults[::-1], strict=False)},
+                **{
+                    one.arg: default
+                    for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+                    if default
+                },
+            }
+            if value.id in {each.arg for each in [*named, *args.kwonlyargs]} and value.id not in defaults:
+                return "number"
+            value = defaults.get(value.id, value)
+        constant = _constant(value)
+        return None if constant is None else type(constant).__name__
+
+    def _refuse_read(self, read: ast.expr, depth: int = 0) -> None:
+        """Raise Refused where a number that is only known when the program runs may not be used as this one is."""
+        if self._sets_it(self.source.enclosing_statement(read)):
+            return
+        node: ast.AST = read
+        for parent in self.source.ancestors(read):
+            if isinstance(parent, ast.Assign) and [type(each) for each in parent.targets] == [ast.Name]:
+                if self._type_of(parent.value) is not None or isinstance(node, ast.Attribute):
+                    self._refuse_name(parent, depth)
+                return
+            if isinstance(parent, (ast.Return, ast.AugAssign, ast.Assign)):
+                return
+            if isinstance(parent, ast.If) and node is parent.test:
+                _refuse_arms(parent)
+                return
+            if isinstance(parent, ast.IfExp) and node is parent.test:
+                return
+            name = ""
+            if isinstance(parent, ast.Call):
+                name = (
+                    parent.func.attr if isinstance(parent.func, ast.Attribute) else ast.unparse(parent.func)
+                )
+                if name in _TAKING_NUMBERS or (name in _TAKING_TENSORS and isinstance(node, ast.BinOp)):
+                    return
+            if name not in _EXTREMES and not isinstance(parent, _COMPUTING):
+                raise Refused(
+                    f"`{ast.unparse(parent)}` takes the number, which would be known only when the program runs"
+                )
+            node = parent
+
+    def _sets_it(self, statement: ast.stmt) -> bool:
+        if isinstance(statement, ast.AugAssign):
+            return dotted(statement.target) == self.path
+        return isinstance(statement, ast.Assign) and any(
+            dotted(each) == self.path for each in statement.targets
+        )
+
+    def _refuse_name(self, statement: ast.Assign, depth: int) -> None:
+        """Raise Refused where a name for the number, or for what is computed of it, is used in another way than such a number may be."""
+        function = self.source.enclosing_function(statement)
+        name = ast.unparse(statement.targets[0])
+        if function is None or depth > _DEEPEST:
+            raise Refused(f"`{ast.unparse(statement)}` gives the number another name")
+        for each in ast.walk(function):
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
+                self._refuse_read(each, depth + 1)
+
+
+def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what, one by one where both sides are written out."""
+    found: list[tuple[ast.expr, ast.expr]] = []
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            found += zip(target.elts, statement.value.elts, strict=False)
+        else:
+            found.append((target, statement.value))
+    return found
+
+
+def _read_out(node: ast.expr) -> ast.expr | None:
+    """The tensor that `node` reads a number out of by `.item()`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        return node.func.value
+    return None
+
+
+def _refuse_arms(node: ast.If) -> None:
+    """Raise Refused where more hangs on the number than what torch.cond can give back."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.stmt) and not isinstance(each, (ast.If, ast.Assign, ast.AugAssign, ast.Pass)):
+            raise Refused(f"`{ast.unparse(each).splitlines()[0]}` hangs on the number")
+
+
+def _constant(node: ast.expr | None) -> int | float | bool | None:
+    """The number that is written out."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _constant(node.operand)
+        return None if inner is None or isinstance(inner, bool) else -inner
+    if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
+        return node.value
+    if isinstance(node, ast.Call) and ast.unparse(node) in (
+        "float('inf')",
+        "float('Inf')",
+        "float('infinity')",
+    ):
+        return math.inf
+    return (
+        math.inf
+        if node is not None and dotted(node) in ("math.inf", "np.inf", "numpy.inf", "torch.inf")
+        else None
+    )
+
+
+def _holds(outer: Replacement, inner: Replacement) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
