@@ -17,7 +17,14 @@ from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.cut_lists import cut_behind
-from exportlens.rewriting.decisions import hazard_among, same_place, test_of, whole, with_what_follows
+from exportlens.rewriting.decisions import (
+    decided_loop,
+    hazard_among,
+    same_place,
+    test_of,
+    whole,
+    with_what_follows,
+)
 from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
 from exportlens.rewriting.gradients import (
@@ -76,6 +83,11 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         kept = kept_text(draft.source, node, kinds) if isinstance(node, (ast.If, ast.IfExp)) else None
         if kept is not None:
             return draft.fix(KEEP_MASK, kept, uses_torch=False)
+        decided = decided_loop(draft.source, node, kinds) if isinstance(node, ast.If) else None
+        if decided is not None:
+            loop = _decided(draft, decided, place)
+            if loop is not None:
+                return loop
         own = draft.source.find(place.statement) is node
         arms = (dict(place.then), dict(place.other)) if own else ({}, {})
         selected = _selection(draft, node, kinds.copy(), value, refuse_unlike)
@@ -103,6 +115,16 @@ def _is_for_given(source: Source, node: ast.AST) -> bool:
                 return True
         inner = outer
     return False
+
+
+def _decided(draft: Draft, loop: ast.While, place: Truth) -> Fix | None:
+    """The fix for `loop`, which goes on by numbers that tensor data chooses in it; None where there is none."""
+    try:
+        kinds = _kinds(draft, loop, place.variables)
+        text, message = _converted(draft.source, loop, kinds, draft.torch, None, ({}, {}))
+    except (Refused, LookupError, SyntaxError):
+        return None
+    return draft.fix(message, text)
 
 
 def _selection(

@@ -8,8 +8,10 @@ from exportlens.rewriting.effects import own_expressions, visit
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import left_loop
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.names import bound, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Source
+from exportlens.source.walking import walk
 
 
 def whole(source: Source, node: ast.AST, statement: ast.AST) -> ast.AST:
@@ -37,6 +39,28 @@ def whole(source: Source, node: ast.AST, statement: ast.AST) -> ast.AST:
     if isinstance(statement, ast.Match) and any(each is node for each in ast.walk(statement.subject)):
         return statement
     return top
+
+
+def decided_loop(source: Source, node: ast.If, kinds: Kinds) -> ast.While | None:
+    """The `while` around `node` that goes on by numbers which `node` chooses, or which are computed of those."""
+    for loop in source.ancestors(node):
+        if isinstance(loop, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if not isinstance(loop, ast.While):
+            continue
+        chosen = set(bound([*node.body, *node.orelse]))
+        assigned = [each for each in walk(loop) if isinstance(each, (ast.Assign, ast.AugAssign))]
+        for _ in assigned:
+            chosen |= {name for each in assigned if reads(each) & chosen for name in bound(each)}
+        asked = chosen & reads(loop.test)
+        if any(_is_number(kinds, name) for name in asked):
+            return loop
+    return None
+
+
+def _is_number(kinds: Kinds, name: str) -> bool:
+    kind = kinds.names.get(name)
+    return kind is not None and kind.what in ("number", "size", "scalar")
 
 
 def test_of(node: ast.AST) -> ast.expr | None:
