@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 
@@ -16,7 +20,8 @@ class InterpreterState(CallOf):
     code.
 
     ## Why it matters
-    Strict tracing does not follow them; in non-strict mode they run once, while tracing.
+    Strict tracing does not follow them; in non-strict mode they run once, while tracing. What only collects garbage or writes
+    to a stream is kept out of the traced program; what gives a value is for you to decide.
 
     ## References
     - https://docs.pytorch.org/docs/stable/export.html
@@ -64,3 +69,9 @@ def forward(self, x):
 """,
         ),
     )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        if report.place.name.startswith(("gc.", "sys.stdout.", "sys.stderr.", "traceback.print_")):
+            return statement_not_while_compiling(report.place, context)
+        return Refusal(self.no_fix)

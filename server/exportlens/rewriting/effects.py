@@ -436,6 +436,10 @@ def logs_kept_out(
     return None
 
 
+# What print() does, by the streams' own methods.
+_STREAMS = frozenset(f"sys.{stream}.{name}" for stream in ("stdout", "stderr") for name in ("write", "flush"))
+
+
 def is_log(call: ast.expr, kinds: Kinds) -> bool:
     """Whether `call` only prints, logs or warns."""
     if not isinstance(call, ast.Call):
@@ -443,6 +447,8 @@ def is_log(call: ast.expr, kinds: Kinds) -> bool:
     if isinstance(call.func, ast.Name) and call.func.id == "print":
         return True
     name = kinds.qualified(call.func)
+    if name in _STREAMS:
+        return True
     if _WARNS.search(name or str(getattr(call.func, "id", ""))) and call.args and _is_text(call.args[0]):
         return True
     if name is not None:
