@@ -6,7 +6,7 @@ import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
-from exportlens.inference.values import Const, Tensor, TensorScalar, options
+from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -61,6 +61,10 @@ _SAME_IN_TORCH = frozenset(
     }
 )
 # Those of them that give an int or a bool.
+_ASKING = frozenset({"isfinite", "isinf", "isnan"})
+# What takes the place of NumPy's function for a number, one bound after the other.
+_BOUNDS = {"clip": ("sym_max", "sym_min"), "maximum": ("sym_max",), "minimum": ("sym_min",)}
+_NUMBERS = (Const, Static, Shape, TensorScalar)
 _NO_FLOAT = frozenset({"ceil", "floor", "trunc", "isfinite", "isinf", "isnan"})
 
 
@@ -71,9 +75,12 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call) or not node.args:
             raise Refused("the argument is not written in the call")
+        given = place.argument(0, "x")
+        bounds = place.name.startswith("numpy.") and place.name.rpartition(".")[2] in _BOUNDS
+        if bounds and given is not None and all(map(_is_number, options(given))):
+            return _bounded(place, node, draft)
         function, swaps = _in_torch(place, node, draft)
         inner = _without_items(draft, node.args[0], swaps)
-        given = place.argument(0, "x")
         if not inner:
             if given is None or not all(isinstance(one, Tensor) for one in options(given)):
                 return _of_number(place, node, draft)
@@ -93,17 +100,20 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
     """`math.sqrt(n)` -> `torch.sym_sqrt(n)`, which is the same and stays symbolic; `math.exp(n)` -> the number that torch
-    computes with the precision of a Python float."""
+    computes with the precision of a Python float; `np.clip(n, 0, 9)` -> `torch.sym_min(torch.sym_max(n, 0), 9)`."""
     module, _, function = place.name.rpartition(".")
     given = place.argument(0, "x")
     argument = draft.source.of(node.args[0])
-    if module != "math":
-        raise Refused("the result is used as a Python number")
-    if given is None or function not in _SAME_IN_TORCH - _NO_FLOAT:
-        raise Refused(f"`{argument}` is a Python number: give the function the tensor")
+    if given is None:
+        raise Refused("the argument is not written in the call")
     ways = options(given)
+    numbers = all(_is_number(one) for one in ways)
+    if function not in _SAME_IN_TORCH - _NO_FLOAT and not (numbers and function in _ASKING):
+        raise Refused(f"`{argument}` is a Python number: give the function the tensor")
+    if module == "numpy" and not numbers:
+        raise Refused("the result is used as a Python number")
     if all(isinstance(one, TensorScalar) for one in ways):
-        if function == "sqrt":
+        if function == "sqrt" and module == "math":
             swap = draft.source.swap(node.func, f"{draft.torch}.sym_sqrt")
             return draft.replace(f"Use `{draft.torch}.sym_sqrt`", [swap], Applicability.SAFE)
         tensor = f"{draft.torch}.full((), {argument}, dtype={draft.torch}.float64)"
@@ -113,6 +123,23 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
         raise Refused(f"`{argument}` is not known to come from tensor data on each way")
     text = f"{draft.torch}.{function}({tensor}).item()"
     return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, TensorScalar) and value.type != "bool"
+
+
+def _bounded(place: Call, node: ast.Call, draft: Draft) -> Fix:
+    """A number between bounds that are numbers as well."""
+    function = place.name.rpartition(".")[2]
+    if len(node.args) != _OTHERS_OF_NUMPY[function] or node.keywords:
+        raise Refused("the bounds are not given one after the other")
+    if not all(isinstance(one, _NUMBERS) for each in place.args[1:] for one in options(each)):
+        raise Refused("a bound is not known to be a number")
+    text = draft.source.of(node.args[0])
+    for name, bound in zip(_BOUNDS[function], node.args[1:], strict=True):
+        text = f"{draft.torch}.{name}({text}, {draft.source.of(bound)})"
+    return draft.replace(f"Use `{draft.torch}.{_BOUNDS[function][0]}`", [draft.source.swap(node, text)])
 
 
 def _in_torch(place: Call, node: ast.Call, draft: Draft) -> tuple[str, list[Replacement]]:

@@ -164,6 +164,9 @@ class Predicates:
 
     def _leaf(self, node: ast.expr, value: Value | None) -> Condition:
         text = self.source.of(node)
+        finite = self._asked_if_finite(node)
+        if finite is not None:
+            return finite
         self._no_arrays(node)
         if isinstance(node, ast.Call):
             special = self._comparison_call(node) or self._any_or_all(node)
@@ -193,6 +196,25 @@ class Predicates:
         if kind.what == "unknown":
             return Condition(text, "unknown")
         return Condition(text, "static", is_bool=kind.type == "bool" or isinstance(node, ast.Compare))
+
+    def _asked_if_finite(self, node: ast.expr) -> Condition | None:
+        """`math.isnan(t.item())` as `torch.isnan(t)`."""
+        if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+            return None
+        module, _, name = (self.kinds.qualified(node.func) or "").rpartition(".")
+        if module not in ("math", "numpy") or name not in ("isnan", "isinf", "isfinite"):
+            return None
+        given = node.args[0]
+        self._no_arrays(given)
+        tensor = self._as_tensor(given, exact=True)
+        rank: int | None = 0
+        if tensor is not None:
+            rank = self._tensor_kind(given).rank
+        elif self.kinds.of(given).what == "scalar":
+            tensor = f"{self.torch}.full((), {self.source.of(given)}, dtype={self.torch}.float64)"
+        else:
+            return None
+        return Condition(f"{self.torch}.{name}({tensor})", "tensor", rank, "bool", True)
 
     def _symbol(self, text: str, type_: str) -> Condition:
         """The truth of a number from data. Strict export of torch 2.13 takes `b != 0` of a bool for a constant."""
@@ -431,7 +453,8 @@ class Predicates:
             for each in walk(function or name)
             if isinstance(each, ast.Assign) and any(dotted(target) == name.id for target in each.targets)
         ]
-        calls = [each for each in values if isinstance(each, ast.Call)]
+        parts = [part for each in values for part in _given(each)]
+        calls = [each for each in parts if isinstance(each, ast.Call)]
         return any((self.kinds.qualified(each.func) or "").startswith("numpy.") for each in calls)
 
     def _no_conversion(self, node: ast.expr) -> None:
@@ -578,6 +601,15 @@ class Predicates:
             arms = (text, decided) if word == "and" else (decided, text)
             text = f"{self.torch}.cond({test}, lambda: {arms[0]}, lambda: {arms[1]}, ())"
         return Condition(text, "tensor", 0, "bool", True)
+
+
+def _given(node: ast.expr) -> list[ast.expr]:
+    """What an expression may give as it is: the operands of `and` and `or`, the sides of a ternary."""
+    if isinstance(node, ast.BoolOp):
+        return [part for each in node.values for part in _given(each)]
+    if isinstance(node, ast.IfExp):
+        return [*_given(node.body), *_given(node.orelse)]
+    return [node]
 
 
 def _is_number(node: ast.expr) -> bool:
