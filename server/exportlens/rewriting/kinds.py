@@ -410,9 +410,16 @@ class Kinds:
             first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
             return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
         if isinstance(owner.value, Instance):
-            return _any_module_of(owner.value)
+            return _module_of(owner.value, self._key(node.slice))
         # A part of something unknown may share its memory.
         return replace(UNKNOWN_KIND, roots=owner.roots) if owner.what == "unknown" else UNKNOWN_KIND
+
+    def _key(self, node: ast.expr) -> object:
+        """The text or number that `node` certainly is; None where that is not known."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        value = self.of(node).value
+        return value.value if isinstance(value, Const) else None
 
     def _is_cut_by_data(self, index: ast.expr) -> bool:
         """Whether the first dimension is cut at a number from data: `x[:n]`."""
@@ -566,18 +573,23 @@ def compares_with_none(node: ast.Compare) -> bool:
 _MODULE_TENSORS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 
 
-def _any_module_of(modules: Instance) -> Kind:
-    """One of the modules that a list of them holds, where all are alike as far as their results go."""
+def _module_of(modules: Instance, key: object) -> Kind:
+    """The module that `modules`, a list or a dict of them, holds for `key`; where that is not known one of them, with what it
+    is where all are alike as far as their results go."""
     held = modules.attributes.get("__items__")
-    items = held.items if isinstance(held, Sequence) and held.items else ()
+    if isinstance(held, Mapping_):
+        named = held.items
+        items: Iterable[Value] = [named[key]] if isinstance(key, str) and key in named else named.values()
+    else:
+        items = held.items if isinstance(held, Sequence) and held.items else ()
+    items = list(items)
+    if isinstance(key, int) and -len(items) <= key < len(items):
+        items = [items[key]]
     found = [each for each in items if isinstance(each, Instance)]
+    if not found or len(found) != len(items):
+        return UNKNOWN_KIND
     classes = {each.cls.name for each in found if isinstance(each.cls, Named)}
     alike = len(classes) == 1 and not any("inplace" in each.arguments for each in found)
-    if (
-        not found
-        or len(found) != len(items)
-        or not alike
-        or any(not isinstance(each.cls, Named) for each in found)
-    ):
-        return UNKNOWN_KIND
+    if len(found) > 1 and (not alike or any(not isinstance(each.cls, Named) for each in found)):
+        return Kind("object", roots=None)
     return Kind("object", roots=None, value=found[0])
