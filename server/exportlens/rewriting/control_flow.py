@@ -25,7 +25,15 @@ from exportlens.rewriting.decisions import (
     whole,
     with_what_follows,
 )
-from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, RefusedLog, RefusedNumber
+from exportlens.rewriting.draft import (
+    Draft,
+    Refused,
+    RefusedDtypes,
+    RefusedLog,
+    RefusedNested,
+    RefusedNumber,
+)
+from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
 from exportlens.rewriting.gradients import (
     detached_around,
@@ -94,8 +102,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         # torch.cond takes for granted that both sides are of one dtype, too.
         instead = selected or _selection(draft, node, kinds.copy(), value, refuse_other_shapes)
         instead = instead or _prepared_selection(draft, node, kinds.copy())
-        text, message = _converted(draft.source, node, kinds, draft.torch, value, arms)
-        fix = replace(draft.fix(message, text), without_operator=instead)
+        fix = replace(_fix_of(draft, node, kinds, value, arms), without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
@@ -164,15 +171,7 @@ def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.enclosing_statement(draft.source.find(place.node))
         if not isinstance(node, ast.For):
             raise Refused("only a `for` statement becomes a while_loop")
-        text, message = _converted(
-            draft.source,
-            node,
-            _kinds(draft, node, getattr(place, "variables", {})),
-            draft.torch,
-            None,
-            ({}, {}),
-        )
-        return draft.fix(message, text)
+        return _fix_of(draft, node, _kinds(draft, node, getattr(place, "variables", {})), None, ({}, {}))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
 
@@ -188,6 +187,25 @@ def _reason(refused: Exception) -> str:
     if isinstance(refused, Refused):
         return str(refused)
     return "the rewritten code would not parse" if isinstance(refused, SyntaxError) else str(refused)
+
+
+def _fix_of(
+    draft: Draft,
+    node: ast.AST,
+    kinds: Kinds,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> Fix:
+    before = kinds.copy()
+    try:
+        text, message = _converted(draft.source, node, kinds, draft.torch, value, arms)
+        return draft.fix(message, text)
+    except RefusedNested:
+        changed = in_eager_alone(draft, draft.source, node) if isinstance(node, ast.stmt) else None
+        if changed is None:
+            raise
+        text, message = _converted(*changed, before, draft.torch, None, ({}, {}))
+        return importing(draft, draft.fix(message + MESSAGE, text))
 
 
 def _converted(
@@ -246,7 +264,16 @@ def convert(
         return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
     if isinstance(node, ast.Match):
         source, chain = as_branches(source, node, kinds)
-        return convert(source, chain, _after_subject(source, chain, kinds), torch, None, ({}, {}))
+        now = _after_subject(source, chain, kinds)
+        last = chain
+        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
+            last = last.orelse[0]
+        if last is not chain and raises(last):
+            # What no case takes is an error: the last case is checked.
+            begin = source.start(chain)
+            source = Source(raise_text(source, last, now.copy(), torch, None))
+            chain = source.branch_at(begin)
+        return convert(source, chain, now, torch, None, ({}, {}))
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node
@@ -368,10 +395,7 @@ def _other_forms(
         yield *checked, kinds
     kept = with_kept(source, node, kinds, torch)
     if kept is not None:
-        block, index = kept[0].block_of(kept[1])
-        now = kinds.copy()
-        now.run(block[index - 2 : index])
-        yield *kept, now
+        yield kept
     if not isinstance(refused, RefusedDtypes):
         source, node, kinds = with_others_first(source, node, kinds) or (source, node, kinds)
         yield from ((*each, kinds) for each in grown(source, node, kinds))
