@@ -11,12 +11,13 @@ from exportlens.inference.places import AttributeWrite, Place
 from exportlens.inference.values import Const, Function, Instance, Sequence, Tensor, Value, options
 from exportlens.outcome import BAKED, OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.plain_writes import name_written_by, written_plainly
 from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads
-from exportlens_rules.reading import ancestors
+from exportlens_rules.reading import ancestors, words
 
 _BUFFER = Outcome(WRONG, OK)
 _KEPT = frozenset({"attribute", "outside", "constant", "buffer"})
@@ -195,6 +196,17 @@ class M(nn.Module):
             )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
+        if name_written_by(place.node) is not None:
+            assert isinstance(place.node, ast.Call)
+            owner, _, value = place.node.args
+            if origins <= _KEPT and reads(value, [ast.dump(ast.Attribute(owner, place.attr, ast.Load()))]):
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` binds the attribute to a new tensor computed from the old one: the exported "
+                    "program forgets it after each call. Write in place, to a registered buffer.",
+                    outcome=_BUFFER if origins == {"buffer"} else None,
+                )
+            return
         kept = origins <= _KEPT or _was_only_converted(place)
         if not (kept and _computed_from_itself(place)):
             if not _is_carried(place):
@@ -214,6 +226,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, AttributeWrite)
+        if name_written_by(report.place.node) is not None:
+            return written_plainly(report.place, context)
         fix = copy_into_state(report.place, context)
         return (
             copy_state_of_layer(report.place, context)
