@@ -36,9 +36,53 @@ from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
 
-def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
-    """The text in which the list that the `if` statement `node` may append to has an element in any case, and that
-    statement; None where there is no such list, or where more is done with it."""
+def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds] | None:
+    """The text in which the lists that the `if` statement `node` may append to have an element in any case, that statement, and
+    the kinds just before it; None where there is no such list, or where more is done with one."""
+    source, node = _started_apart(source, node)
+    made = _with_one_kept(source, node, kinds, torch, alone=True)
+    now = kinds.copy()
+    while made is not None:
+        source, node = made
+        block, index = source.block_of(node)
+        now.run(block[index - 2 : index])
+        if not any(appended_to(each) for each in node.body):
+            return source, node, now
+        made = _with_one_kept(source, node, now, torch, alone=False)
+    return None
+
+
+def _started_apart(source: Source, node: ast.If) -> tuple[Source, ast.If]:
+    """The text with a statement for each list where one starts several, `a, b = [], []`, and `node` of it."""
+    function, begin = source.enclosing_function(node), source.start(node)
+    swaps = []
+    for each in function.body if function is not None else ():
+        if (
+            isinstance(each, ast.Assign)
+            and len(each.targets) == 1
+            and isinstance(each.targets[0], ast.Tuple)
+            and isinstance(each.value, ast.Tuple)
+            and len(each.targets[0].elts) == len(each.value.elts)
+            and all(isinstance(one, ast.Name) for one in each.targets[0].elts)
+            and all(isinstance(one, ast.List) and not one.elts for one in each.value.elts)
+            and source.begins_line(each)
+            and source.end(each) < begin
+        ):
+            line = f"{source.newline}{source.indent_of(each)}"
+            swaps.append(
+                source.swap(each, line.join(f"{source.of(one)} = []" for one in each.targets[0].elts))
+            )
+    if not swaps:
+        return source, node
+    moved = sum(len(each.text) - (each.end - each.start) for each in swaps)
+    changed = Source(replaced(source.text, swaps))
+    return changed, changed.branch_at(begin + moved)
+
+
+def _with_one_kept(
+    source: Source, node: ast.If, kinds: Kinds, torch: str, *, alone: bool
+) -> tuple[Source, ast.If] | None:
+    """As `with_kept`, with the first of the lists; what another list asks may stand around its uses unless it is `alone`."""
     function = source.enclosing_function(node)
     if function is None or not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
         return None
@@ -48,8 +92,10 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
     if (not skips and (node.orelse or exits([node]) != {"falls"})) or (skips and exits(arm) != {"falls"}):
         return _with_kept_deeper(source, function, node, kinds, torch)
     appends = [each for each in arm if appended_to(each) is not None]
-    if len(appends) != 1:
+    lists = {appended_to(each) for each in appends}
+    if not appends or len(lists) != len(appends):
         return _with_kept_deeper(source, function, node, kinds, torch)
+    # One list after the other: what is appended to the next stays in the arm until its turn.
     found = _list_of(source, function, appends[0], kinds)
     if found is None:
         return None
@@ -63,7 +109,7 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
     made = _Made(source, function, torch, found, appends[0], kinds.functions)
     uses = made.uses()
     zero = _zero(found, kinds, torch, arm)
-    runs = _runs(source, function, node, kinds, made.raises)
+    runs = _runs(source, function, node, kinds, made.raises and alone)
     if uses is None or zero is None or runs is None:
         return None
     test = predicates.scalar_bool(condition)

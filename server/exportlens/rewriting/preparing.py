@@ -24,7 +24,12 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
-from exportlens.rewriting.numbers_inside import extremes_inside, numbers_held, picked_elements
+from exportlens.rewriting.numbers_inside import (
+    divisors_inside,
+    extremes_inside,
+    numbers_held,
+    picked_elements,
+)
 from exportlens.rewriting.operands import compared, detached, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.picked_rows import picked_inside
@@ -64,6 +69,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         picked_elements,
         held_between_rounds,
         extremes_inside,
+        divisors_inside,
         numbers_held,
         found_selected,
         indexed_by_tensors,
