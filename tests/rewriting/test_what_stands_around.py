@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+import torch
 
+from tests.rewriting.driving import assert_equivalent, model
 from tests.rewriting.fixing_all import mend
 
 HEAD = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
@@ -71,3 +73,51 @@ def test_refused(body: str, words: str) -> None:
     mended = mend(text)
     assert mended.text == text
     assert any(words in each for each in mended.refusals), mended.refusals
+
+
+WITHOUT_GRADIENTS = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def halved(self, x):
+        while x.abs().max() > 1:
+            if x.mean() > 0:
+                x = x * 0.5
+            else:
+                x = x * 0.25
+        return x
+
+    @torch.no_grad()
+    def forward(self, x):
+        small = self.halved(self.linear(x))
+        return self.linear(x) + small
+"""
+
+
+def test_gradients_stay_switched_off_in_eager_around_a_branch_in_a_branch() -> None:
+    mended = mend(WITHOUT_GRADIENTS).text
+    assert "with contextlib.nullcontext() if torch.compiler.is_exporting() else torch.no_grad():" in mended
+    assert "import contextlib\n" in mended
+    x = torch.arange(12.0).reshape(3, 4)
+    assert not model(mended)(x).requires_grad
+    assert_equivalent(WITHOUT_GRADIENTS, mended, [(x,), (-x,), (x * 0,)])
+
+
+@pytest.mark.parametrize("change", ["forward", "parameter"])
+def test_gradients_are_not_recorded_where_they_would_be_used_or_refused(change: str) -> None:
+    text = WITHOUT_GRADIENTS
+    if change == "forward":
+        text = (
+            text.replace("def forward", "def bounded")
+            + "\n    def forward(self, x):\n        return x * self.bounded(x)\n"
+        )
+    else:
+        text = text.replace("        small =", "        self.linear.weight.mul_(0.5)\n        small =")
+    mended = mend(text)
+    assert "nullcontext" not in mended.text
+    assert any("under `no_grad`" in each for each in mended.refusals)

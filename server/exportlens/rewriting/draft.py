@@ -29,6 +29,10 @@ class RefusedNumber(Refused):
     """A Python number that tensor data would choose is no output of a branch."""
 
 
+class RefusedNested(Refused):
+    """A branch in an arm of another would stand where gradients are switched off."""
+
+
 class RefusedLog(Refused):
     """What is printed or logged would be part of a program."""
 

@@ -22,6 +22,7 @@ from exportlens.rewriting.chosen_numbers import summed
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import WITH_WHILE_LOOP, convert
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.indexing import indexed_by_tensors
@@ -55,7 +56,11 @@ def rewrite_found(place: Iteration | Conversion, context: RewriteContext) -> Fix
         except Refused:
             changed = detached_around(draft.source, loop, before)
             if changed is None:
-                raise
+                changed = in_eager_alone(draft, draft.source, loop)
+                if changed is None:
+                    raise
+                text = _converted(*changed, before, draft.torch)
+                return importing(draft, draft.fix(WITH_WHILE_LOOP + MESSAGE, text))
             text = _converted(*changed, before, draft.torch)
         return draft.fix(WITH_WHILE_LOOP, text)
     except (Refused, LookupError, SyntaxError) as refused:

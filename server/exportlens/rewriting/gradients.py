@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from exportlens.inference.values import Tensor
-from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.draft import Refused, RefusedNested
 from exportlens.rewriting.effects import kinds_before, own_expressions, visit
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.source.walking import walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # What has no gradients.
@@ -27,30 +28,53 @@ _Node = TypeVar("_Node", bound=ast.stmt)
 
 def refuse_nested_without_gradients(source: Source, node: ast.AST, text: str, torch: str) -> None:
     """Raise Refused where `text`, the rewritten one, has a torch.cond in an arm of another, and `node` stood under `no_grad`."""
-    function = source.enclosing_function(source.enclosing_statement(node))
+    function = outermost(source, node)
     if function is None or not without_gradients(source, function, node):
         return
     for each in ast.walk(Source(text).tree):
         if isinstance(each, ast.FunctionDef) and each.name == function.name and _has_nested(each, torch):
-            raise Refused(
+            raise RefusedNested(
                 "torch.export takes no torch.cond in an arm of another under `no_grad`: switch gradients off where the "
                 "model is called"
             )
 
 
+def outermost(source: Source, node: ast.AST) -> Function | None:
+    """The function or method that `node` stands in, whatever functions it is nested in there."""
+    around = [each for each in source.ancestors(node) if isinstance(each, Function)]
+    return around[-1] if around else None
+
+
 def without_gradients(source: Source, function: Function, node: ast.AST) -> bool:
     """Whether `node` of `function` stands under `no_grad`."""
+    return _is_switched_off(source, function, node, set())
+
+
+def _is_switched_off(source: Source, function: Function, node: ast.AST, seen: set[str]) -> bool:
     contexts = list(function.decorator_list)
     for each in source.ancestors(node):
         if each is function:
             break
         if isinstance(each, ast.With):
             contexts += [item.context_expr for item in each.items]
-    return any(map(_is_no_grad, contexts))
+    if any(map(is_no_grad, contexts)):
+        return True
+    called = (f"self.{function.name}", function.name)
+    for call in walk(source.tree) if function.name not in seen else ():
+        if isinstance(call, ast.Call) and (dotted(call.func) or "") in called:
+            caller = outermost(source, call)
+            if (
+                caller is not None
+                and caller is not function
+                and _is_switched_off(source, caller, call, {*seen, function.name})
+            ):
+                return True
+    return False
 
 
-def _is_no_grad(context: ast.expr) -> bool:
-    return ast.unparse(context).removesuffix("()").endswith("no_grad")
+def is_no_grad(context: ast.expr) -> bool:
+    """Whether `context` is `torch.no_grad()`, or the decorator without the call."""
+    return not isinstance(context, ast.IfExp) and ast.unparse(context).removesuffix("()").endswith("no_grad")
 
 
 def _has_nested(function: ast.FunctionDef, torch: str) -> bool:
@@ -84,11 +108,11 @@ def detached_around(source: Source, node: _Node, kinds: Kinds) -> tuple[Source, 
     decorators = function.decorator_list
     if inner is not None and not decorators:
         swaps = _dissolved(source, inner, kinds_before(function, inner, kinds))
-    elif inner is None and len(decorators) == 1 and _is_no_grad(decorators[0]):
+    elif inner is None and len(decorators) == 1 and is_no_grad(decorators[0]):
         swaps = _undecorated(source, function, kinds)
     else:
         return None
-    return None if swaps is None else _again(source, node, swaps)
+    return None if swaps is None else again(source, node, swaps)
 
 
 def detached_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
@@ -110,7 +134,7 @@ def detached_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
             "torch.export takes no torch.cond in an arm of another under `no_grad`: switch gradients off where the model is "
             "called"
         )
-    return _again(source, node, swaps + _others(source, node, kinds))
+    return again(source, node, swaps + _others(source, node, kinds))
 
 
 def _others(source: Source, node: ast.If, kinds: Kinds) -> list[Replacement]:
@@ -125,7 +149,7 @@ def _others(source: Source, node: ast.If, kinds: Kinds) -> list[Replacement]:
 
 
 def _decides(source: Source, statement: ast.With, kinds: Kinds, torch: str) -> bool:
-    if len(statement.items) != 1 or not _is_no_grad(statement.items[0].context_expr):
+    if len(statement.items) != 1 or not is_no_grad(statement.items[0].context_expr):
         return False
     found: list[ast.AST] = []
 
@@ -142,7 +166,7 @@ def _decides(source: Source, statement: ast.With, kinds: Kinds, torch: str) -> b
 
 def _dissolved(source: Source, block: ast.With, kinds: Kinds) -> list[Replacement] | None:
     """The statements of `block` in its place, with all that they read detached."""
-    if len(block.items) != 1 or not _is_no_grad(block.items[0].context_expr) or not source.begins_line(block):
+    if len(block.items) != 1 or not is_no_grad(block.items[0].context_expr) or not source.begins_line(block):
         return None
     swaps = _detached(source, block.body, kinds, set())
     if swaps is None or not source.begins_line(block.body[0]):
@@ -304,7 +328,7 @@ def _is_whole(dtype: str | None) -> bool:
     return (dtype or "").startswith(("int", "uint", "bool"))
 
 
-def _again(source: Source, node: _Node, swaps: list[Replacement]) -> tuple[Source, _Node] | None:
+def again(source: Source, node: _Node, swaps: list[Replacement]) -> tuple[Source, _Node] | None:
     """The text after `swaps`, and the statement that stands for `node` in it."""
     order = [each for each in ast.walk(source.tree) if type(each) is type(node)]
     changed = Source(replaced(source.text, swaps))
