@@ -310,9 +310,27 @@ def _computed_from_itself(place: AttributeWrite) -> bool:
                 not converts(value, targets)
                 and (reads(value, targets) or _is_read_in_branch(place, value, targets))
                 and not _may_be_given_back(place, value, targets)
+                and not _is_handed_back(place, value, targets)
                 for value in _results(outer.value)
             )
     return False
+
+
+def _is_handed_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
+    """Whether a function is given the tensor and gives it back moved or converted: `self.grid = to_device(self.grid, x.device)`."""
+    old = [*_parts(place.old)] if place.old is not None else []
+    roots = {part.root for part in old if isinstance(part, Tensor)}
+    return (
+        isinstance(value, ast.Call)
+        and any(ast.dump(each) in targets for each in value.args)
+        and all(
+            part in old
+            # A conversion keeps the name that a tensor is known by.
+            or (isinstance(part, Tensor) and part.name == f"self.{place.attr}")
+            or (isinstance(part, Tensor) and part.converted and part.root in roots)
+            for part in _parts(place.value)
+        )
+    )
 
 
 def _was_only_converted(place: AttributeWrite) -> bool:

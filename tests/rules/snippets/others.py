@@ -281,6 +281,12 @@ class M(nn.Module):
         _STATEFUL.replace("BEGIN", "torch.ones(4)").replace(
             "FORWARD", "h = self.h\n        h = h.to(x.device)\n        self.h = h\n        return x * h"
         ),
+        _STATEFUL.replace(
+            "class M",
+            "def moved(x, device, dtype=None):\n    x = x.to(device)\n    return x if dtype is None else x.type(dtype)\n\n\nclass M",
+        )
+        .replace("BEGIN", "torch.ones(4)")
+        .replace("FORWARD", "self.h = moved(self.h, x.device, x.dtype)\n        return x * self.h"),
         _STATEFUL.replace("BEGIN", "None").replace(
             "FORWARD",
             "self.h = x.mean(0)\n        y = x - self.h\n        self.h = y\n        return y",
