@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import Op
-from exportlens.inference.values import Const, Instance, Named, Tensor
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor
 from exportlens.rewriting.kind import (
     LOCAL,
     NUMPY,
@@ -118,10 +118,13 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
     return UNKNOWN_KIND
 
 
-def _of_own(kinds: Kinds, function: ast.FunctionDef, node: ast.Call) -> Kind:
-    """What a function of the file, or a method of the class, gives: a tensor of which each way out says the same."""
+def _of_own(
+    kinds: Kinds, function: ast.FunctionDef, node: ast.Call, instance: Instance | None = None
+) -> Kind:
+    """What a function of the file, a method of the class, or the forward of another `instance` gives: tensors of which each way
+    out says the same."""
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    is_method = isinstance(node.func, ast.Attribute)
+    is_method = isinstance(node.func, ast.Attribute) or instance is not None
     static = any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
     if (function.decorator_list and not static) or any(isinstance(each, ast.Starred) for each in node.args):
         return UNKNOWN_KIND
@@ -130,7 +133,14 @@ def _of_own(kinds: Kinds, function: ast.FunctionDef, node: ast.Call) -> Kind:
         return UNKNOWN_KIND
     inside = kinds.inside_of(function)
     if is_method and not static:
-        inside.names[names.pop(0)] = kinds.names.get("self", UNKNOWN_KIND)
+        own = Kind("object", roots=None, value=instance) if instance is not None else None
+        if instance is not None and isinstance(instance.cls, ClassValue):
+            inside.functions = {name: each for name, each in inside.functions.items() if "." not in name} | {
+                f"self.{each.name}": each
+                for each in instance.cls.node.body
+                if isinstance(each, ast.FunctionDef) and each is not function
+            }
+        inside.names[names.pop(0)] = own or kinds.names.get("self", UNKNOWN_KIND)
     given = dict(zip(names, node.args, strict=False)) | {
         each.arg: each.value for each in node.keywords if each.arg is not None
     }
@@ -140,6 +150,7 @@ def _of_own(kinds: Kinds, function: ast.FunctionDef, node: ast.Call) -> Kind:
     asked = [(name, inside.names[name]) for name in sorted(given)]
     key = (
         function,
+        id(instance),
         *((name, each.what, each.dtype, each.rank, each.type, each.moved) for name, each in asked),
     )
     plain = all(each.items is None and each.what != "container" for _, each in asked)
@@ -147,14 +158,43 @@ def _of_own(kinds: Kinds, function: ast.FunctionDef, node: ast.Call) -> Kind:
         return kinds.answers[key]
     found: list[Kind] = []
     inside.returns(function.body, found)
-    kind = UNKNOWN_KIND
-    if found and all(each.what == "tensor" for each in found):
-        roots = union(found)
-        fresh = roots is not None and all(root.startswith(LOCAL) for root in roots)
-        kind = replace(merged(found), roots=frozenset() if fresh else None)
+    kind = _given_back(found)
     if plain:
         kinds.answers[key] = kind
     return kind
+
+
+def _given_back(found: list[Kind]) -> Kind:
+    """What is known of a result that is one of `found`, to those who do not know the names inside."""
+    if found and all(each.what == "tensor" for each in found):
+        roots = union(found)
+        fresh = roots is not None and all(root.startswith(LOCAL) for root in roots)
+        return replace(merged(found), roots=frozenset() if fresh else None)
+    rows = [each.items for each in found if each.what == "container" and each.items and not each.keys]
+    if not rows or len(rows) != len(found) or len({len(each) for each in rows}) != 1:
+        return UNKNOWN_KIND
+    columns = [list(each) for each in zip(*rows, strict=True)]
+    items = [_given_back(each) for each in columns]
+    memory = [union(each) for each in columns]
+    known = [each for each in memory if each is not None]
+    if len(known) != len(memory) or sum(map(len, known)) != len(frozenset().union(*known)):
+        # Parts that share memory share what has no name here.
+        shared = frozenset({f"{LOCAL}{next(numbers)}"})
+        items = [
+            replace(each, roots=shared) if each.fresh and each.what == "tensor" else each for each in items
+        ]
+    fresh = all(each.fresh for each in items)
+    return Kind("container", roots=frozenset() if fresh else None, items=tuple(items))
+
+
+def _forward_of(kinds: Kinds, instance: Instance) -> ast.FunctionDef | None:
+    """The `forward` of a class of the same file, where it is the class's own."""
+    cls = instance.cls
+    if not isinstance(cls, ClassValue) or all(cls.chunk is not each for each in kinds.around):
+        return None
+    return next(
+        (each for each in cls.node.body if isinstance(each, ast.FunctionDef) and each.name == "forward"), None
+    )
 
 
 def _is_of_tensor(kinds: Kinds, function: ast.expr) -> bool:
@@ -329,7 +369,8 @@ def _float_anyway(kinds: Kinds, op: Op, given: list[Kind], named: Mapping[str, o
 
 def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
     if not isinstance(instance.cls, Named):
-        return UNKNOWN_KIND
+        forward = _forward_of(kinds, instance)
+        return UNKNOWN_KIND if forward is None else _of_own(kinds, forward, node, instance)
     given = [kinds.of(each) for each in node.args]
     roots: frozenset[str] | None = frozenset()
     module = knowledge.lookup_module(instance.cls.name)

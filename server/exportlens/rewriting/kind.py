@@ -135,11 +135,19 @@ def merged(kinds: list[Kind]) -> Kind:
         first.rank if all(kind.rank == first.rank for kind in kinds) else None,
         union(kinds),
         first.type if all(kind.type == first.type for kind in kinds) else "",
-        first.items if all(kind.items == first.items for kind in kinds) else None,
+        _merged_items(kinds),
         first.value if all(kind.value is first.value for kind in kinds) else None,
         first.keys if all(kind.keys == first.keys for kind in kinds) else (),
         any(kind.moved for kind in kinds),
     )
+
+
+def _merged_items(kinds: list[Kind]) -> tuple[Kind, ...] | None:
+    """The parts of containers that have equally many, each as it is on one of the ways."""
+    rows = [kind.items for kind in kinds if kind.items is not None and kind.keys == kinds[0].keys]
+    if len(rows) != len(kinds) or len({len(each) for each in rows}) != 1:
+        return None
+    return tuple(merged(list(column)) for column in zip(*rows, strict=True))
 
 
 def extreme(kinds: list[Kind]) -> Kind:

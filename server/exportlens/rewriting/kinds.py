@@ -63,6 +63,10 @@ def _walruses(node: ast.stmt) -> tuple[ast.NamedExpr, ...]:
 _TRANSPOSED = frozenset({"T", "mT", "H", "mH"})
 
 
+# A module that holds modules that hold modules is followed no further.
+_DEEPEST = 4
+
+
 class Kinds:
     """Reads expressions in the light of `names` (kinds of local names now) and `modules` (local name ->
     qualified name)."""
@@ -85,6 +89,8 @@ class Kinds:
         # And those of other files.
         self.elsewhere: Elsewhere = nowhere
         self.cancelled = never
+        # In how many functions that were followed for what they give these are.
+        self.depth = 0
 
     @classmethod
     def from_values(cls, variables: Mapping[str, Value], modules: Mapping[str, str]) -> Kinds:
@@ -95,12 +101,14 @@ class Kinds:
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
+        copied.depth = self.depth
         return copied
 
     def inside_of(self, function: ast.FunctionDef) -> Kinds:
         """The kinds with which `function` is followed for what it gives, and does not call itself."""
         inside = Kinds({}, self.modules)
-        inside.cancelled, inside.answers = self.cancelled, self.answers
+        inside.cancelled, inside.answers, inside.depth = self.cancelled, self.answers, self.depth + 1
+        inside.around = self.around if inside.depth < _DEEPEST else ()
         inside.functions = {name: each for name, each in self.functions.items() if each is not function}
         return inside
 

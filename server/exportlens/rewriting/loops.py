@@ -146,6 +146,8 @@ class LoopRewrite:
         limit = predicates.number_as_tensor(stop) or self._computed(stop, predicates)
         if limit is None and _reads_item(stop) and inside.of(stop).what == "scalar":
             limit = self.source.of(stop)
+        if limit is None and isinstance(stop, ast.Name):
+            limit = self._read_again(stop.id, inside)
         if limit is None:
             raise Refused(f"`{self.source.of(stop)}` is a Python number already: give the tensor to `range`")
         number = inside.of(parse_python(limit, mode="eval").body)
@@ -180,6 +182,22 @@ class LoopRewrite:
     def _read_from(self, name: str, predicates: Predicates) -> str | None:
         """The tensor whose number `name` is, where it is still the same when the loop runs: while_loop takes no
         number from data from outside."""
+        value = self._only_value(name)
+        return None if value is None else predicates.number_as_tensor(value)
+
+    def _read_again(self, name: str, inside: Kinds) -> str | None:
+        """What computes the number `name` from numbers that it reads out of tensors, where it gives the same inside of the loop:
+        `n = t.max().item() + 1`."""
+        value = self._only_value(name)
+        if value is None or inside.of(value).what != "scalar" or inside.of(value).type != "int":
+            return None
+        plain = isinstance(value, ast.BinOp) and all(
+            _reads_item(each) or _written_int(each) is not None for each in (value.left, value.right)
+        )
+        return f"({self.source.of(value)})" if plain else None
+
+    def _only_value(self, name: str) -> ast.expr | None:
+        """What `name` is bound to, where nothing else is and what it reads is still the same when the loop runs."""
         statements = [
             each
             for each in ast.walk(self.function)
@@ -188,7 +206,6 @@ class LoopRewrite:
         ]
         if len(statements) != 1 or len(statements[0].targets) != 1:
             return None
-        tensor = predicates.number_as_tensor(statements[0].value)
         needed = reads(statements[0].value)
         start = self.source.end(statements[0])
         rebound = {
@@ -199,7 +216,7 @@ class LoopRewrite:
             and self.source.start(each) > start
         }
         written = self._written_later() | set(self._written())
-        return None if needed & (rebound | written) else tensor
+        return None if needed & (rebound | written) else statements[0].value
 
     def _written(self) -> list[str]:
         """The outside tensors that the body writes in place."""
