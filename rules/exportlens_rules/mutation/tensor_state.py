@@ -228,12 +228,11 @@ class M(nn.Module):
         assert isinstance(report.place, AttributeWrite)
         if name_written_by(report.place.node) is not None:
             return written_plainly(report.place, context)
-        fix = copy_into_state(report.place, context)
-        return (
-            copy_state_of_layer(report.place, context)
-            if isinstance(fix, Refusal) and _has_company(report.place)
-            else fix
-        )
+        if _has_company(report.place):
+            fix = copy_state_of_layer(report.place, context)
+            if not isinstance(fix, Refusal):
+                return fix
+        return copy_into_state(report.place, context)
 
 
 def _is_carried(place: AttributeWrite) -> bool:
@@ -254,6 +253,8 @@ def _is_carried(place: AttributeWrite) -> bool:
     if began != [Const(None)] and not all(
         isinstance(part, Tensor) and part.origin in _KEPT for part in began
     ):
+        return False
+    if _is_handed_back(place, statement.value, [ast.dump(loaded(target))]):
         return False
     return read_before(function.node, statement, target)
 

@@ -25,6 +25,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
 from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.kept_values import kept_apart
+from exportlens.rewriting.names import fresh
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
 
@@ -268,12 +269,11 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         statement = draft.source.enclosing_statement(node)
-        if not (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Attribute)
-        ):
+        written = _written_by(statement, place.attr)
+        if written is None or not isinstance(statement, ast.Assign):
             raise Refused("the attribute is set together with other targets")
+        if written is not statement.targets[0] and not draft.source.begins_line(statement):
+            raise Refused("the attribute is set together with others, on a line with other statements")
         if place.began == Const(None) and not isinstance(place.old, Tensor):
             raise Refused("the state is None at first: make it a tensor of its final shape in `__init__`")
         if not isinstance(place.old, Tensor) or (
@@ -287,14 +287,19 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         # What is written to a tensor of ints loses its fraction.
         if new != old and (old in ("int", "bool") or None not in (old, new)):
             raise Refused("the new tensor may be of another dtype than the old one")
-        target = draft.source.of(statement.targets[0])
+        target = draft.source.of(written)
         kept = _copies(draft, statement, target)
         inside = [
             each
             for each in kept
             if draft.source.start(statement) <= each.start <= draft.source.end(statement)
         ]
-        text = f"{target}.copy_({draft.source.of(statement.value, inside)})"
+        if written is statement.targets[0]:
+            text = f"{target}.copy_({draft.source.of(statement.value, inside)})"
+        else:
+            name = fresh(place.attr.strip("_") or "state", draft.taken(draft.source.tree))
+            text = draft.source.of(statement, [*inside, draft.source.swap(written, name)])
+            text += f"{draft.source.newline}{draft.source.indent_of(statement)}{target}.copy_({name})"
         swaps = [draft.source.swap(statement, text), *(each for each in kept if each not in inside)]
         fix = draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
         if (
@@ -313,6 +318,16 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _written_by(statement: ast.stmt, attr: str) -> ast.Attribute | None:
+    """The target that `statement` writes, alone or among others that are taken apart."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    found = [each for each in parts if isinstance(each, ast.Attribute) and each.attr == attr]
+    return found[0] if len(found) == 1 else None
 
 
 def _copies(draft: Draft, statement: ast.stmt, path: str) -> list[Replacement]:
