@@ -20,7 +20,7 @@ def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
     owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
     if owner is None or not (isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"):
         return False
-    if not isinstance(node.op, (ast.Add, ast.Sub)) or not _is_number(node.value):
+    if not isinstance(node.op, (ast.Add, ast.Sub)) or not _gives_number(node.value):
         return False
     uses = [each for each in walk(owner) if isinstance(each, ast.Attribute) and each.attr == target.attr]
     for each in uses:
@@ -30,7 +30,7 @@ def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
             if method is None or method.name in _RUN or _is_named(owner, method.name):
                 return False
         elif isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            if parent.value is None or not _is_number(parent.value):
+            if parent.value is None or not _gives_number(parent.value):
                 return False
         else:
             return False
@@ -94,6 +94,15 @@ def _only_asks(call: ast.Call) -> bool:
 
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _gives_number(node: ast.expr) -> bool:
+    """Whether `node` is a number of Python, as it is written: a constant, or what is read out of a tensor and nothing more."""
+    if not isinstance(node, ast.Call) or not all(
+        _only_asks(each) for each in walk(node) if isinstance(each, ast.Call)
+    ):
+        return _is_number(node)
+    return ast.unparse(node.func) in ("int", "float", "len") or getattr(node.func, "attr", "") == "item"
 
 
 def _is_named(owner: ast.ClassDef, name: str) -> bool:
