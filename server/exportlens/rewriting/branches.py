@@ -28,7 +28,7 @@ from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
-from exportlens.rewriting.sharing import to_separate
+from exportlens.rewriting.sharing import placed_by_data, to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
@@ -653,6 +653,12 @@ class BranchRewrite:
             raise Refused(
                 f"`{name}` is a view of what the branch reads as well, and belongs to another function"
             )
+        placed = placed_by_data(statements, self.kinds, in_place, self.function)
+        placed = [
+            name
+            for name in placed
+            if name not in clones and name in certainly_bound_before(self.function, self.node)
+        ]
         names = [fresh(wish, self.taken) for wish in ("if_true", "if_false")]
         call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
         if runs_recurrent_layer(statements, self.kinds):
@@ -665,6 +671,9 @@ class BranchRewrite:
         if clones:
             note = "  # torch.cond takes no two tensors of the same memory"
             pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){note}" for name in clones))
+        if placed:
+            note = "  # a view whose place data tells is none for torch.cond"
+            pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){note}" for name in placed))
         text = (nl + nl).join(pieces)
         start = self.source.start(self.node)
         if self._is_elif():
