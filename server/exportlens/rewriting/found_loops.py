@@ -29,6 +29,7 @@ from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits
 from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.summed_lists import with_lists_summed
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 NO_OPERATOR = (
@@ -49,6 +50,13 @@ def rewrite_found(place: Iteration | Conversion, context: RewriteContext) -> Fix
         if function is None:
             raise Refused("the loop is not inside a function")
         kinds = kinds_before(function, loop, draft.kinds(place.variables))
+        lists = with_lists_summed(draft.source, loop, kinds, draft.torch)
+        if lists is not None:
+            source, loop = lists
+            function = source.enclosing_function(loop)
+            assert function is not None
+            kinds = kinds_before(function, loop, draft.kinds(place.variables))
+            return draft.fix(WITH_WHILE_LOOP, _converted(source, loop, kinds, draft.torch))
         before = kinds.copy()
         text = _converted(draft.source, loop, kinds, draft.torch)
         try:

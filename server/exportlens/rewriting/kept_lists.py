@@ -24,9 +24,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.mixed_results import asks_type
@@ -35,11 +37,18 @@ from exportlens.rewriting.own_means import mean_of
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
+_Statement = TypeVar("_Statement", ast.If, ast.For)
+
 
 def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds] | None:
     """The text in which the lists that the `if` statement `node` may append to have an element in any case, that statement, and
     the kinds just before it; None where there is no such list, or where more is done with one."""
-    source, node = _started_apart(source, node)
+    if any(
+        isinstance(each, ast.For) and length_from_data(kinds.of(each.iter)) for each in source.ancestors(node)
+    ):
+        # As many elements as data says are added up where the loop is rewritten.
+        return None
+    source, node = started_apart(source, node)
     made = _with_one_kept(source, node, kinds, torch, alone=True)
     now = kinds.copy()
     while made is not None:
@@ -52,7 +61,7 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
     return None
 
 
-def _started_apart(source: Source, node: ast.If) -> tuple[Source, ast.If]:
+def started_apart(source: Source, node: _Statement) -> tuple[Source, _Statement]:
     """The text with a statement for each list where one starts several, `a, b = [], []`, and `node` of it."""
     function, begin = source.enclosing_function(node), source.start(node)
     swaps = []
@@ -76,7 +85,8 @@ def _started_apart(source: Source, node: ast.If) -> tuple[Source, ast.If]:
         return source, node
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps)
     changed = Source(replaced(source.text, swaps))
-    return changed, changed.branch_at(begin + moved)
+    found = (each for each in ast.walk(changed.tree) if isinstance(each, type(node)))
+    return changed, next(each for each in found if changed.start(each) == begin + moved)
 
 
 def _with_one_kept(
@@ -96,7 +106,7 @@ def _with_one_kept(
     if not appends or len(lists) != len(appends):
         return _with_kept_deeper(source, function, node, kinds, torch)
     # One list after the other: what is appended to the next stays in the arm until its turn.
-    found = _list_of(source, function, appends[0], kinds)
+    found = list_of(source, function, appends[0], kinds)
     if found is None:
         return None
     predicates = Predicates(source, kinds, torch)
@@ -106,9 +116,9 @@ def _with_one_kept(
         return None
     if condition.form != "tensor":
         return _with_kept_deeper(source, function, node, kinds, torch)
-    made = _Made(source, function, torch, found, appends[0], kinds.functions)
+    made = Made(source, function, torch, found, appends[0], kinds.functions)
     uses = made.uses()
-    zero = _zero(found, kinds, torch, arm)
+    zero = zero_of(found, kinds, torch, arm)
     runs = _runs(source, function, node, kinds, made.raises and alone)
     if uses is None or zero is None or runs is None:
         return None
@@ -135,11 +145,11 @@ def _with_kept_deeper(
     if not all(map(source.begins_line, appends)):
         return None
     appends = [each for each in appends if appended_to(each) is not None]
-    found = _list_of(source, function, appends[0], kinds) if len(appends) == 1 else None
+    found = list_of(source, function, appends[0], kinds) if len(appends) == 1 else None
     if found is None:
         return None
-    made = _Made(source, function, torch, found, appends[0], kinds.functions)
-    uses, zero = made.uses(), _zero(found, kinds, torch, region)
+    made = Made(source, function, torch, found, appends[0], kinds.functions)
+    uses, zero = made.uses(), zero_of(found, kinds, torch, region)
     runs = _runs(source, function, node, kinds, made.raises)
     lines = made.nested(region, source.indent_of(node), node)
     if uses is None or zero is None or runs is None or lines is None:
@@ -177,7 +187,7 @@ def appended_to(node: ast.stmt) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _List:
+class StartedList:
     name: str
     start: ast.Assign
     value: ast.expr
@@ -186,7 +196,7 @@ class _List:
     end: int
 
 
-def _list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds) -> _List | None:
+def list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds) -> StartedList | None:
     """The list, where it starts empty in the function's own block and gets numbers of the default dtype."""
     name = appended_to(append)
     stores = [
@@ -213,7 +223,7 @@ def _list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds)
     if value.what != "tensor" or value.rank != 0 or value.dtype not in (None, "float", "float32"):
         return None
     end = source.end(anew[0]) if anew else source.end(function)
-    return _List(name, start, append.value.args[0], value.dtype, end)
+    return StartedList(name, start, append.value.args[0], value.dtype, end)
 
 
 def _is_behind(source: Source, function: Function, node: ast.AST, append: ast.stmt) -> bool:
@@ -221,7 +231,7 @@ def _is_behind(source: Source, function: Function, node: ast.AST, append: ast.st
     return isinstance(node, ast.Assign) and node in function.body and source.start(node) > source.end(append)
 
 
-def _zero(found: _List, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | None:
+def zero_of(found: StartedList, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | None:
     """A zero like the values of the list, on their device."""
     inside = set(bound(arm))
     read = [each.id for each in ast.walk(found.value) if isinstance(each, ast.Name) and each.id not in inside]
@@ -264,11 +274,11 @@ def _at_least(node: ast.AST, value: ast.AST) -> ast.expr | None:
 
 
 @dataclass
-class _Made:
+class Made:
     source: Source
     function: Function
     torch: str
-    found: _List
+    found: StartedList
     append: ast.stmt
     functions: Mapping[str, ast.FunctionDef]
 
@@ -280,6 +290,9 @@ class _Made:
         one = one if one.endswith("ss") else one.removesuffix("s")
         self.value = fresh("value" if one == name else one, taken)
         self.flag = fresh("kept", taken)
+        self.total = f"{self.torch}.stack({name}).sum()"
+        self.count = f"{self.torch}.stack({self.kept}).sum()"
+        self.some = f"{self.torch}.stack({self.kept}).any()"
         # Whether nothing but statements that raise for an empty list uses it.
         self.raises = True
 
@@ -305,7 +318,7 @@ class _Made:
             asked = self._asked(each)
             if asked is not None:
                 self.raises = False
-                there, any_text = asked[1], f"{self.torch}.stack({self.kept}).any()"
+                there, any_text = asked[1], self.some
                 swaps.append(source.swap(asked[0], any_text if there else f"not {any_text}"))
                 continue
             swap = self._reduced(each, parent)
@@ -321,7 +334,7 @@ class _Made:
                 checked.add(statement)
         for statement in checked:
             begin, indent = source.start(statement), source.indent_of(statement)
-            check = f'{self.torch}._assert_async({self.torch}.stack({self.kept}).any(), "`{name}` is empty")'
+            check = f'{self.torch}._assert_async({self.some}, "`{name}` is empty")'
             swaps.append(Replacement(begin, begin, f"{check}{source.newline}{indent}"))
         return swaps if swaps else None
 
@@ -350,7 +363,7 @@ class _Made:
     def _reduced(self, node: ast.Name, parent: ast.AST) -> Replacement | None:
         """The sum, mean or number of what was kept."""
         source, torch = self.source, self.torch
-        stack, count = f"{torch}.stack({node.id})", f"{torch}.stack({self.kept}).sum()"
+        total, count = self.total, self.count
         if (
             not isinstance(parent, ast.Call)
             or parent.keywords
@@ -360,11 +373,9 @@ class _Made:
         called = ast.unparse(parent.func)
         empty = self._own_mean(node)
         if empty is not None:
-            return source.swap(
-                parent, f"({stack}.sum() / {count}{'.clamp(min=1)' if empty == 'zero' else ''})"
-            )
+            return source.swap(parent, f"({total} / {count}{'.clamp(min=1)' if empty == 'zero' else ''})")
         if called == "sum" and len(parent.args) == 1:
-            return source.swap(parent, f"{stack}.sum()")
+            return source.swap(parent, total)
         outer = source.parents[parent]
         if called == "len":
             least = _at_least(outer, parent)
@@ -383,7 +394,7 @@ class _Made:
             how = ast.unparse(outer.func).removeprefix(f"{torch}.")
         if how not in ("sum", "mean") or not isinstance(whole, ast.expr):
             return None
-        return source.swap(whole, f"{stack}.sum()" if how == "sum" else f"({stack}.sum() / {count})")
+        return source.swap(whole, total if how == "sum" else f"({total} / {count})")
 
     def _own_mean(self, node: ast.Name) -> str | None:
         """What a function of the file's own that gives the mean of the list at `node` does of an empty one; None where it
