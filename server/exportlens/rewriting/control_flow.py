@@ -35,6 +35,7 @@ from exportlens.rewriting.draft import (
 )
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
+from exportlens.rewriting.first_rounds import first_round_out
 from exportlens.rewriting.gradients import (
     detached_around,
     none_by_default,
@@ -282,18 +283,13 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
-        source, node = transposed_by_methods(source, node, kinds) or (source, node)
-        now = kinds.copy()
-        held = held_in_while_loop(source, node, now, torch)
-        if held is not None:
-            source, node, kinds = *held, now
-        now = kinds.copy()
-        named = with_named_attributes(source, node, now)
-        if named is not None:
-            source, node, kinds = *named, now
-        loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
-        text, functions = loop_rewrite.text()
-        before = loop_rewrite.kinds_inside
+        try:
+            text, functions, before = _looped(source, node, kinds.copy(), torch, value)
+        except Refused:
+            started = first_round_out(source, node, kinds) if isinstance(node, ast.While) else None
+            if started is None:
+                raise
+            text, functions, before = _looped(*started, torch, None)
         message = WITH_WHILE_LOOP
     elif isinstance(node, ast.IfExp):
         source, node = transposed_by_methods(source, node, kinds) or (source, node)
@@ -318,6 +314,24 @@ def convert(
     else:
         raise Refused(why_not(source, node))
     return settled(text, functions, before, torch), message
+
+
+def _looped(
+    source: Source, node: ast.While | ast.For, kinds: Kinds, torch: str, value: Value | None
+) -> tuple[str, list[str], Kinds]:
+    """The text with `node` as while_loop, the names of its functions, and the kinds inside."""
+    source, node = transposed_by_methods(source, node, kinds) or (source, node)
+    now = kinds.copy()
+    held = held_in_while_loop(source, node, now, torch)
+    if held is not None:
+        source, node, kinds = *held, now
+    now = kinds.copy()
+    named = with_named_attributes(source, node, now)
+    if named is not None:
+        source, node, kinds = *named, now
+    loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
+    text, functions = loop_rewrite.text()
+    return text, functions, loop_rewrite.kinds_inside
 
 
 def _branch(
