@@ -9,7 +9,7 @@ import gc
 import multiprocessing
 import os
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -299,8 +299,40 @@ def fix_files(checked: Checked, overrides: Mapping[str, Any], *, unsafe: bool) -
     what remains.
 
     Only files that were asked for are changed. A fix after which a file has more syntax errors is taken back
-    and never tried again.
+    and never tried again; and so are the fixes of remarks where errors remain that are not there without them:
+    a counter in a buffer is of no use to a model whose branch on it has no rewrite.
     """
+    plain = Checked(checked.files, checked.findings, sources=checked.sources)
+    _fix_in_rounds(checked, overrides, unsafe=unsafe)
+    remarked = {each.path for each in checked.fixed if each.severity is Severity.INFORMATION}
+    suspects = {path for path in remarked if _errors(checked, path)}
+    if not suspects:
+        return
+    _fix_in_rounds(plain, overrides, unsafe=unsafe, only_graver_in=suspects)
+    better = {path for path in suspects if _errors(plain, path) < _errors(checked, path)}
+    for path in better:
+        checked.changed.pop(path, None)
+        if path in plain.changed:
+            checked.changed[path] = plain.changed[path]
+    if better:
+        checked.fixed = [each for each in checked.fixed if each.path not in better]
+        checked.fixed += [each for each in plain.fixed if each.path in better]
+        given = {**checked.sources.given, **checked.changed}
+        checked.findings = check_files(checked.files, overrides, given=given, processes=1).findings
+
+
+def _errors(checked: Checked, path: Path) -> int:
+    return sum(each.path == path and each.severity is Severity.ERROR for each in checked.findings)
+
+
+def _fix_in_rounds(
+    checked: Checked,
+    overrides: Mapping[str, Any],
+    *,
+    unsafe: bool,
+    only_graver_in: Collection[Path] = (),
+) -> None:
+    """Apply fixes until nothing changes, but those of remarks in the files `only_graver_in`."""
     own = set(checked.files)
     bad: set[tuple[Path, str, str]] = set()
     for _ in range(_ROUNDS):
@@ -310,6 +342,7 @@ def fix_files(checked: Checked, overrides: Mapping[str, Any], *, unsafe: bool) -
                 finding.path in own
                 and applicable(finding.fix, unsafe=unsafe)
                 and _identity(finding) not in bad
+                and not (finding.path in only_graver_in and finding.severity is Severity.INFORMATION)
             ):
                 by_path.setdefault(finding.path, []).append(finding)
         changed = False

@@ -103,8 +103,8 @@ class M(nn.Module):
         if not isinstance(place.owner, Instance) or place.owner.traced or place.old is None:
             return
         given = options(place.value)
-        if all(isinstance(option, TensorScalar) for option in given) and not place.augmented:
-            if not _is_asked_above(place):
+        if all(isinstance(option, TensorScalar) for option in given):
+            if not place.augmented and not _is_asked_above(place):
                 return
         elif not all(isinstance(option, (Const, Static, Shape)) for option in given) or not (
             (place.augmented and not isinstance(place.old, Sequence)) or _is_carried(place)

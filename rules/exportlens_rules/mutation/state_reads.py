@@ -67,7 +67,9 @@ def read_before(
     around = _parents(function)
     names = _names_of(function, statement, path)
     if any(
-        _mentions(test, path, names) and not _finds_it_there(test, holds, path, names)
+        _mentions(test, path, names)
+        and not _finds_it_there(test, holds, path, names)
+        and not _weighs(test, path)
         for test, holds in _tests_for(statement, around)
     ):
         return False
@@ -115,6 +117,16 @@ def _finds_it_there(test: ast.expr, holds: bool, path: str, names: set[str]) -> 
         and isinstance(test.comparators[0], ast.Constant)
         and test.comparators[0].value is None
         and _mentions(test.left, path, names)
+    )
+
+
+def _weighs(test: ast.expr, path: str) -> bool:
+    """Whether `test` asks which is more, the attribute or something else: then its value counts, not whether it is there."""
+    return any(
+        isinstance(each, ast.Compare)
+        and any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in each.ops)
+        and any(_is_path(operand, path) for operand in (each.left, *each.comparators))
+        for each in ast.walk(test)
     )
 
 

@@ -34,6 +34,11 @@ _TAKING_NUMBERS = frozenset(
 _TAKING_TENSORS = frozenset(
     {"softmax", "log_softmax", "sigmoid", "tanh", "relu", "exp", "linear", "cross_entropy", "mse_loss", "where", "matmul"}
 )  # fmt: skip
+# Functions of torch whose first argument is no tensor.
+_TAKING_NO_TENSOR = frozenset(
+    {"zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange", "linspace", "eye", "tensor", "as_tensor",
+     "scalar_tensor", "asarray", "range", "logspace", "manual_seed", "hann_window", "bernoulli"}
+)  # fmt: skip
 _EXTREMES = {"max": "sym_max", "min": "sym_min"}
 # What computes with numbers, or hands them on as they are.
 _COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Tuple, ast.keyword)
@@ -68,13 +73,13 @@ class _Number:
 
     def swaps(self) -> list[Replacement]:
         self._refuse_other_users()
-        begin = self._begin()
-        self.type = type(_constant(begin.value)).__name__
+        begin, first = self._begin()
+        self.type = type(_constant(first)).__name__
         uses = [
             each for each in ast.walk(self.cls) if isinstance(each, ast.Attribute) and each.attr == self.attr
         ]
-        writes = [self._write(each) for each in uses if not isinstance(each.ctx, ast.Load)]
-        writes = [each for each in writes if each is not begin]
+        stores = [each for each in uses if not isinstance(each.ctx, ast.Load)]
+        writes = [self._write(each) for each in stores if self.source.enclosing_statement(each) is not begin]
         if any(self._of_constructor(each) for each in writes):
             raise Refused(f"`{self.path}` is set several times in `__init__`")
         reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
@@ -84,7 +89,7 @@ class _Number:
             )
         for each in reads:
             self._refuse_read(each)
-        swaps = [self._registered(begin)]
+        swaps = [self._registered(begin, first)]
         outside = [each for each in reads if not self._sets_it(self.source.enclosing_statement(each))]
         inside = self._read_out(outside, writes) + self._extremes(outside)
         for write in writes:
@@ -152,18 +157,18 @@ class _Number:
                     if isinstance(each, ast.Constant) and each.value == self.attr:
                         raise Refused(f"`{self.attr}` is also used by its name, as a text")
 
-    def _begin(self) -> ast.Assign | ast.AnnAssign:
-        """The statement of `__init__` that sets the number first."""
-        found = []
+    def _begin(self) -> tuple[ast.Assign | ast.AnnAssign, ast.expr]:
+        """The statement of `__init__` that sets the number first, and what it sets it to."""
+        found: list[tuple[ast.Assign | ast.AnnAssign, ast.expr]] = []
         for method in self.cls.body:
-            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                found = [
-                    each
-                    for each in method.body
-                    if (isinstance(each, ast.Assign) and [dotted(one) for one in each.targets] == [self.path])
-                    or (isinstance(each, ast.AnnAssign) and dotted(each.target) == self.path)
-                ]
-        if len(found) != 1 or _constant(found[0].value) is None:
+            if not (isinstance(method, ast.FunctionDef) and method.name == "__init__"):
+                continue
+            for each in method.body:
+                if isinstance(each, ast.Assign):
+                    found += [(each, value) for target, value in _pairs(each) if dotted(target) == self.path]
+                elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
+                    found.append((each, each.value))
+        if len(found) != 1 or _constant(found[0][1]) is None:
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
         return found[0]
 
@@ -202,20 +207,30 @@ class _Number:
             waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
         return found
 
-    def _registered(self, begin: ast.Assign | ast.AnnAssign) -> Replacement:
-        assert begin.value is not None
-        torch, value = self.draft.torch, self.source.of(begin.value)
+    def _registered(self, begin: ast.Assign | ast.AnnAssign, first: ast.expr) -> Replacement:
+        torch, value = self.draft.torch, self.source.of(first)
         dtype = f", dtype={torch}.float64" if self.type == "float" else ""
         made = f"{torch}.tensor({value}{dtype})"
-        return self.source.swap(begin, f'self.register_buffer("{self.attr}", {made}, persistent=False)')
+        text = f'self.register_buffer("{self.attr}", {made}, persistent=False)'
+        others = [] if isinstance(begin, ast.AnnAssign) else _pairs(begin)
+        others = [(target, value) for target, value in others if dotted(target) != self.path]
+        if others and not self.source.begins_line(begin):
+            raise Refused(f"`{self.path}` is set together with others, on a line with other statements")
+        if len({id(value) for _, value in others}) < len(others):
+            raise Refused(f"`{self.path}` is set together with several others")
+        indent = self.source.newline + self.source.indent_of(begin)
+        for target, given in others:
+            text += f"{indent}{self.source.of(target)} = {self.source.of(given)}"
+        return self.source.swap(begin, text)
 
     def _written(self, write: ast.stmt) -> str:
         if not isinstance(write, (ast.Assign, ast.AugAssign)):
             raise Refused(f"`{ast.unparse(write)}` declares the attribute again")
         read_out = _read_out(write.value)
-        if read_out is not None and isinstance(write, ast.Assign) and self.type == "float":
+        method = "copy_" if isinstance(write, ast.Assign) else _IN_PLACE.get(type(write.op))
+        if read_out is not None and method is not None and self.type == "float":
             # In double precision it is the very number that Python would have.
-            return f"{self.path}.copy_({primary(self.source.of(read_out))}.detach().reshape(()))"
+            return f"{self.path}.{method}({primary(self.source.of(read_out))}.detach().reshape(()))"
         found = self._type_of(write.value)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
         if (
@@ -234,7 +249,6 @@ class _Number:
         value = self.source.of(write.value)
         if isinstance(write, ast.Assign):
             return f"{self.path}.fill_({value})"
-        method = _IN_PLACE.get(type(write.op))
         if method is None:
             raise Refused(f"`{ast.unparse(write)}` has no method that does the same in place")
         return f"{self.path}.{method}({value})"
@@ -297,6 +311,16 @@ class _Number:
             return self._type_of_option(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self._type_of(node.operand)
+        if isinstance(node, ast.Name):
+            function = self.source.enclosing_function(node)
+            given = [
+                value
+                for each in (ast.walk(function) if function is not None else ())
+                if isinstance(each, ast.Assign)
+                for target, value in _pairs(each)
+                if dotted(target) == node.id
+            ]
+            return "number" if given and all(_read_out(each) is not None for each in given) else None
         if isinstance(node, ast.BinOp):
             parts = [self._type_of(node.left), self._type_of(node.right)]
             if isinstance(node.op, (ast.Div, ast.Pow)):
@@ -367,13 +391,25 @@ class _Number:
                 name = (
                     parent.func.attr if isinstance(parent.func, ast.Attribute) else ast.unparse(parent.func)
                 )
-                if name in _TAKING_NUMBERS or (name in _TAKING_TENSORS and isinstance(node, ast.BinOp)):
+                if name in _TAKING_NUMBERS or self._takes_tensor(parent, name, node):
                     return
             if name not in _EXTREMES and not isinstance(parent, _COMPUTING):
                 raise Refused(
                     f"`{ast.unparse(parent)}` takes the number, which would be known only when the program runs"
                 )
             node = parent
+
+    def _takes_tensor(self, call: ast.Call, name: str, node: ast.AST) -> bool:
+        """Whether `node`, which the number is a part of, must be a tensor for the call to work."""
+        if not isinstance(node, ast.BinOp):
+            return False
+        module = self.draft.qualified(call.func).rpartition(".")[0]
+        layer = isinstance(call.func, ast.Attribute) and name in _TAKING_TENSORS
+        return layer or (
+            module in ("torch", "torch.nn.functional")
+            and call.args[:1] == [node]
+            and name not in _TAKING_NO_TENSOR
+        )
 
     def _sets_it(self, statement: ast.stmt) -> bool:
         if isinstance(statement, ast.AugAssign):

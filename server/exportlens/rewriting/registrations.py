@@ -24,8 +24,10 @@ from exportlens.rewriting.begun_state import begun_as_buffer
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
 from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
+from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kept_values import kept_apart
-from exportlens.rewriting.names import fresh
+from exportlens.rewriting.kind import Kind
+from exportlens.rewriting.names import dotted, fresh
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
 
@@ -288,6 +290,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         if new != old and (old in ("int", "bool") or None not in (old, new)):
             raise Refused("the new tensor may be of another dtype than the old one")
         target = draft.source.of(written)
+        others = _bound_elsewhere(draft, statement, target)
         kept = _copies(draft, statement, target)
         inside = [
             each
@@ -301,6 +304,9 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             text = draft.source.of(statement, [*inside, draft.source.swap(written, name)])
             text += f"{draft.source.newline}{draft.source.indent_of(statement)}{target}.copy_({name})"
         swaps = [draft.source.swap(statement, text), *(each for each in kept if each not in inside)]
+        swaps += [
+            each for each in others if not any(each.start < one.end and one.start < each.end for one in swaps)
+        ]
         fix = draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
         if (
             place.old.origin == "buffer"
@@ -318,6 +324,33 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _bound_elsewhere(draft: Draft, statement: ast.stmt, path: str) -> list[Replacement]:
+    """The other statements that bind the attribute to a tensor which others may hold, as writes into it: what is written in place
+    later would change that one, too. Raises Refused where one of them is not known to bind a tensor."""
+    source, swaps = draft.source, []
+    for each in ast.walk(source.tree):
+        if (
+            each is statement
+            or not isinstance(each, ast.Assign)
+            or [dotted(one) for one in each.targets] != [path]
+        ):
+            continue
+        function = source.enclosing_function(each)
+        if function is None or function.name == "__init__":
+            continue
+        kinds = draft.kinds({})
+        given = function.args
+        for one in [*given.posonlyargs, *given.args[1:], *given.kwonlyargs]:
+            kinds.assign(ast.Name(one.arg, ast.Store()), Kind("tensor", roots=frozenset({one.arg})))
+        kind = kinds_before(function, each, kinds).of(each.value)
+        if kind.fresh or dotted(each.value) is None:
+            continue
+        if kind.what not in ("tensor", "unknown"):
+            raise Refused(f"`{source.of(each)}` binds the attribute to what may be no tensor")
+        swaps.append(source.swap(each, f"{path}.copy_({source.of(each.value)})"))
+    return swaps
 
 
 def _written_by(statement: ast.stmt, attr: str) -> ast.Attribute | None:
