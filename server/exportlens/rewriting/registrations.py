@@ -291,7 +291,8 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             raise Refused("the new tensor may be of another dtype than the old one")
         target = draft.source.of(written)
         others = _bound_elsewhere(draft, statement, target)
-        kept = _copies(draft, statement, target)
+        found = [each for one in (statement, *others) for each in _copies(draft, one, target)]
+        kept = list({(each.start, each.end): each for each in found}.values())
         inside = [
             each
             for each in kept
@@ -304,9 +305,13 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             text = draft.source.of(statement, [*inside, draft.source.swap(written, name)])
             text += f"{draft.source.newline}{draft.source.indent_of(statement)}{target}.copy_({name})"
         swaps = [draft.source.swap(statement, text), *(each for each in kept if each not in inside)]
-        swaps += [
-            each for each in others if not any(each.start < one.end and one.start < each.end for one in swaps)
-        ]
+        for other in others:
+            own = [
+                each for each in kept if draft.source.start(other) <= each.start <= draft.source.end(other)
+            ]
+            swaps = [each for each in swaps if each not in own]
+            text = f"{target}.copy_({draft.source.of(other.value, own)})"
+            swaps.append(draft.source.swap(other, text))
         fix = draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
         if (
             place.old.origin == "buffer"
@@ -326,10 +331,10 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         return Refusal(str(refused))
 
 
-def _bound_elsewhere(draft: Draft, statement: ast.stmt, path: str) -> list[Replacement]:
-    """The other statements that bind the attribute to a tensor which others may hold, as writes into it: what is written in place
-    later would change that one, too. Raises Refused where one of them is not known to bind a tensor."""
-    source, swaps = draft.source, []
+def _bound_elsewhere(draft: Draft, statement: ast.stmt, path: str) -> list[ast.Assign]:
+    """The other statements that bind the attribute to a tensor which others may hold: what is written in place later would change
+    that one, too. Raises Refused where one of them is not known to bind a tensor."""
+    source, found = draft.source, []
     for each in ast.walk(source.tree):
         if (
             each is statement
@@ -349,8 +354,8 @@ def _bound_elsewhere(draft: Draft, statement: ast.stmt, path: str) -> list[Repla
             continue
         if kind.what not in ("tensor", "unknown"):
             raise Refused(f"`{source.of(each)}` binds the attribute to what may be no tensor")
-        swaps.append(source.swap(each, f"{path}.copy_({source.of(each.value)})"))
-    return swaps
+        found.append(each)
+    return found
 
 
 def _written_by(statement: ast.stmt, attr: str) -> ast.Attribute | None:
