@@ -510,7 +510,7 @@ def _left(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -
     if ways_out(loop) == 1:
         try:
             flags = _without_leaving(source, loop, kinds, torch)
-            if flags[0].count(".item()") <= source.text.count(".item()"):
+            if _numbers_read(Source(flags[0]), loop) <= _numbers_read(source, loop):
                 return flags
         except Refused as refused:
             reason = refused
@@ -522,6 +522,16 @@ def _left(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -
         if reason is not None:
             raise reason from None
     return _without_leaving(source, loop, kinds, torch)
+
+
+def _numbers_read(source: Source, loop: ast.For) -> int:
+    """How many numbers each round of `loop`, or of what it has become, reads out of tensors."""
+    head = ast.unparse(loop.target), ast.unparse(loop.iter)
+    return sum(
+        source.of(each).count(".item()")
+        for each in ast.walk(source.tree)
+        if isinstance(each, ast.For) and (ast.unparse(each.target), ast.unparse(each.iter)) == head
+    )
 
 
 def _with_results(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> Kinds:
