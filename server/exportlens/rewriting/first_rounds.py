@@ -44,7 +44,15 @@ def first_round_out(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Sour
         for name in reads(loop.test) & set(bound(loop.body))
         if _what(kinds, name) == "number" and _what(after, name) == "tensor"
     ]
-    if not becomes or not _holds(loop.test, kinds):
+    # What makes a number a tensor in the first round would write that in place in the others.
+    augmented = [
+        ast.unparse(each.target)
+        for one in loop.body
+        for each in ast.walk(one)
+        if isinstance(each, ast.AugAssign)
+    ]
+    in_place = any(_what(kinds, name) == "number" and _what(after, name) == "tensor" for name in augmented)
+    if not becomes or in_place or not _holds(loop.test, kinds):
         return None
     indent = source.indent_of(loop)
     head = source.block(loop.body, indent).removeprefix(indent) + source.newline + indent
