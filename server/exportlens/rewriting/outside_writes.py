@@ -71,6 +71,7 @@ class OutsideWrites:
         self.then, self.other = arms
         self.written: list[Written] = []
         self.rebound: list[str] = []
+        self._recorded: set[str] = set()
 
     def collect(self) -> None:
         """Find the outside tensors that the arms write in place, and the attributes that they set."""
@@ -140,7 +141,10 @@ class OutsideWrites:
                     )
                 for root in kind.roots:
                     if not self.made_inside(root):
-                        found.append((self._path_of_root(root), False))
+                        path = self._path_of_root(root)
+                        if not self._is_unrecorded(node, write.base):
+                            self._recorded.add(path)
+                        found.append((path, False))
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
@@ -149,6 +153,20 @@ class OutsideWrites:
 
         visit(arm.statements, self.kinds.copy(), see)
         return found
+
+    def _is_unrecorded(self, node: ast.stmt, base: ast.expr) -> bool:
+        """Whether autograd sees nothing of a write: `self.codes.detach().copy_(...)`, or one under `torch.no_grad()`."""
+        return any(
+            isinstance(each, ast.Attribute) and each.attr in ("detach", "data") for each in ast.walk(base)
+        ) or any(
+            isinstance(each, ast.With)
+            and any(
+                isinstance(item.context_expr, ast.Call)
+                and (dotted(item.context_expr.func) or "").split(".")[-1] == "no_grad"
+                for item in each.items
+            )
+            for each in self.source.ancestors(node)
+        )
 
     def _path_of_root(self, root: str) -> str:
         """The one name (or attribute) by which the arms know the memory `root`: its clone stands for all of
@@ -269,7 +287,8 @@ class OutsideWrites:
         return f"{indent}{self.destination(written)}.copy_({name})"
 
     def destination(self, written: Written) -> str:
-        """What is copied into: a parameter takes no write in place where gradients are recorded."""
+        """What is copied into: a parameter takes no write in place where gradients are recorded, and a buffer that
+        the arms write past autograd shall not require gradients behind the branch."""
         value = self._kind_of_path(written.path).value
         is_parameter = (isinstance(value, Tensor) and value.origin == "parameter") or any(
             # An option makes it a parameter, or a buffer.
@@ -279,7 +298,13 @@ class OutsideWrites:
             and any(dotted(target) == written.path for target in each.targets)
             for each in ast.walk(self.source.tree)
         )
-        return f"{written.path}.detach()" if is_parameter else written.path
+        is_past_autograd = (
+            isinstance(value, Tensor)
+            and value.origin == "buffer"
+            and not written.rebinds
+            and written.path not in self._recorded
+        )
+        return f"{written.path}.detach()" if is_parameter or is_past_autograd else written.path
 
     def is_buffer(self, written: Written) -> bool:
         """Strict export of torch 2.13 loses a buffer that is bound anew, and keeps one that is written in
