@@ -41,7 +41,7 @@ _TAKING_NO_TENSOR = frozenset(
 )  # fmt: skip
 _EXTREMES = {"max": "sym_max", "min": "sym_min"}
 # What computes with numbers, or hands them on as they are.
-_COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Tuple, ast.keyword)
+_COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, ast.keyword)
 # How many names one after the other may stand for the number.
 _DEEPEST = 4
 
@@ -329,6 +329,10 @@ class _Number:
                     if None not in parts and (isinstance(node.op, ast.Div) or "float" in parts)
                     else None
                 )
+        elif isinstance(node, ast.IfExp):
+            parts = [self._type_of(node.body), self._type_of(node.orelse)]
+        elif (inner := _read_out(node)) is not None and isinstance(inner, ast.Attribute):
+            return self._type_held(inner)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES:
             parts = [self._type_of(each) for each in node.args]
         else:
@@ -338,6 +342,21 @@ class _Number:
         if "number" in parts and "float" not in parts:
             return "number"
         return "float" if "float" in parts else "int"
+
+    def _type_held(self, node: ast.Attribute) -> str | None:
+        """The type of the number that a buffer holds which another fix of this kind has made."""
+        for each in ast.walk(self.cls):
+            if (
+                isinstance(each, ast.Call)
+                and ast.unparse(each.func) == "self.register_buffer"
+                and len(each.args) == 2
+            ):
+                name, made = each.args
+                if isinstance(name, ast.Constant) and name.value == node.attr and isinstance(made, ast.Call):
+                    constant = _constant(made.args[0]) if made.args else None
+                    if self.draft.qualified(made.func) == "torch.tensor" and constant is not None:
+                        return type(constant).__name__
+        return None
 
     def _type_of_option(self, node: ast.Attribute) -> str | None:
         """The type of another number of the Module, that `__init__` sets to a constant or to a parameter whose default tells."""
@@ -401,10 +420,12 @@ class _Number:
 
     def _takes_tensor(self, call: ast.Call, name: str, node: ast.AST) -> bool:
         """Whether `node`, which the number is a part of, must be a tensor for the call to work."""
-        if not isinstance(node, ast.BinOp):
+        if not isinstance(node, (ast.BinOp, ast.Compare)):
             return False
         module = self.draft.qualified(call.func).rpartition(".")[0]
         layer = isinstance(call.func, ast.Attribute) and name in _TAKING_TENSORS
+        if isinstance(node, ast.Compare):
+            return name == "where"
         return layer or (
             module in ("torch", "torch.nn.functional")
             and call.args[:1] == [node]
