@@ -44,22 +44,42 @@ def first_round_out(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Sour
         for name in reads(loop.test) & set(bound(loop.body))
         if _what(kinds, name) == "number" and _what(after, name) == "tensor"
     ]
-    # What makes a number a tensor in the first round would write that in place in the others.
-    augmented = [
-        ast.unparse(each.target)
+    if not becomes or not _holds(loop.test, kinds):
+        return None
+    summed = _summed(loop, kinds, after)
+    if summed is None:
+        return None
+    begin = source.start(loop)
+    if summed:
+        swaps = [source.swap(each, f"{source.of(each.target)} = {source.computed(each)}") for each in summed]
+        source = Source(replaced(source.text, swaps))
+        loop = _loop_at(source, begin)
+    indent = source.indent_of(loop)
+    head = source.block(loop.body, indent).removeprefix(indent) + source.newline + indent
+    changed = Source(replaced(source.text, [Replacement(begin, begin, head)]))
+    return changed, _loop_at(changed, begin + len(head)), after
+
+
+def _loop_at(source: Source, begin: int) -> ast.While:
+    loops = (each for each in ast.walk(source.tree) if isinstance(each, ast.While))
+    return next(each for each in loops if source.start(each) == begin)
+
+
+def _summed(loop: ast.While, kinds: Kinds, after: Kinds) -> list[ast.AugAssign] | None:
+    """The `total += t` that make a number a tensor in the first round, and would write it in place in the others; None where
+    more than that reads it, which may hold the same tensor."""
+    found = [
+        each
         for one in loop.body
         for each in ast.walk(one)
         if isinstance(each, ast.AugAssign)
+        and _what(kinds, ast.unparse(each.target)) == "number"
+        and _what(after, ast.unparse(each.target)) == "tensor"
     ]
-    in_place = any(_what(kinds, name) == "number" and _what(after, name) == "tensor" for name in augmented)
-    if not becomes or in_place or not _holds(loop.test, kinds):
-        return None
-    indent = source.indent_of(loop)
-    head = source.block(loop.body, indent).removeprefix(indent) + source.newline + indent
-    begin = source.start(loop)
-    changed = Source(replaced(source.text, [Replacement(begin, begin, head)]))
-    loops = (each for each in ast.walk(changed.tree) if isinstance(each, ast.While))
-    return changed, next(each for each in loops if changed.start(each) == begin + len(head)), after
+    names = {ast.unparse(each.target) for each in found}
+    return (
+        None if names & reads([loop.test, *(part for one in loop.body for part in ast.walk(one))]) else found
+    )
 
 
 def _what(kinds: Kinds, name: str) -> str:
