@@ -18,12 +18,13 @@ from exportlens_rules.reading import ancestors, words
 
 
 class PythonState(Rule):
-    """A counter of Python on the model is frozen at export.
+    """A number or a flag of Python on the model is frozen at export.
 
     ## What it does
     Finds `self.steps += 1`, `self.rate = self.rate * 0.9` and the like: numbers that a Module keeps as plain
-    attributes and computes anew in each call, from what the last one left or from tensor data. What the fix makes
-    a buffer still reads as a number.
+    attributes and computes anew in each call, from what the last one left or from tensor data; and flags that the
+    first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`. What
+    the fix makes a buffer still reads as a number.
 
     ## Why it matters
     The exported program has no Python attributes. It keeps the number that stood there while tracing, for
@@ -107,7 +108,9 @@ class M(nn.Module):
             if not place.augmented and not _is_asked_above(place):
                 return
         elif not all(isinstance(option, (Const, Static, Shape)) for option in given) or not (
-            (place.augmented and not isinstance(place.old, Sequence)) or _is_carried(place)
+            (place.augmented and not isinstance(place.old, Sequence))
+            or _is_carried(place)
+            or _is_turned_by_first_call(place)
         ):
             return
         node = place.node
@@ -121,6 +124,48 @@ class M(nn.Module):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, AttributeWrite)
         return number_in_buffer(report.place, context)
+
+
+def _is_turned_by_first_call(place: AttributeWrite) -> bool:
+    """`if not self.ready: self.begin(x); self.ready = True`: the program would begin anew in each call. A flag beside nothing but what
+    is bound to other attributes may stand for a table that is made once, and is the same whenever it is made."""
+    began, value, function = place.began, place.value, place.site.function
+    if not (isinstance(began, Const) and isinstance(value, Const) and type(began.value) is bool):
+        return False
+    if type(value.value) is not bool or value.value is began.value or place.elsewhere or function is None:
+        return False
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if target is None:
+        return False
+    path = ast.dump(loaded(target))
+    for each in ancestors(place):
+        if isinstance(each, ast.If) and any(ast.dump(one) == path for one in ast.walk(each.test)):
+            names = _names(function.node)
+            return any(_begins_with(one, names) for one in each.body)
+    return False
+
+
+def _names(function: ast.AST) -> set[str]:
+    """The parameters of a function but the first."""
+    given = getattr(function, "args", None)
+    return set() if given is None else {each.arg for each in [*given.posonlyargs, *given.args][1:]}
+
+
+def _begins_with(statement: ast.stmt, names: set[str]) -> bool:
+    """Whether a statement hands the values of an input on: `self.begin(x)`, `self.mean.data.copy_(x.mean(0))`."""
+    return isinstance(statement, (ast.Expr, ast.Assign, ast.With)) and any(
+        isinstance(each, ast.Call)
+        and any(isinstance(one, ast.Name) and one.id in names for one in [*each.args, *_parts_of(each)])
+        for each in ast.walk(statement)
+    )
+
+
+def _parts_of(call: ast.Call) -> list[ast.expr]:
+    """What the method is called of: `x` of `x.mean(0)`, but not of `x.size(0)`."""
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr not in ("size", "dim", "numel", "new_zeros", "new_ones"):
+        return [func.value]
+    return []
 
 
 def _is_asked_above(place: AttributeWrite) -> bool:

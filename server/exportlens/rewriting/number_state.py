@@ -401,7 +401,8 @@ class _Number:
             if isinstance(parent, (ast.Return, ast.AugAssign, ast.Assign)):
                 return
             if isinstance(parent, ast.If) and node is parent.test:
-                _refuse_arms(parent)
+                if self.type != "bool":
+                    _refuse_arms(parent)
                 return
             if isinstance(parent, ast.IfExp) and node is parent.test:
                 return

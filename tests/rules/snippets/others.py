@@ -83,7 +83,16 @@ MUST = {
             "return self.layer(x)"
         ),
     ],
-    "EXL205": [_with_layer("def forward(self, x):\n    self.count += 1\n    return x * self.count")],
+    "EXL205": [
+        _with_layer("def forward(self, x):\n    self.count += 1\n    return x * self.count"),
+        _with_layer(
+            "def forward(self, x):\n    if x.mean().item() > self.scale:\n        self.scale = x.mean().item()\n    return x / self.scale"
+        ),
+        _STATEFUL.replace("BEGIN", "False").replace(
+            "FORWARD",
+            "if not self.h:\n            self.rnn.bias_ih_l0.data.fill_(x.mean().item())\n            self.h = True\n        return self.rnn(x)",
+        ),
+    ],
     "EXL206": [
         _with_layer(
             "def forward(self, x):\n    self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n    return x - "
@@ -255,7 +264,15 @@ class M(nn.Module):
             "def forward(self, x):\n    options = copy.deepcopy({'a': 1})\n    return x + options['a']"
         )
     ],
-    "EXL205": [_with_layer("def forward(self, x):\n    count = 0\n    count += 1\n    return x + count")],
+    "EXL205": [
+        _with_layer("def forward(self, x):\n    count = 0\n    count += 1\n    return x + count"),
+        # A table that is made once.
+        _STATEFUL.replace("BEGIN", "False").replace(
+            "FORWARD",
+            "if not self.h:\n            self.table = torch.arange(x.size(0))\n            self.h = True\n        return x + self.table[:, None]",
+        ),
+        _with_layer("def forward(self, x):\n    self.scale = x.shape[0] * 0.5\n    return x * self.scale"),
+    ],
     "EXL206": [
         _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),
         _with_layer(
