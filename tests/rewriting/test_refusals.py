@@ -55,6 +55,12 @@ REFUSED = [
         "        x = x * 2\nreturn x",
         "the error is caught in the same function",
     ),
+    (
+        "more rows than there may be",
+        "picked = x.flatten()[x.flatten() > 0]\nn = picked.shape[0]\nif n > 4:\n    best = torch.topk(picked, 4, dim=0)[0].sum()\n"
+        "else:\n    best = x.sum()\nreturn picked, best",
+        "ask for as many rows of `picked` on the other way too",
+    ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
     (
         "a name bound on one side only",

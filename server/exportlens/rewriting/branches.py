@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.around import refuse_around
+from exportlens.rewriting.asked_rows import refuse_asked_rows
 from exportlens.rewriting.callers import callers_write
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
@@ -111,6 +112,8 @@ class BranchRewrite:
         self.writes = OutsideWrites(
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )
+        for arm in (self.then, self.other):
+            refuse_asked_rows(self.source, arm.statements, self.kinds, self.writes.made_inside)
         self.writes.collect()
         if not self.returning:
             return self._merging_text("continues" in ways)
