@@ -61,6 +61,7 @@ from exportlens.rewriting.preparing import keep_tensors, prepared, without_unrea
 from exportlens.rewriting.rounds import in_rounds, ways_out
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
+from exportlens.rewriting.squeezed_rows import kept_in_rounds
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.transposed import transposed_by_methods
 
@@ -320,6 +321,7 @@ def _looped(
     source: Source, node: ast.While | ast.For, kinds: Kinds, torch: str, value: Value | None
 ) -> tuple[str, list[str], Kinds]:
     """The text with `node` as while_loop, the names of its functions, and the kinds inside."""
+    source, node = kept_in_rounds(source, node) or (source, node)
     source, node = transposed_by_methods(source, node, kinds) or (source, node)
     now = kinds.copy()
     held = held_in_while_loop(source, node, now, torch)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeVar
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
@@ -14,6 +15,7 @@ from exportlens.rewriting.names import dotted, reads
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
+_Loop = TypeVar("_Loop", ast.For, ast.While, ast.For | ast.While)
 # What takes one row number and a list of one alike.
 _TAKING = frozenset(
     {
@@ -64,7 +66,25 @@ def squeezed_along_rows(
     return changed, changed.branch_at(offset)
 
 
-def _squeezed(function: Function) -> Iterator[tuple[str, ast.Call]]:
+def kept_in_rounds(source: Source, loop: _Loop) -> tuple[Source, _Loop] | None:
+    """The text where found rows keep their dimension that the body of `loop` gives back where it is lost, `if i.dim() == 0: i =
+    i.unsqueeze(0)`, and the loop of it; None where it does so with none."""
+    swaps = []
+    for name, call in _squeezed(loop):
+        block, index = source.block_of(source.enclosing_statement(call))
+        following = ast.unparse(block[index + 1]) if index + 1 < len(block) else ""
+        asked = (f"{name}.dim() == 0", f"{name}.ndim == 0", f"len({name}.shape) == 0")
+        given = (f"{name}.unsqueeze(0)", f"{name}.view(-1)", f"{name}.reshape(-1)", f"{name}[None]")
+        if any(following == f"if {test}:\n    {name} = {text}" for test in asked for text in given):
+            swaps.append(Replacement(source.end(call) - 1, source.end(call) - 1, "1"))
+    if not swaps:
+        return None
+    begin, changed = source.start(loop), Source(replaced(source.text, swaps))
+    found = (each for each in walk(changed.tree) if isinstance(each, type(loop)))
+    return changed, next(each for each in found if changed.start(each) == begin)
+
+
+def _squeezed(function: ast.AST) -> Iterator[tuple[str, ast.Call]]:
     """The names that hold found rows, squeezed, and the calls that squeeze."""
     for each in walk(function):
         if not isinstance(each, ast.Assign) or len(each.targets) != 1:
