@@ -12,7 +12,7 @@ from exportlens.inference.expressions import evaluate, opposite, test_value
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.narrowing import narrow
-from exportlens.inference.places import Caught, Truth
+from exportlens.inference.places import Caught, Site, Truth
 from exportlens.inference.state import Changes
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
@@ -202,6 +202,11 @@ def _usual(machine: Machine, test: ast.expr, frame: Frame) -> bool | None:
 _OF_LEAST: dict[type[ast.cmpop], bool] = {ast.Eq: False, ast.LtE: False, ast.NotEq: True, ast.Gt: True}
 
 
+def _thrown(machine: Machine) -> tuple[Site, ast.AST, Value] | None:
+    """What was raised last; a type checker would take it for what was set before the calls in between."""
+    return machine.thrown
+
+
 def run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
     mark = machine.journal.mark()
     raised: list[str] = []
@@ -211,7 +216,7 @@ def run_try(machine: Machine, node: ast.Try, frame: Frame) -> bool:
         body = arm(machine, frame, lambda: _body_and_else(machine, node, frame), False)
     finally:
         machine.attempts -= 1
-    thrown = machine.thrown
+    thrown = _thrown(machine)
     certain = body[0].startswith("raises")
     returned = len(frame.returns)
     if certain:
