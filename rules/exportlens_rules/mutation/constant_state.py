@@ -13,7 +13,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.registrations import register_written
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import words
+from exportlens_rules.reading import ancestors, words
 
 
 class ConstantState(Rule):
@@ -74,7 +74,7 @@ class M(nn.Module):
         if not all(_is_constant(option) for option in options(place.target)):
             return
         # What sets a tensor to the same value each time is done once more without a trace.
-        if place.how in _SETTING or not _is_own(place.node):
+        if place.how in _SETTING or not _is_own(place.node) or not _is_kept(place):
             return
         if all(_is_number(each) or _is_constant(each) for each in place.operands):
             yield self.report(
@@ -97,6 +97,26 @@ def _is_constant(value: Value) -> bool:
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, (Const, Static)) or (isinstance(value, Shape) and not value.unbacked)
+
+
+def _is_kept(place: Mutation) -> bool:
+    """Whether `__init__` alone binds the attribute: what a call binds anew is made in the program."""
+    written = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    owner = next((each for each in ancestors(place) if isinstance(each, ast.ClassDef)), None)
+    if written is None or owner is None:
+        return False
+    attr = written.value.attr if isinstance(written.value, ast.Attribute) else written.attr
+    binding = {
+        method.name
+        for method in owner.body
+        if isinstance(method, ast.FunctionDef)
+        for each in ast.walk(method)
+        if isinstance(each, (ast.Assign, ast.AnnAssign))
+        for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
+        for part in ast.walk(target)
+        if isinstance(part, ast.Attribute) and part.attr == attr and isinstance(part.ctx, ast.Store)
+    }
+    return binding == {"__init__"}
 
 
 def _is_own(node: ast.AST) -> bool:

@@ -77,7 +77,8 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the argument is not written in the call")
         given = place.argument(0, "x")
         bounds = place.name.startswith("numpy.") and place.name.rpartition(".")[2] in _BOUNDS
-        if bounds and given is not None and all(map(_is_number, options(given))):
+        bounded = bounds and given is not None and all(map(_is_number, options(given)))
+        if bounded and not all(isinstance(each, Const) for each in place.args[1:]):
             return _bounded(place, node, draft)
         function, swaps = _in_torch(place, node, draft)
         inner = _without_items(draft, node.args[0], swaps)
@@ -108,6 +109,8 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
         raise Refused("the argument is not written in the call")
     ways = options(given)
     numbers = all(_is_number(one) for one in ways)
+    if module == "numpy" and numbers and function in _BOUNDS:
+        return _bounded(place, node, draft)
     if function not in _SAME_IN_TORCH - _NO_FLOAT and not (numbers and function in _ASKING):
         raise Refused(f"`{argument}` is a Python number: give the function the tensor")
     if module == "numpy" and not numbers:

@@ -309,6 +309,17 @@ class M(nn.Module):
             "self.h = x.mean(0)\n        y = x - self.h\n        self.h = y\n        return y",
         ),
     ],
+    "EXL217": [
+        # What a call binds anew is made in the program.
+        _STATEFUL.replace("BEGIN", "torch.tensor(0)").replace(
+            "FORWARD", "self.h = torch.zeros(())\n        self.h += 1\n        return x * self.h"
+        ),
+        _STATEFUL.replace("BEGIN", "torch.tensor(0)").replace(
+            "FORWARD",
+            "self.again()\n        self.h += x.numel()\n        return x * self.h\n\n"
+            "    def again(self):\n        self.h = torch.zeros_like(self.h)",
+        ),
+    ],
     "EXL301": [_with_layer("def forward(self, x):\n    return x + self.scale")],
     "EXL303": [
         _with_layer('def forward(self, x):\n    print(f"mean {x.mean()}")\n    return self.layer(x)'),
