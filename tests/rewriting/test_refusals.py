@@ -833,3 +833,16 @@ def test_numbers_that_stay_numbers(begin: str, body: str, reason: str) -> None:
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert "register_buffer" not in mended.text
+
+
+def test_nothing_is_registered_before_the_module_is_made() -> None:
+    text = HEAD + (
+        "    def __init__(self):\n        self.steps = 0\n        self.last = torch.zeros(4)\n        super().__init__()\n\n"
+        "    def forward(self, x: torch.Tensor):\n        self.steps += 1\n        y = x - self.last\n"
+        "        self.last = x[0]\n        return y * self.steps\n"
+    )
+    mended = mend(text)
+    assert sum("stands before the Module is made" in refusal for refusal in mended.refusals) == 2, (
+        mended.refusals
+    )
+    assert mended.text == text

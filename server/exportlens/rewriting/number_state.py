@@ -21,6 +21,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted, fresh
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.text import Replacement
 
 _IN_PLACE: dict[type[ast.operator], str] = {
@@ -170,6 +171,7 @@ class _Number:
                     found.append((each, each.value))
         if len(found) != 1 or _constant(found[0][1]) is None:
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
+        refuse_before_module(self.source, found[0][0])
         return found[0]
 
     def _write(self, target: ast.Attribute) -> ast.stmt:
@@ -331,6 +333,8 @@ class _Number:
                 )
         elif isinstance(node, ast.IfExp):
             parts = [self._type_of(node.body), self._type_of(node.orelse)]
+        elif _is_size(node):
+            return "int"
         elif (inner := _read_out(node)) is not None and isinstance(inner, ast.Attribute):
             return self._type_held(inner)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES:
@@ -460,6 +464,20 @@ def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
         else:
             found.append((target, statement.value))
     return found
+
+
+def _is_size(node: ast.expr) -> bool:
+    """Whether `node` asks how large something is: `x.shape[0]`, `x.size(0)`, `len(x)`."""
+    if isinstance(node, ast.Subscript):
+        one = isinstance(node.slice, (ast.Constant, ast.UnaryOp))
+        return one and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("numel", "dim", "nelement") or (
+            node.func.attr == "size" and len(node.args) == 1
+        )
+    return isinstance(node.func, ast.Name) and node.func.id == "len"
 
 
 def _read_out(node: ast.expr) -> ast.expr | None:

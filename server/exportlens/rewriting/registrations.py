@@ -212,6 +212,7 @@ def register_tensor(
                     or found[0].value is None
                 ):
                     raise Refused(f"`self.{attribute}` is set several times in `__init__`")
+                refuse_before_module(draft.source, found[0])
                 value = draft.source.of(found[0].value)
                 text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
                 return draft.replace(
@@ -232,6 +233,19 @@ def register_written(place: Mutation, context: RewriteContext) -> Fix | Refusal:
     if not isinstance(path, ast.Attribute) or owner is None:
         return Refusal("it is not known which class holds the tensor")
     return register_tensor(place, path.attr, owner, context)
+
+
+def refuse_before_module(source: Source, statement: ast.stmt) -> None:
+    """Raise Refused where `statement` of a constructor stands before `super().__init__()`: until then there are no buffers."""
+    function = source.enclosing_function(statement)
+    made = [
+        each
+        for each in (ast.walk(function) if function is not None else ())
+        if isinstance(each, ast.Attribute) and each.attr == "__init__"
+    ]
+    if any(source.start(each) < source.start(statement) for each in made):
+        return
+    raise Refused(f"`{ast.unparse(statement)}` stands before the Module is made by `super().__init__()`")
 
 
 def _refuse_other_values(context: RewriteContext, attribute: str) -> None:
