@@ -195,7 +195,8 @@ class _Uses:
             # `H, W = size`
             names = [part.id for part in target.elts if isinstance(part, ast.Name)]
             self.container += bool(names) and all(map(_NUMBER_NAME.fullmatch, names))
-        if self.is_it(node.value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
+        value = _copied(node.value) or node.value
+        if self.is_it(value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
             self._also_called(target.id, node)
         if isinstance(target, ast.Name) and self._is_mask(node.value):
             self.masks.add(target.id)
@@ -281,6 +282,15 @@ class _Uses:
         for keyword in node.keywords:
             if keyword.arg is not None and self.is_it(keyword.value):
                 self._passed_by_name(node, keyword.arg)
+        if isinstance(node.func, ast.Name) and node.func.id == "range":
+            # `range(int(steps))`: an int needs no conversion there.
+            self.strong += sum(
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Name)
+                and each.func.id == "int"
+                and any(map(self.is_it, each.args))
+                for each in node.args
+            )
         self._visit_children(node)
 
     def _passed_by_name(self, node: ast.Call, name: str) -> None:
@@ -449,6 +459,16 @@ def _local_functions(machine: Machine, function: Function) -> dict[str, ast.Func
                 )
         machine.memo[key] = known
     return known
+
+
+def _copied(node: ast.expr) -> ast.expr | None:
+    """What `copy.deepcopy(x)` and `copy.copy(x)` give again."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return None
+    func = node.func
+    if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
+        return node.args[0] if func.value.id == "copy" and func.attr in ("copy", "deepcopy") else None
+    return node.args[0] if isinstance(func, ast.Name) and func.id == "deepcopy" else None
 
 
 def _holds_text(node: ast.expr) -> bool:

@@ -470,3 +470,38 @@ class M(nn.Module):
         return F.mse_loss(features, chosen)
 """,
 )
+CASES(
+    "number-of-rounds-that-is-converted",
+    "(torch.randn(2, 4), torch.tensor(3))",
+    """
+class M(nn.Module):
+    def forward(self, x, steps):
+        for _ in range(int(steps)):
+            x = x * 2
+        return x
+""",
+)
+CASES(
+    "number-of-rounds-of-python",
+    "(torch.randn(2, 4), 3)",
+    """
+class M(nn.Module):
+    def forward(self, x, steps):
+        for _ in range(steps):
+            x = x * 2
+        return x
+""",
+)
+CASES(
+    "argument-that-is-copied",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        import copy
+
+        y = copy.deepcopy(x)
+        y[:, 1] = 0
+        return y
+""",
+)
