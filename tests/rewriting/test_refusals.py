@@ -846,3 +846,36 @@ def test_nothing_is_registered_before_the_module_is_made() -> None:
         mended.refusals
     )
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "begin, body, reason",
+    [
+        ("[]", "self.kept.append(x.relu())\nreturn sum(self.kept)", "how many of the tensors are kept"),
+        (
+            "[torch.zeros(4), torch.zeros(4)]",
+            "for i, layer in enumerate(self.layers):\n    self.kept[i] = layer(x[0] + self.kept[i])\nreturn x + self.kept[1]",
+            "which item `self.kept[i]` is, is only known when the model runs",
+        ),
+        (
+            '{"a": torch.zeros(4)}',
+            "for key, value in self.kept.items():\n    x = x + value\nself.kept['a'] = self.kept['a'] + x[0]\nreturn x - self.kept['a']",
+            "takes `self.kept` as a whole",
+        ),
+        (
+            "dict(a=torch.zeros(4))",
+            "self.kept['a'] = self.kept['a'] + x.relu()[0]\nreturn x - self.kept['a']",
+            "is not written out, key by key",
+        ),
+    ],
+    ids=["a list that grows", "a computed key", "all items", "made by a call"],
+)
+def test_items_that_stay_in_their_container(begin: str, body: str, reason: str) -> None:
+    text = HEAD + textwrap.indent(
+        "def __init__(self):\n    super().__init__()\n    self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])\n"
+        f"    self.kept = {begin}\n\ndef forward(self, x: torch.Tensor):\n{textwrap.indent(body, '    ')}\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

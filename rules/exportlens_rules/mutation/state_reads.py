@@ -1,4 +1,4 @@
-"""How the code around a write of an attribute reads that attribute: its values, or only what it looks like."""
+"""How the code around a write of an attribute, or of an item of it, reads the same: its values, or only what it looks like."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _FACTS = frozenset(
 
 
 def reads(value: ast.AST, targets: list[str]) -> bool:
-    """Whether an expression reads the values of the very attribute."""
-    if isinstance(value, ast.Attribute):
-        if value.attr in _FACTS and ast.dump(value.value) in targets:
-            return False
-        if ast.dump(value) in targets:
-            return True
+    """Whether an expression reads the values of the very attribute or item."""
+    if isinstance(value, ast.Attribute) and value.attr in _FACTS and ast.dump(value.value) in targets:
+        return False
+    if isinstance(value, (ast.Attribute, ast.Subscript)) and ast.dump(value) in targets:
+        return True
     if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
         return False
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ALIKE:
@@ -47,8 +46,10 @@ def converts(value: ast.expr, targets: list[str]) -> bool:
     return ast.dump(value) in targets
 
 
-def loaded(target: ast.Attribute) -> ast.Attribute:
-    """The same attribute as it is read."""
+def loaded(target: ast.Attribute | ast.Subscript) -> ast.Attribute | ast.Subscript:
+    """The same attribute or item as it is read."""
+    if isinstance(target, ast.Subscript):
+        return ast.Subscript(target.value, target.slice, ast.Load())
     return ast.Attribute(target.value, target.attr, ast.Load())
 
 
@@ -56,15 +57,17 @@ _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def read_before(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.Assign, target: ast.Attribute
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    statement: ast.Assign,
+    target: ast.Attribute | ast.Subscript,
 ) -> bool:
-    """Whether `function` reads the values that the attribute had when it was called before `statement` writes it for the next call.
+    """Whether `function` reads the values that the attribute (or item) had when it was called before `statement` writes it for the next call.
 
     False where it is not known that the write is for the next call: where it is bound again afterwards, where only what the attribute
     was decides about the write (a table that is made anew when it is too short), and where what is bound is what was read, converted.
     """
     path = ast.dump(loaded(target))
-    around = _parents(function)
+    around = parents(function)
     names = _names_of(function, statement, path)
     if any(
         _mentions(test, path, names)
@@ -76,13 +79,13 @@ def read_before(
     if _only_converted(function, statement, path) or _bound_again(function, statement, path, around):
         return False
     return any(
-        _reads_values(each, path) and not _certainly_written(function, each, path, around)
+        _reads_values(each, path) and not certainly_written(function, each, path, around)
         for each in _statements(function)
-        if each.lineno < statement.lineno
+        if each.lineno < statement.lineno or each is statement
     )
 
 
-def _parents(function: ast.AST) -> dict[ast.AST, ast.AST]:
+def parents(function: ast.AST) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
 
 
@@ -135,7 +138,7 @@ def _statements(function: ast.AST) -> list[ast.stmt]:
 
 
 def _is_path(node: ast.AST, path: str) -> bool:
-    return isinstance(node, ast.Attribute) and ast.dump(loaded(node)) == path
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and ast.dump(loaded(node)) == path
 
 
 def _names_of(function: ast.AST, statement: ast.stmt, path: str) -> set[str]:
@@ -190,7 +193,7 @@ def _bound_again(function: ast.AST, statement: ast.stmt, path: str, around: dict
     )
 
 
-def _certainly_written(
+def certainly_written(
     function: ast.AST, statement: ast.stmt, path: str, around: dict[ast.AST, ast.AST]
 ) -> bool:
     """Whether a write stands before `statement` that it cannot be reached without, as far as blocks tell."""
@@ -216,6 +219,10 @@ def _in_one_block(parent: ast.AST, write: ast.stmt, statement: ast.stmt, above: 
 
 def _reads_values(statement: ast.stmt, path: str) -> bool:
     """Whether `statement` itself, not a statement inside of it, reads the values of the attribute."""
+    if isinstance(statement, ast.Assign):
+        return reads(statement.value, [path]) or any(
+            reads(inner, [path]) for target in statement.targets for inner in ast.iter_child_nodes(target)
+        )
     parts: list[ast.AST] = []
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.expr) or not isinstance(child, (ast.stmt, ast.excepthandler)):

@@ -408,14 +408,15 @@ def set_attribute(
             if isinstance(option, Instance):
                 set_attribute(machine, option, attr, value, frame, node, augmented)
         return
-    if machine.emits(AttributeWrite) and isinstance(owner, (Instance, Tensor, Function)):
+    if machine.tracing and not machine.quiet and isinstance(owner, (Instance, Tensor, Function)):
         old = owner.attributes.get(attr) if isinstance(owner, Instance) else None
         began, writers = machine.attributes_written.setdefault((id(owner), attr), (old, []))
         writer = None if frame.function is None else frame.function.node
         elsewhere = any(each is not writer for each in writers)
         writers.append(writer)
-        site = machine.site(frame)
-        machine.notice(AttributeWrite(site, node, owner, attr, value, old, augmented, began, elsewhere))
+        if machine.emits(AttributeWrite):
+            site = machine.site(frame)
+            machine.notice(AttributeWrite(site, node, owner, attr, value, old, augmented, began, elsewhere))
     if isinstance(owner, Instance):
         written, _, _ = class_attribute(owner.cls, attr)
         if isinstance(written, Function) and written.setter is not None:

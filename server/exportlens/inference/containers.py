@@ -7,6 +7,7 @@ import functools
 
 from exportlens.inference.items import delete_item, get_item, set_item
 from exportlens.inference.iteration import elements_of
+from exportlens.inference.kept_containers import notice_method
 from exportlens.inference.lattice import alike, distinct, element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.operators import fold
@@ -37,6 +38,8 @@ def call_container_method(
     node: ast.AST,
 ) -> Value:
     """`owner.name(...)` for a builtin container or string."""
+    if isinstance(owner, (Sequence, Mapping_)):
+        notice_method(machine, owner, name, args, frame, node)
     if isinstance(owner, Sequence):
         return _sequence_method(machine, owner, name, args, frame, node)
     if isinstance(owner, Mapping_):

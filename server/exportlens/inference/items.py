@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.classes import members_of
+from exportlens.inference.kept_containers import notice_item
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_calls import item_of_array
@@ -243,6 +244,8 @@ def set_item(
         return
     if machine.emits(ItemWrite) and isinstance(owner, (Sequence, Mapping_, Array)):
         machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
+    if isinstance(owner, (Sequence, Mapping_)):
+        notice_item(machine, owner, value, frame, node)
     if isinstance(owner, Array) and not owner.traced and machine.emits(Conversion):
         parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
         for part in (*parts, value):

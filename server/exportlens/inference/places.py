@@ -188,6 +188,17 @@ class ItemWrite(Place):
 
 
 @dataclass(slots=True)
+class ContainerWrite(Place):
+    """`owner.attr`, a list or a dict that was there when the call began and has not been emptied since, is changed by `how`: a method
+    that adds to it, such as "append", or "[]". `value` is what comes in."""
+
+    owner: Value
+    attr: str
+    how: str
+    value: Value
+
+
+@dataclass(slots=True)
 class ItemRead(Place):
     """`owner[key]`."""
 

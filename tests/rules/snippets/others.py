@@ -320,6 +320,40 @@ class M(nn.Module):
             "    def again(self):\n        self.h = torch.zeros_like(self.h)",
         ),
     ],
+    "EXL218": [
+        # Emptied or made anew in each call, in this function or another.
+        *(
+            _STATEFUL.replace("BEGIN", "[]").replace(
+                "FORWARD",
+                f"{emptied}\n        for _ in range(2):\n            x = x.relu()\n            self.h.append(x)\n"
+                "        return torch.cat(self.h, -1)\n\n    def again(self):\n        self.h = []",
+            )
+            for emptied in (
+                "self.h.clear()",
+                "self.h = []",
+                "self.again()",
+                "del self.h[:]",
+                "self.h[:] = []",
+            )
+        ),
+        # Only filled, or of which only what this call added is read.
+        _STATEFUL.replace("BEGIN", "[]").replace(
+            "FORWARD",
+            "self.h.append(x.softmax(-1))\n        if len(self.h) > 3:\n            self.h.pop(0)\n"
+            "        return self.h[-1] @ x.T",
+        ),
+        # A table that is made once for each size.
+        *(
+            _STATEFUL.replace("BEGIN", "{}").replace(
+                "FORWARD", "return x + self.made(x.shape[-1])\n\n    def made(self, n):\n        " + made
+            )
+            for made in (
+                "if n in self.h:\n            return self.h[n]\n        mask = torch.ones(n).relu()\n"
+                "        self.h[n] = mask\n        return mask",
+                "if n not in self.h:\n            self.h[n] = torch.ones(n).relu()\n        return self.h[n]",
+            )
+        ),
+    ],
     "EXL301": [_with_layer("def forward(self, x):\n    return x + self.scale")],
     "EXL303": [
         _with_layer('def forward(self, x):\n    print(f"mean {x.mean()}")\n    return self.layer(x)'),

@@ -1,0 +1,400 @@
+"""Lists and dicts of the model that one call fills and the next one reads."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import AttributeWrite, ContainerWrite, Place
+from exportlens.inference.values import (
+    Const,
+    Instance,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+    options,
+)
+from exportlens.outcome import BAKED, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.own_attributes import items_as_attributes
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.mutation.state_reads import (
+    certainly_written,
+    converts,
+    loaded,
+    parents,
+    read_before,
+    reads,
+)
+from exportlens_rules.reading import ancestors, words
+
+_NUMBER = Outcome(BAKED, BAKED)
+_GROWS = (
+    "`{}` keeps the tensors of earlier calls: the exported program starts each call from what it held while tracing. "
+    "Keep them in a buffer of a fixed size."
+)
+_HOW_MANY = (
+    "how many of the tensors are kept, and what stands there before the first call, is for you to say: keep them in "
+    "a buffer of fixed size, written in place, or hand them in and return them"
+)
+# What tells no more of a list than how much is in it, or takes something out of it.
+_COUNTING = frozenset({"len", "bool"})
+_TAKING_OUT = frozenset({"pop", "popleft", "append", "appendleft", "extend", "insert", "add", "clear"})
+
+
+class StateInContainer(Rule):
+    """A list or a dict of the model carries tensors from one call to the next, and the exported program forgets them.
+
+    ## What it does
+    Finds `self.history.append(x)` where the same call reads what earlier ones left there, as `torch.stack(self.history)`
+    does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`. A list that is made anew or emptied in each call is
+    fine, and so is one that is only filled, for whoever looks at it later, and a table that is made once for each size.
+
+    ## Why it matters
+    The program is traced once: it has the list as it was then, with this call's tensors added, and starts from
+    that each time. State that an exported program keeps is a buffer of a fixed size, written in place.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer
+    """
+
+    code = "EXL218"
+    name = "state-in-container"
+    outcome = Outcome(WRONG, WRONG)
+    places = (ContainerWrite, AttributeWrite)
+    examples = (
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.history = []
+
+    def forward(self, x):
+        self.history.append(x.mean(0))
+        return x - torch.stack(self.history).mean(0)
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(4))
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x):
+        self.total += x.mean(0)
+        self.calls += 1
+        return x - self.total / self.calls
+""",
+        ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = {"mean": torch.zeros(4)}
+
+    def forward(self, x):
+        self.cache["mean"] = 0.9 * self.cache["mean"] + 0.1 * x.mean(0)
+        return x - self.cache["mean"]
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        self.mean.mul_(0.9).add_(0.1 * x.mean(0))
+        return x - self.mean
+""",
+        ),
+        Example(
+            bad="""
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stats = {"calls": 0}
+
+    def forward(self, x):
+        self.stats["calls"] += 1
+        return x / self.stats["calls"]
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.tensor(0))
+
+    def forward(self, x):
+        self.calls += 1
+        return x / self.calls
+""",
+            outcome=_NUMBER,
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        function = None if place.site.function is None else place.site.function.node
+        if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        node = place.node
+        if isinstance(place, AttributeWrite):
+            statement = _lengthened(place)
+            if statement is not None:
+                holder = loaded(_target(statement))
+                kept = not certainly_written(function, statement, ast.dump(holder), parents(function))
+                if kept and _is_read_as_a_whole(place, function, statement, holder):
+                    yield self.report(place, _GROWS.format(words(holder)))
+            return
+        assert isinstance(place, ContainerWrite)
+        if isinstance(node, ast.Subscript):
+            number = _is_number(place.value)
+            if (number or _is_tensor(place.value)) and _item_is_carried(place, node, function):
+                what = (
+                    "a number of Python" if number else "a tensor computed from what earlier calls left there"
+                )
+                yield self.report(
+                    place,
+                    f"`{words(node)}` is {what}: the exported program starts each call from what stood there while "
+                    "tracing. Keep it in a buffer of the model, and write it in place.",
+                    outcome=_NUMBER if number else None,
+                )
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            called = node.func.value
+            if _is_tensor(place.value) and _is_read_as_a_whole(place, function, node, called):
+                yield self.report(place, _GROWS.format(words(called)))
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        if isinstance(report.place, ContainerWrite) and report.place.how == "[]":
+            return items_as_attributes(report.place, context)
+        return Refusal(_HOW_MANY)
+
+
+def _lengthened(place: AttributeWrite) -> ast.Assign | ast.AugAssign | None:
+    """The statement, where it adds tensors to the list that the last call left: `self.history = self.history + [x]`."""
+    began, value = place.began, place.value
+    if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
+        return None
+    if not isinstance(place.owner, Instance) or place.owner.traced or began.kind != "list":
+        return None
+    added = [*(value.items or ())][-1:] or [value.element]
+    if not all(each is not None and _is_tensor(each) for each in added):
+        return None
+    for each in [place.node, *ancestors(place)]:
+        if isinstance(each, ast.AugAssign):
+            return each
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.value, ast.BinOp):
+            target = each.targets[0]
+            if isinstance(target, ast.Attribute) and ast.dump(each.value.left) == ast.dump(loaded(target)):
+                return each
+    return None
+
+
+def _target(statement: ast.Assign | ast.AugAssign) -> ast.Attribute:
+    target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
+    assert isinstance(target, ast.Attribute)
+    return target
+
+
+def _is_tensor(value: Value) -> bool:
+    return all(isinstance(option, Tensor) and option.origin != "constant" for option in options(value))
+
+
+def _is_number(value: Value) -> bool:
+    return all(
+        isinstance(option, (Const, Static, Shape, TensorScalar)) for option in options(value)
+    ) and not all(
+        isinstance(option, Const) and type(option.value) not in (int, float) for option in options(value)
+    )
+
+
+def _item_is_carried(
+    place: ContainerWrite, target: ast.Subscript, function: ast.FunctionDef | ast.AsyncFunctionDef
+) -> bool:
+    """Whether the item is computed from what the last call left there, and something else reads it."""
+    statement = next(
+        (each for each in ancestors(place) if isinstance(each, (ast.Assign, ast.AugAssign))), None
+    )
+    if statement is None:
+        return False
+    path = ast.dump(loaded(target))
+    around = parents(function)
+    if certainly_written(function, statement, path, around):
+        return False
+    functions = _called_with(place, function)
+    if any(_is_emptied(each, ast.dump(target.value)) for each in functions):
+        return False
+    if not any(_is_read_elsewhere(each, statement, target) for each in functions):
+        return False
+    if any(_is_set_back(each, path) for each in functions):
+        return False
+    if isinstance(statement, ast.AugAssign):
+        return True
+    if reads(statement.value, [path]):
+        return not converts(statement.value, [path])
+    return read_before(function, statement, target) and not _leaves_with_it(function, path)
+
+
+def _called_with(place: Place, function: ast.AST) -> list[ast.AST]:
+    """`function`, and the methods of its class that `forward` leads to."""
+    owner = None if place.site.function is None else place.site.function.owner
+    methods = {
+        each.name: each
+        for each in (owner.node.body if owner is not None and isinstance(owner.node, ast.ClassDef) else ())
+        if isinstance(each, ast.FunctionDef)
+    }
+    found: dict[str, ast.AST] = {}
+    waiting = ["forward"]
+    while waiting:
+        name = waiting.pop()
+        if name in methods and name not in found:
+            found[name] = methods[name]
+            waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
+    return [function, *(each for each in found.values() if each is not function)]
+
+
+def _is_read_elsewhere(function: ast.AST, statement: ast.stmt, target: ast.Subscript) -> bool:
+    """Whether another statement reads the item, or one that may be the same."""
+    inside = {id(node) for node in ast.walk(statement)}
+    holder, key = ast.dump(target.value), target.slice
+    return any(
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Load)
+        and id(node) not in inside
+        and ast.dump(node.value) == holder
+        and (
+            not (isinstance(key, ast.Constant) and isinstance(node.slice, ast.Constant))
+            or key.value == node.slice.value
+        )
+        for node in ast.walk(function)
+    )
+
+
+def _leaves_with_it(function: ast.AST, path: str) -> bool:
+    """Whether an early return gives what is there already: a table that is made once for each key."""
+    return any(
+        isinstance(each, ast.If)
+        and isinstance(each.body[-1], ast.Return)
+        and each.body[-1].value is not None
+        and reads(each.body[-1].value, [path])
+        for each in ast.walk(function)
+    )
+
+
+def _is_read_as_a_whole(
+    place: Place, function: ast.AST, write: ast.expr | ast.stmt, holder: ast.expr
+) -> bool:
+    """Whether the call reads what earlier ones may have added to `holder`."""
+    functions = _called_with(place, function)
+    path = ast.dump(holder)
+    if any(_is_emptied(each, path) for each in functions):
+        return False
+    inside = {id(each) for each in ast.walk(write)}
+    for each in functions:
+        around = parents(each)
+        # In what other functions read, the last item may be this call's own.
+        line = write.lineno if each is function else 0
+        for node in ast.walk(each):
+            if (
+                isinstance(node, ast.Attribute)
+                and id(node) not in inside
+                and ast.dump(node) == path
+                and not _tells_nothing_of_old_items(node, around[node], around, line)
+            ):
+                return True
+    return False
+
+
+def _is_emptied(function: ast.AST, path: str) -> bool:
+    """Whether `function` makes the container anew, or takes everything out of it."""
+    for each in ast.walk(function):
+        if isinstance(each, ast.Assign):
+            for target in each.targets:
+                of = target.value if isinstance(target, ast.Subscript) else target
+                whole = not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice)
+                if whole and _is_path(of, path) and not reads(each.value, [path]):
+                    return True
+        elif isinstance(each, ast.Delete):
+            if any(
+                _is_path(one, path)
+                or (
+                    isinstance(one, ast.Subscript)
+                    and isinstance(one.slice, ast.Slice)
+                    and _is_path(one.value, path)
+                )
+                for one in each.targets
+            ):
+                return True
+        elif (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr == "clear"
+            and _is_path(each.func.value, path)
+        ):
+            return True
+    return False
+
+
+def _is_set_back(function: ast.AST, path: str) -> bool:
+    """Whether `function` sets the item to a constant, as the next call finds it."""
+    return any(
+        isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Constant)
+        and any(_is_path(target, path) for target in each.targets)
+        for each in ast.walk(function)
+    )
+
+
+def _is_path(node: ast.expr, path: str) -> bool:
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and ast.dump(loaded(node)) == path
+
+
+def _tells_nothing_of_old_items(
+    node: ast.AST, use: ast.AST, around: dict[ast.AST, ast.AST], line: int
+) -> bool:
+    """Whether a use of the container tells at most how much is in it, takes something out, or reads what was added
+    on `line` or after it."""
+    if isinstance(use, ast.Call):
+        return isinstance(use.func, ast.Name) and use.func.id in _COUNTING
+    if isinstance(use, ast.Attribute):
+        outer = around[use]
+        if not isinstance(outer, ast.Call) or use.attr not in _TAKING_OUT:
+            return False
+        return isinstance(around[outer], ast.Expr)
+    if isinstance(use, ast.Subscript) and use.value is node:
+        last = isinstance(use.slice, ast.UnaryOp) and ast.unparse(use.slice) == "-1"
+        return isinstance(use.ctx, ast.Store) or (last and use.lineno > line)
+    if isinstance(use, (ast.If, ast.While, ast.IfExp)):
+        return use.test is node
+    return isinstance(use, (ast.UnaryOp, ast.BoolOp)) or (
+        isinstance(use, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in use.ops)
+    )

@@ -1,0 +1,78 @@
+"""Lists and dicts that a model keeps from call to call."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.places import ContainerWrite
+from exportlens.inference.values import Instance, Value
+
+_ADDING = frozenset({"append", "appendleft", "extend", "insert", "add"})
+
+
+def notice_method(
+    machine: Machine, container: Value, name: str, args: list[Value], frame: Frame, node: ast.AST
+) -> None:
+    """`owner.attr.name(...)`: a method of a list or a dict that an object may keep."""
+    if name in _ADDING and args and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        _notice_write(machine, container, name, args[-1], frame, node, node.func.value)
+    elif name == "clear" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        _note_emptied(machine, container, frame, node.func.value)
+
+
+def notice_item(machine: Machine, container: Value, value: Value, frame: Frame, node: ast.AST) -> None:
+    """`owner.attr[key] = value`."""
+    if not isinstance(node, ast.Subscript):
+        return
+    if isinstance(node.slice, ast.Slice):
+        _note_emptied(machine, container, frame, node.value)
+    else:
+        _notice_write(machine, container, "[]", value, frame, node, node.value)
+
+
+def _notice_write(
+    machine: Machine,
+    container: Value,
+    how: str,
+    value: Value,
+    frame: Frame,
+    node: ast.AST,
+    expression: ast.expr,
+) -> None:
+    if not machine.emits(ContainerWrite):
+        return
+    owner = _keeper(container, frame, expression)
+    if owner is None or not isinstance(expression, ast.Attribute):
+        return
+    if (id(owner), expression.attr) in machine.attributes_written:
+        return
+    machine.notice(ContainerWrite(machine.site(frame), node, owner, expression.attr, how, value))
+
+
+def _note_emptied(machine: Machine, container: Value, frame: Frame, expression: ast.expr) -> None:
+    """What comes into the container from here on is of this call."""
+    if machine.tracing and not machine.quiet and isinstance(expression, ast.Attribute):
+        owner = _keeper(container, frame, expression)
+        if owner is not None:
+            machine.attributes_written.setdefault((id(owner), expression.attr), (container, []))
+
+
+def _keeper(container: Value, frame: Frame, expression: ast.expr) -> Instance | None:
+    """The object whose attribute `expression` is, where it holds `container` and was there before the call."""
+    if not isinstance(expression, ast.Attribute):
+        return None
+    owner = _object(frame, expression.value)
+    if owner is None or owner.traced or owner.attributes.get(expression.attr) is not container:
+        return None
+    return owner
+
+
+def _object(frame: Frame, expression: ast.expr) -> Instance | None:
+    found: Value | None = None
+    if isinstance(expression, ast.Name):
+        found = frame.locals.get(expression.id)
+    elif isinstance(expression, ast.Attribute):
+        outer = _object(frame, expression.value)
+        found = None if outer is None else outer.attributes.get(expression.attr)
+    return found if isinstance(found, Instance) else None
