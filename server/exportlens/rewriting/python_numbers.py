@@ -297,11 +297,14 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         if isinstance(given, (TensorScalar, Shape)) or _holds_numbers(given):
             return _of_numbers(draft, node, place.name)
         if isinstance(node.args[0], (ast.Name, ast.ListComp)) and isinstance(given, Sequence):
-            return _stacked_list(draft, node, given)
+            return _stacked_list(draft, node, node.args[0], given, place.name)
         if not isinstance(node.args[0], (ast.List, ast.Tuple)):
             raise Refused("the tensors are not written as a list in the call")
         if not isinstance(given, Sequence) or given.items is None:
             raise Refused("what the list holds is not known")
+        row, inner = node.args[0].elts[0] if len(node.args[0].elts) == 1 else None, given.items[:1]
+        if isinstance(row, ast.ListComp) and isinstance(inner[0], Sequence):
+            return _stacked_list(draft, node, row, inner[0], place.name, "1, -1")
         parts, dtypes = [], set()
         for each, value in zip(node.args[0].elts, given.items, strict=True):
             if not isinstance(value, Tensor):
@@ -311,7 +314,8 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
             dtypes.add(value.dtype)
         if len(dtypes) > 1:
             raise Refused("the tensors are not known to have one dtype")
-        text = f"{draft.torch}.stack([{', '.join(parts)}]).detach(){_converted(draft, node)}"
+        others = _others(draft, node, place.name)
+        text = f"{draft.torch}.stack([{', '.join(parts)}]).detach(){_converted(dtypes, others)}"
         return draft.replace("Use `torch.stack`", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -344,13 +348,19 @@ def _of_numbers(draft: Draft, node: ast.Call, name: str) -> Fix:
     return draft.replace(f"Use `{draft.torch}.tensor`", swaps, Applicability.SAFE)
 
 
-def _stacked_list(draft: Draft, node: ast.Call, given: Sequence) -> Fix:
-    """`torch.tensor(values)` of a list of tensors that has a name, or gets one in the line before, and may be empty."""
-    source, data = draft.source, node.args[0]
+def _stacked_list(
+    draft: Draft, node: ast.Call, data: ast.expr, given: Sequence, constructor: str, shape: str = "-1"
+) -> Fix:
+    """`torch.tensor(values)` of a list of tensors that has a name, or gets one in the line before, and may be empty.
+
+    In `torch.tensor([values])`, the list is the only row.
+    """
+    source = draft.source
     items = list(given.items) if given.items is not None else [given.element]
     if not items or not all(isinstance(each, Tensor) for each in items):
         raise Refused(f"`{source.of(data)}` is not known to hold tensors alone")
-    if len({each.dtype for each in items if isinstance(each, Tensor)}) > 1:
+    dtypes = {each.dtype for each in items if isinstance(each, Tensor)}
+    if len(dtypes) > 1:
         raise Refused("the tensors are not known to have one dtype")
     swaps = []
     name = source.of(data)
@@ -371,10 +381,11 @@ def _stacked_list(draft: Draft, node: ast.Call, given: Sequence) -> Fix:
         line = f"{name} = {source.of(data)}{source.newline}{source.indent_of(statement)}"
         swaps.append(Replacement(start, start, line))
     # Each has one item, or the code before raised.
-    text = f"{draft.torch}.stack({name}).reshape(-1).detach(){_converted(draft, node)}"
+    others = _others(draft, node, constructor)
+    text = f"{draft.torch}.stack({name}).reshape({shape}).detach(){_converted(dtypes, others)}"
     if given.items is None:
-        rest = "".join(f", {key.arg}={source.of(key.value)}" for key in node.keywords)
-        text = f"{text} if {name} else {draft.torch}.empty(0{rest})"
+        rest = "".join(f", {key}={value}" for key, value in others.items())
+        text = f"{text} if {name} else {draft.torch}.empty({shape.replace('-1', '0')}{rest})"
         if not isinstance(source.parents[node], (ast.Assign, ast.Return)):
             text = f"({text})"
     return draft.replace("Use `torch.stack`", [*swaps, source.swap(node, text)])
@@ -391,8 +402,20 @@ _NOT_ALWAYS_RUN = (
 )
 
 
-def _converted(draft: Draft, node: ast.Call) -> str:
-    named = {key.arg: draft.source.of(key.value) for key in node.keywords}
+def _others(draft: Draft, node: ast.Call, constructor: str) -> dict[str, str]:
+    """The dtype and device that a call asks for: `torch.FloatTensor` has its dtype in its name."""
+    named = {str(key.arg): draft.source.of(key.value) for key in node.keywords}
     if set(named) - {"dtype", "device"}:
-        raise Refused(f"`{min(str(key) for key in set(named) - {'dtype', 'device'})}` has no counterpart")
-    return f".to({', '.join(f'{key}={value}' for key, value in named.items())})" if named else ""
+        raise Refused(f"`{min(key for key in set(named) - {'dtype', 'device'})}` has no counterpart")
+    short = constructor.rpartition(".")[2]
+    if short == "Tensor":
+        named["dtype"] = f"{draft.torch}.get_default_dtype()"
+    elif short in TENSOR_TYPES:
+        named["dtype"] = f"{draft.torch}.{TENSOR_TYPES[short]}"
+    return named
+
+
+def _converted(dtypes: set[str | None], others: dict[str, str]) -> str:
+    if set(others) == {"dtype"} and {others["dtype"].rpartition(".")[2]} == dtypes:
+        return ""
+    return f".to({', '.join(f'{key}={value}' for key, value in others.items())})" if others else ""
