@@ -85,6 +85,34 @@ def read_before(
     )
 
 
+def renewed_otherwise(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.Assign, target: ast.Attribute
+) -> bool:
+    """Whether `statement` begins the attribute on the way of an `if` that found None, and the other way computes it from itself.
+
+    False where the same call makes it None before, or binds it again after both ways.
+    """
+    path = ast.dump(loaded(target))
+    around = parents(function)
+    branch = around.get(statement)
+    if not isinstance(branch, ast.If) or not isinstance(branch.test, ast.Compare) or len(branch.test.ops) > 1:
+        return False
+    compared, right = branch.test.left, branch.test.comparators[0]
+    if not _is_path(compared, path) or not isinstance(right, ast.Constant) or right.value is not None:
+        return False
+    begins = branch.body if isinstance(branch.test.ops[0], ast.Is) else branch.orelse
+    other = branch.orelse if begins is branch.body else branch.body
+    if statement not in begins or certainly_written(function, branch, path, around):
+        return False
+    return not _bound_again(function, branch, path, around) and any(
+        isinstance(each, ast.Assign)
+        and _writes(each, path)
+        and reads(each.value, [path])
+        and not converts(each.value, [path])
+        for each in other
+    )
+
+
 def parents(function: ast.AST) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
 

@@ -16,7 +16,7 @@ from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads
+from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads, renewed_otherwise
 from exportlens_rules.reading import ancestors, words
 
 _BUFFER = Outcome(WRONG, OK)
@@ -209,7 +209,7 @@ class M(nn.Module):
             return
         kept = origins <= _KEPT or _was_only_converted(place)
         if not (kept and _computed_from_itself(place)):
-            if not _is_carried(place):
+            if not _is_carried(place) and not _is_renewed(place):
                 return
             origins = {
                 part.origin if isinstance(part, Tensor) else "" for part in _parts(place.began or place.old)
@@ -257,6 +257,22 @@ def _is_carried(place: AttributeWrite) -> bool:
     if _is_handed_back(place, statement.value, [ast.dump(loaded(target))]):
         return False
     return read_before(function.node, statement, target)
+
+
+def _is_renewed(place: AttributeWrite) -> bool:
+    """Whether the call found None where later ones find a tensor, and compute the next one from it."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    return (
+        place.began == Const(None)
+        and not place.elsewhere
+        and statement is not None
+        and target is not None
+        and function is not None
+        and isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and renewed_otherwise(function.node, statement, target)
+    )
 
 
 def _has_company(place: AttributeWrite) -> bool:

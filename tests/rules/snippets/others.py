@@ -105,6 +105,12 @@ MUST = {
         _STATEFUL.replace("BEGIN", "torch.zeros(1, 2, 4)").replace(
             "FORWARD", "out, h = self.rnn(x, self.h)\n        self.h = h.detach()\n        return out"
         ),
+        # The first call begins what later ones compute from itself: the program begins it in each.
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "if self.h is None:\n            self.h = x.mean()\n        else:\n"
+            "            self.h = 0.9 * self.h + 0.1 * x.mean()\n        return x - self.h",
+        ),
         # State that is None until the first call.
         _STATEFUL.replace("BEGIN", "None").replace(
             "FORWARD",
@@ -289,6 +295,17 @@ class M(nn.Module):
             "FORWARD",
             "if self.h is not None and self.h.size(0) >= x.size(0):\n            return x + self.h[: x.size(0)]\n"
             "        made = torch.ones(x.size(0), 4)\n        self.h = made\n        return x + self.h",
+        ),
+        # What is only detached keeps its values; what the call itself clears is none of the next one's.
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "if self.h is None:\n            self.h = torch.ones(4)\n        else:\n"
+            "            self.h = self.h.detach()\n        return x + self.h",
+        ),
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
+            "for row in range(2):\n            if self.h is None:\n                self.h = x[row]\n            else:\n"
+            "                self.h = self.h * 0.5 + x[row]\n        out = self.h\n        self.h = None\n        return out",
         ),
         # What is put back, moved, or set anew in each call.
         _STATEFUL.replace("BEGIN", "torch.ones(4)").replace(
