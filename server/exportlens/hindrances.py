@@ -21,6 +21,8 @@ _TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
 
 # An operator that takes no size from data: before the branch the number is one in eager mode, inside of it there is none.
 _OPEN_SIZE = "EXL408"
+# An operator that nothing traces stays what it is in an arm: no rewrite of the branch takes it along.
+_NO_SHAPE_RULE = "EXL409"
 _SCRIPTED = ("jit.script", "jit.script_method")
 
 
@@ -89,7 +91,8 @@ def inside(
             yield other
             continue
         # Decisions and indices of the moved code itself (EXL1xx, EXL4xx) are rewritten with it, or the whole is refused.
-        apart = isinstance(other.place, Truth) or other.rule.code.startswith("EXL4")
+        code = other.rule.code
+        apart = isinstance(other.place, Truth) or (code.startswith("EXL4") and code != _NO_SHAPE_RULE)
         own = other.place.site.chunk is chunk and not apart
         nodes = [other.node] if own else []
         nodes += [node for _, called, node in other.place.site.trail if called is chunk]

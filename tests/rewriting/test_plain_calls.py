@@ -18,6 +18,7 @@ class M(nn.Module):
     def __init__(self):
         super().__init__()
         self.scales = [1.0, 2.0]
+        self.weight = nn.Parameter(torch.ones(4))
 
     def forward(self, x: torch.Tensor, y: torch.Tensor):
 """
@@ -42,8 +43,39 @@ MENDED = {
         "parts = [x, y]\nif (isinstance(parts, list) and all(isinstance(item, torch.Tensor) for item in parts)):\n"
         "    return parts[0]\nreturn y",
     ),
+    "the class of a tensor": (
+        "if type(y) == torch.Tensor and type(x) not in (list, torch.Tensor):\n    return x\nreturn x - y if type(x) is not torch.Tensor "
+        "else x + y",
+        "if isinstance(y, torch.Tensor) and (not isinstance(x, (list, torch.Tensor))):\n    return x\n"
+        "return x - y if (not isinstance(x, torch.Tensor)) else x + y",
+    ),
+    "numbers drawn in place": (
+        "kept = torch.empty(3, 4).random_(2)\nnoise = torch.zeros_like(x)\nnoise.random_(0, 3)\nreturn x * kept + noise",
+        "kept = torch.randint_like(torch.empty(3, 4), 2)\nnoise = torch.zeros_like(x)\n"
+        "noise.copy_(torch.randint_like(noise, 0, 3))\nreturn x * kept + noise",
+    ),
+    "numbers drawn in an arm": (
+        "if x.sum() > 9:\n    x = x + torch.empty_like(x).random_(2)\nreturn x + y",
+        "def if_true(x=x):\n    x = x + torch.randint_like(torch.empty_like(x), 2)",
+    ),
 }
 REFUSED = {
+    "the class of a parameter": (
+        "return x if type(self.weight) == torch.Tensor else y",
+        "a parameter is of a class of its own",
+    ),
+    "numbers of no given size": (
+        "return x + torch.empty_like(x).random_()",
+        "up to which number is drawn is not written",
+    ),
+    "numbers drawn from one that may be the last": (
+        "return x + torch.empty_like(x).random_(5, None)",
+        "up to which number is drawn is not written",
+    ),
+    "what torch has no shape of, in an arm": (
+        "if x.sum() > 0:\n    y = torch.linalg.lstsq(x, y).solution\nelse:\n    y = x.T @ y\nreturn y",
+        "cannot be traced either and has no fix",
+    ),
     "a power modulo": ("return x * pow(3, 2, 5) + pow(x, *[2])", "not written one by one"),
     "a sequence that may hold sequences": (
         "sizes = [x.shape[0], 2]\nfor _ in range(np.prod(sizes)):\n    x = x + y\nreturn x",

@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.plain_calls import isinstance_of_tensor
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_tensor, words
@@ -34,7 +37,6 @@ class TypeOfTensor(Rule):
     code = "EXL318"
     name = "type-of-tensor"
     outcome = Outcome(OK, WRONG)
-    no_fix = "which subclasses, or which dtype, are meant is not provable: ask isinstance, or name the dtype"
     places = (Call,)
     callees = ("builtins.type",)
     examples = (
@@ -101,6 +103,10 @@ def forward(self, x):
                 node=outer,
                 outcome=_CALL if outer.func is place.node else _CONVERSION,
             )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        return isinstance_of_tensor(report.place, context)
 
 
 def _converts(call: ast.Call, kind: ast.AST) -> bool:

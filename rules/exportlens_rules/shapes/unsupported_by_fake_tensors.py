@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.plain_calls import drawn_like
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import tensors_in
@@ -31,10 +34,6 @@ class UnsupportedByFakeTensors(CallOf):
     name = "operator-without-shape-rule"
     outcome = Outcome(FAILS, FAILS)
     of_optional_inputs = False
-    no_fix = (
-        "torch has no other operator that gives this result: compute it before the model is called, and hand "
-        "it in"
-    )
     callees = (
         "torch.linalg.lstsq",
         "torch.nn.functional.ctc_loss",
@@ -100,3 +99,7 @@ class M(nn.Module):
     def applies(self, place: Call) -> bool:
         values = [place.receiver, *place.args, *place.kwargs.values()]
         return any(True for value in values if value is not None for _ in tensors_in(value))
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        return drawn_like(report.place, context)

@@ -7,7 +7,7 @@ import string
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
-from exportlens.inference.values import Mapping_, Sequence
+from exportlens.inference.values import Mapping_, Sequence, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.names import dotted
@@ -90,6 +90,67 @@ def builtin_isinstance(place: Call, context: RewriteContext) -> Fix | Refusal:
                 "Python's `isinstance` takes classes alone: ask for the container, and for what it holds"
             )
         return draft.replace("Use `isinstance`", [draft.source.swap(node, text)], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def isinstance_of_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`type(x) == torch.Tensor` -> `isinstance(x, torch.Tensor)`, where `x` is no parameter, which has a class of its own."""
+    try:
+        draft, node = _written(place, context)
+        compared = draft.source.parents.get(node)
+        if not isinstance(compared, ast.Compare) or len(compared.ops) != 1 or len(node.args) != 1:
+            raise Refused("which dtype is meant is not provable: name it, as in `.to(x.dtype)`")
+        operation, other = compared.ops[0], compared.comparators[0]
+        if other is node:
+            other = compared.left
+        among = isinstance(operation, (ast.In, ast.NotIn))
+        if among and not (isinstance(other, ast.Tuple) and compared.left is node):
+            raise Refused("the classes that are asked for are not written out as a tuple")
+        if not among and not isinstance(operation, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
+            raise Refused("the class is not asked for by `is` or `==`")
+        if any(not isinstance(each, Tensor) or each.origin == "parameter" for each in options(place.args[0])):
+            raise Refused(
+                "a parameter is of a class of its own, which `isinstance` takes for a tensor: say which is meant"
+            )
+        text = f"isinstance({draft.source.of(node.args[0])}, {draft.source.of(other)})"
+        if isinstance(operation, (ast.IsNot, ast.NotEq, ast.NotIn)):
+            text = f"(not {text})"
+        return draft.replace("Use `isinstance`", [draft.source.swap(compared, text)], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+# What makes a tensor that nothing else holds.
+_MAKING = frozenset(
+    {"empty", "empty_like", "zeros", "zeros_like", "ones", "ones_like", "new_empty", "new_zeros"}
+)
+
+
+def drawn_like(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`torch.empty_like(x).random_(0, 5)` -> `torch.randint_like(torch.empty_like(x), 0, 5)`, and `x.random_(0, 5)` ->
+    `x.copy_(torch.randint_like(x, 0, 5))`: the same numbers are drawn."""
+    try:
+        draft, node = _written(place, context)
+        if not isinstance(node.func, ast.Attribute) or node.func.attr != "random_":
+            raise Refused(
+                "torch has no other operator that gives this result: compute it before the model is called, and hand it in"
+            )
+        owner = node.func.value
+        last = node.args[-1] if len(node.args) in (1, 2) else None
+        if last is None or (isinstance(last, ast.Constant) and last.value is None):
+            raise Refused(
+                "up to which number is drawn is not written: `random_` goes as far as the dtype does"
+            )
+        given = ", ".join(map(draft.source.of, node.args))
+        of = draft.source.of(owner)
+        text = f"{draft.torch}.randint_like({of}, {given})"
+        fresh = isinstance(owner, ast.Call) and (dotted(owner.func) or "").rpartition(".")[2] in _MAKING
+        if not fresh:
+            if dotted(owner) is None:
+                raise Refused(f"`{of}` would be computed twice")
+            text = f"{of}.copy_({text})"
+        return draft.replace("Draw with torch.randint_like", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
