@@ -35,7 +35,7 @@ from exportlens.rewriting.numpy_calls import (
     renamed,
     tensors_asked,
 )
-from exportlens.rewriting.numpy_integers import Known, given_to_name, refuse_bytes, widened
+from exportlens.rewriting.numpy_integers import Known, averaged_of_any, given_to_name, refuse_bytes, widened
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -171,7 +171,18 @@ class ArrayWay:
             if self._is_written_after(each):
                 made = self.made[each]
                 self.made[each] = Replacement(made.start, made.end, f"{made.text}.clone()")
-        return [*self.made.values(), *self.opened.values(), *self.widened.values()]
+        return [*self._made_behind(), *self.opened.values(), *self.widened.values()]
+
+    def _made_behind(self) -> list[Replacement]:
+        """What is made, where the same place gets what widens an argument as well: that comes first, in one text."""
+        swaps = []
+        for each in self.made.values():
+            beside = [
+                node for node, put in self.widened.items() if (put.start, put.end) == (each.start, each.end)
+            ]
+            text = "".join(self.widened.pop(node).text for node in beside)
+            swaps.append(Replacement(each.start, each.end, text + each.text))
+        return swaps
 
     def _is_written_after(self, node: ast.expr) -> bool:
         """Whether an array or a tensor may be written to once `node` is evaluated."""
@@ -332,6 +343,17 @@ class ArrayWay:
                 if before.endswith("(") and behind.startswith(")"):
                     end = len(self.source.text) - len(behind) + 1
             self.widened[node] = Replacement(end, end, ".double()")
+        elif averaged_of_any(parent, node, self._known(node)):
+            start, end = self.source.start(node), self.source.end(node)
+            tensor = node
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                tensor = node.func.value
+            text = self.source.of(tensor)
+            opening, closing = ("", "") if isinstance(parent, ast.Call) else ("(", ")")
+            self.opened[node] = Replacement(
+                start, start, f"{opening}{text} if {text}.is_floating_point() else "
+            )
+            self.widened[node] = Replacement(end, end, f".double(){closing}")
 
     def _together(self, parent: ast.List | ast.Tuple) -> ast.expr | None:
         """The array that NumPy puts together of those in the list `parent`."""

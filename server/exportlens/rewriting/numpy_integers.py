@@ -83,6 +83,38 @@ def widened(operation: ast.expr, node: ast.expr, known: Known) -> bool:
     )
 
 
+def averaged_of_any(operation: ast.expr, node: ast.expr, known: Known) -> bool:
+    """Whether the mean or spread is asked of an array, by its name or where it is made, that may hold ints as well as floats:
+    torch takes no mean of ints, and NumPy makes doubles of them."""
+    if isinstance(operation, ast.Attribute):
+        asked = operation.attr in _MEANS
+    else:
+        head, _, name = (
+            (dotted(operation.func) or "").rpartition(".")
+            if isinstance(operation, ast.Call)
+            else ("", "", "")
+        )
+        asked = head in ("np", "numpy") and name in _MEANS
+    if not asked:
+        return False
+    made = given_to_name(node.id, known.function) if isinstance(node, ast.Name) else [node]
+    return bool(made) and all(_is_of_any(each, known) for each in made)
+
+
+def _is_of_any(node: ast.expr, known: Known) -> bool:
+    """Whether `node` is `t.numpy()` of a tensor whose dtype nothing tells, and which costs nothing to name twice."""
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Attribute)
+        or node.func.attr != "numpy"
+    ):
+        return False
+    inner: ast.expr = node.func.value
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _SAME:
+        inner = inner.func.value
+    return node not in known.dtypes and dotted(inner) is not None
+
+
 def refuse_bytes(node: ast.expr, function: str, known: Known) -> None:
     """Raise Refused where NumPy adds up what has no sign, and gives a dtype that torch does not."""
     if function in ("sum", "prod", "cumsum", "cumprod") and is_whole(node, known) and _is_bytes(node, known):
