@@ -34,6 +34,11 @@ REFUSED = [
         "one way through the branch raises",
     ),
     (
+        "a number of a list that is a key",
+        "table = {0: 1.0, 1: 2.0}\nfor e in x.sum(1).nonzero().flatten().tolist():\n    x = x * table[e]\nreturn x",
+        "`e` is a number of Python, and not only an index of tensors",
+    ),
+    (
         "lists of different lengths",
         "if x.sum() > 0:\n    parts = [x.mean(), x.max()]\nelse:\n    parts = [x.min()]\nreturn sum(parts)",
         "`parts` has 2 items on one side of the branch and 1 on the other",

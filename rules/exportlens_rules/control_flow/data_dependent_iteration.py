@@ -95,7 +95,9 @@ def forward(self, x):
         counted = (
             shape_for_listed_length(report.place, context) if isinstance(report.place, Conversion) else None
         )
-        return counted if isinstance(counted, Fix) else Refusal(NO_OPERATOR)
+        if isinstance(counted, Fix) or not isinstance(report.place, Conversion):
+            return counted if isinstance(counted, Fix) else Refusal(NO_OPERATOR)
+        return rewrite_found(report.place, context)
 
 
 def _is_whole(place: Conversion) -> bool:

@@ -136,7 +136,7 @@ class Made:
             root,
             open_dim=open_dim,
             converted=converted,
-            single=single_after(self.op, self.facts, rank),
+            single=single_after(self.op, self.facts, rank, self.tensors),
         )
 
     def open_dim_after(self, source: Tensor) -> int | None:
@@ -189,8 +189,13 @@ def _is_of_data(size: Value) -> bool:
     )
 
 
-def single_after(op: knowledge.Op, facts: Mapping[str, object] | None, rank: int | None) -> int | None:
+def single_after(
+    op: knowledge.Op, facts: Mapping[str, object] | None, rank: int | None, tensors: list[Tensor]
+) -> int | None:
     """The dimension of one element that a call leaves: one that it made, or kept when it reduced it."""
+    if op.name.rpartition(".")[2] in ("nonzero", "argwhere") and [each.rank for each in tensors] == [1]:
+        # A row for each element that it found, and in it one number for each dimension of what it searched.
+        return 1
     if facts is None or not (op.name.rpartition(".")[2] == "unsqueeze" or facts.get("keepdim") is True):
         return None
     return _dimension(facts.get("dim"), rank)

@@ -18,12 +18,13 @@ from dataclasses import replace
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Iteration
+from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.chosen_numbers import summed
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.control_flow import WITH_WHILE_LOOP, convert
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
-from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.effects import kinds_before, own_expressions, visit
 from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kinds import Kinds
@@ -46,6 +47,9 @@ def rewrite_found(place: Iteration | Conversion, context: RewriteContext) -> Fix
         loop = draft.source.parents[node]
         if not isinstance(loop, ast.For) or loop.iter is not node:
             raise Refused(NO_OPERATOR)
+        listed = options(place.value) if isinstance(place, Conversion) and place.to == "list" else []
+        if not all(isinstance(each, Tensor) and each.rank == 1 for each in listed):
+            raise Refused("the list is not known to hold numbers")
         function = draft.source.enclosing_function(loop)
         if function is None:
             raise Refused("the loop is not inside a function")
@@ -96,6 +100,10 @@ def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[S
     nl, indent = source.newline, source.indent_of(loop)
     inner = indent + source.indent_unit()
     found_rows, target, number = _numbered(loop)
+    listed = _listed(found_rows)
+    if listed is not None:
+        _refuse_other_uses(source, loop, target, kinds)
+        found_rows = listed
     rows, row = fresh("rows", taken), fresh("row", taken)
     lines = [
         f"{rows} = {source.of(found_rows)}",
@@ -142,6 +150,33 @@ def _numbered(loop: ast.For) -> tuple[ast.expr, ast.expr, str]:
         isinstance(each, ast.Name) and each.id == number for one in loop.body for each in ast.walk(one)
     )
     return rows.args[0], pair[1], number if read else ""
+
+
+def _listed(rows: ast.expr) -> ast.expr | None:
+    """The tensor whose elements `rows` makes a list of."""
+    if isinstance(rows, ast.Call) and isinstance(rows.func, ast.Attribute) and rows.func.attr == "tolist":
+        return rows.func.value
+    return None
+
+
+def _refuse_other_uses(source: Source, loop: ast.For, target: ast.expr, kinds: Kinds) -> None:
+    """Numbers of a list may be tensors where they are nothing but indices of tensors."""
+    if not isinstance(target, ast.Name):
+        raise Refused(NO_OPERATOR)
+    name = target.id
+    indices: set[int] = set()
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        for each in own_expressions(statement):
+            if isinstance(each, ast.Subscript) and now.of(each.value).what == "tensor":
+                parts = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
+                indices.update(id(part) for part in parts)
+
+    visit(loop.body, kinds.copy(), see)
+    for statement in loop.body:
+        for each in ast.walk(statement):
+            if isinstance(each, ast.Name) and each.id == name and id(each) not in indices:
+                raise Refused(f"`{name}` is a number of Python, and not only an index of tensors")
 
 
 _ITERATORS = frozenset(
