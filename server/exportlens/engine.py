@@ -11,7 +11,7 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
-from exportlens.hindrances import compiled, inside, moved, traces
+from exportlens.hindrances import OPEN_SIZE, compiled, inside, moved, traces
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -306,7 +306,13 @@ class Engine:
             document = self.document(path)
             if document is None or not document.holds(other.place.site.chunk):
                 continue
-            if not other.rule.has_fix() or not isinstance(self._fix(other, document, cancelled), Fix):
+            # What decides by an open size is rewritten before it moves: behind the move its values have other names.
+            first = other.rule.code == OPEN_SIZE
+            if (
+                first
+                or not other.rule.has_fix()
+                or not isinstance(self._fix(other, document, cancelled), Fix)
+            ):
                 line = document.range_of(other.place.site.chunk, other.node).start.line + 1
                 return Refusal(
                     f"line {line} of {path.name}, which it leads to, cannot be traced either and has no fix ({other.rule.code})"

@@ -20,7 +20,7 @@ _TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
 
 
 # An operator that takes no size from data: before the branch the number is one in eager mode, inside of it there is none.
-_OPEN_SIZE = "EXL408"
+OPEN_SIZE = "EXL408"
 # An operator that nothing traces stays what it is in an arm: no rewrite of the branch takes it along.
 _NO_SHAPE_RULE = "EXL409"
 _SCRIPTED = ("jit.script", "jit.script_method")
@@ -84,7 +84,7 @@ def inside(
             continue
         line = getattr(other.node, "lineno", 0)
         if (
-            other.rule.code == _OPEN_SIZE
+            other.rule.code == OPEN_SIZE
             and other.place.site.chunk is chunk
             and written[0] <= line <= written[1]
         ):

@@ -51,8 +51,18 @@ REFUSED = [
     (
         "a size from data that would move into the branch",
         "n = x.abs().sum().int().item()\nif n > 4:\n    last = n - 1\nelse:\n    last = 0\n"
-        "return x + torch.linspace(0, last, steps=n).sum()",
+        "return x + torch.logspace(0, last, steps=n).sum()",
         "cannot be traced either",
+    ),
+    (
+        "steps by a number from data that become whole numbers",
+        "n = x.abs().sum().int().item()\nsteps = torch.linspace(0, 3, n)\nreturn x.flatten()[steps.long()]",
+        "rounds or compares the steps",
+    ),
+    (
+        "steps by a number that is read on the spot",
+        "return torch.linspace(0, 3, x.abs().sum().int().item())",
+        "would be read twice: give it a name first",
     ),
     (
         "a size that is asserted where the error is caught",

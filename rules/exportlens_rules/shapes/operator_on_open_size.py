@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.even_steps import steps_by_arange
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
 from exportlens_rules.reading import promises_sizes
@@ -29,10 +32,6 @@ class OperatorOnOpenSize(CallOf):
     code = "EXL408"
     name = "operator-on-data-dependent-size"
     outcome = Outcome(FAILS, FAILS)
-    no_fix = (
-        "which size is the largest that may come is for you to say: pad to it, or weigh what is left out with "
-        "zero"
-    )
     callees = CALLEES
     wrong = "decides by a size that depends on tensor data."
     advice = "Pad to a size that is known, or compute with a mask."
@@ -105,3 +104,11 @@ def forward(self, x: torch.Tensor):
 
     def applies(self, place: Call) -> bool:
         return needs_the_size(place) and not promises_sizes(place)
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
+        assert isinstance(report.place, Call)
+        if report.place.name == "torch.linspace":
+            return steps_by_arange(report.place, context)
+        return Refusal(
+            "which size is the largest that may come is for you to say: pad to it, or weigh what is left out with zero"
+        )
