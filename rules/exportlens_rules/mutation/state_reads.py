@@ -81,7 +81,7 @@ def read_before(
     return any(
         _reads_values(each, path) and not certainly_written(function, each, path, around)
         for each in _statements(function)
-        if each.lineno < statement.lineno
+        if each.lineno < statement.lineno or each is statement
     )
 
 

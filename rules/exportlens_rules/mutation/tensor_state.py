@@ -254,7 +254,11 @@ def _is_carried(place: AttributeWrite) -> bool:
         isinstance(part, Tensor) and part.origin in _KEPT for part in began
     ):
         return False
-    if _is_handed_back(place, statement.value, [ast.dump(loaded(target))]):
+    path = [ast.dump(loaded(target))]
+    if _is_handed_back(place, statement.value, path):
+        return False
+    if reads(statement.value, path) and not _computed_from_itself(place):
+        # The same tensor again, moved, converted or made anew where it is too short.
         return False
     return read_before(function.node, statement, target)
 
