@@ -34,8 +34,11 @@ def call_numpy(
     result = _result_of(machine, name, args, kwargs, frame, node)
     if isinstance(result, Array) and not result.traced and not _is_drawn_alone(name, args, kwargs):
         held = not machine.tracing or any(map(held_in, args))
-        if name.removeprefix("numpy.") in _OF_ONE and len(args) == 1 and is_plain_number(args[0]):
+        short = name.removeprefix("numpy.")
+        if short in _OF_ONE and len(args) == 1 and is_plain_number(args[0]):
             return Array(False, "float64", 0, held=held)
+        if short in _DTYPES and len(args) == 1 and is_plain_number(args[0]):
+            return Array(False, short, 0, held=held)
         return replace(result, held=held)
     return result
 
@@ -102,7 +105,7 @@ def _result_of(
         notice_numpy(machine, number, "range", frame, node)
     if short in _DTYPES or short in _ARRAYS or short.removeprefix("random.") in _RANDOM:
         open_ended = short == "flatnonzero" or (short == "unique" and len(args) == 1 and not kwargs)
-        return Array(False, _dtype(short, args, kwargs), unbacked=open_ended)
+        return Array(False, _dtype(short, args, kwargs), _rank(short, args, kwargs), unbacked=open_ended)
     if any(isinstance(value, Unknown) for value in flat):
         return Unknown(f"calls `{name}`")
     return Static()
@@ -135,6 +138,33 @@ def _dtype(short: str, args: list[Value], kwargs: dict[str, Value]) -> str | Non
     if short in ("array", "asarray") and args and not kwargs and len(args) == 1:
         return _dtype_of_items(args[0])
     return _dtype_named(kwargs.get("dtype"))
+
+
+def _rank(short: str, args: list[Value], kwargs: dict[str, Value]) -> int | None:
+    """How many dimensions what the function makes has, where its name and its first argument decide it."""
+    if short in _ROWS:
+        return 1
+    first = args[0] if args else kwargs.get("shape")
+    if short in _OF_SHAPE and first is not None:
+        if isinstance(first, Sequence):
+            return None if first.items is None else len(first.items)
+        return 1 if is_plain_number(first) and first != Static("") else None
+    if short in ("array", "asarray") and args:
+        return _depth(args[0])
+    if short in _KEEPING and len(args) == 1 and not kwargs and isinstance(first, Array):
+        return first.rank
+    return None
+
+
+def _depth(value: Value) -> int | None:
+    """How deeply nested lists of numbers that are known are."""
+    if isinstance(value, Array):
+        return value.rank
+    if isinstance(value, Sequence) and value.items:
+        depths = {_depth(item) for item in value.items}
+        depth = depths.pop() if len(depths) == 1 else None
+        return None if depth is None else depth + 1
+    return 0 if isinstance(value, Const) and isinstance(value.value, (int, float)) else None
 
 
 def _dtype_of_items(value: Value) -> str | None:
@@ -181,13 +211,17 @@ def array_method(
         return Sequence("tuple", None, Array(True, unbacked=True))
     kept = receiver.unbacked and name in ("squeeze", "ravel", "flatten", "astype", "copy")
     dtype = _dtype_named(args[0]) if name == "astype" and args else None
-    return Array(receiver.traced, dtype, unbacked=kept, held=receiver.held)
+    rank = receiver.rank if name in ("astype", "copy", "round", "clip", "cumsum") else None
+    return Array(receiver.traced, dtype, rank, unbacked=kept, held=receiver.held)
 
 
 def item_of_array(owner: Array, key: Value) -> Array:
     """`owner[key]`: as many items as the data says where the key is a mask."""
     masked = isinstance(key, Array) and key.traced and key.dtype == "bool"
-    return replace(owner, unbacked=masked) if masked or owner.unbacked else owner
+    parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
+    picks = all(isinstance(part, Const) and type(part.value) is int for part in parts)
+    left = owner.rank - len(parts) if picks and owner.rank is not None else None
+    return replace(owner, rank=left, unbacked=masked)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -240,3 +274,10 @@ _FLOATS = {
     "zeros": 1, "ones": 1, "empty": 1, "eye": 3, "identity": 1, "linspace": 5,
     "random.rand": 9, "random.randn": 9, "random.random": 1, "random.uniform": 3, "random.normal": 3,
 }  # fmt: skip
+
+# What makes one dimension, what as many as its first argument says, and what as many as its argument has.
+_ROWS = _words("arange linspace logspace geomspace hanning hamming blackman bartlett kaiser flatnonzero")
+_OF_SHAPE = _words("zeros ones empty full")
+_KEEPING = _OF_ONE | _words(
+    "abs absolute ceil floor negative round sign square array asarray copy cumsum flip"
+)

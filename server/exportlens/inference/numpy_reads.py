@@ -50,4 +50,4 @@ def held_in(value: Value) -> list[Array]:
 
 def number_held(value: Array, kind: str = "") -> Array:
     """The Python number ("int" or "float") made of NumPy data that the model, or its file, holds: strict tracing knows its value no better."""
-    return replace(value, dtype=f"{kind}64" if kind else value.dtype, rank=0, unbacked=False)
+    return replace(value, dtype=f"{kind}64" if kind else value.dtype, rank=0, unbacked=False, plain=True)

@@ -150,12 +150,18 @@ def fresh_array(*operands: Value) -> Array:
     """The result of NumPy arithmetic: from tensor data when an operand is."""
     if all(is_plain_number(value) for value in operands):
         return Array(False, "float64", 0)
+    rank = _rank_of_all(operands)
+    double = rank == 0 and all(
+        value.dtype == "float64" if isinstance(value, Array) else is_plain_number(value) for value in operands
+    )
     return Array(
         any(
             isinstance(value, (Array, Tensor))
             and (from_data(value) if isinstance(value, Tensor) else value.traced)
             for value in operands
         ),
+        "float64" if double else None,
+        rank,
         held=any(isinstance(value, Array) and value.held for value in operands),
     )
 
@@ -282,3 +288,13 @@ def dtype_of_named(value: Value | None) -> str | None:
     if isinstance(value, Static) and value.of != "any":
         return value.of or None
     return None
+
+
+def _rank_of_all(operands: tuple[Value, ...]) -> int | None:
+    """The number of dimensions of what NumPy computes of `operands`; None where that of one is not known."""
+    ranks = [
+        value.rank if isinstance(value, Array) else 0 if is_plain_number(value) else None
+        for value in operands
+    ]
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if len(known) == len(ranks) else None

@@ -299,7 +299,7 @@ def _numbers_held(op: knowledge.Op, bound: Mapping[str, Value | tuple[Value, ...
     if any(isinstance(each, Const) and each.value == -1 for each in flat):
         return []
     # A Python number that was made of it (of no dimension) is one that the tracer can find out.
-    return [value for value in held if value.rank is None]
+    return [value for value in held if not value.plain]
 
 
 def _numpy_dims(bound: Mapping[str, Value | tuple[Value, ...]]) -> list[Value]:

@@ -179,7 +179,7 @@ class Array(Value):
     """A NumPy array (or scalar) made from a traced tensor, or (`traced` false) one of configuration.
 
     How many items an `unbacked` one has depends on tensor data. A `held` one was made before tracing, by the model's
-    constructor or at module level, or comes from one that was.
+    constructor or at module level, or comes from one that was. A `plain` one is a number of Python's that was made of it.
     """
 
     traced: bool = True
@@ -187,6 +187,7 @@ class Array(Value):
     rank: int | None = None
     unbacked: bool = False
     held: bool = False
+    plain: bool = False
 
     def describe(self) -> str:
         return "a NumPy array made from a tensor" if self.traced else "a NumPy array"

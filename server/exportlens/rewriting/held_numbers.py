@@ -11,6 +11,7 @@ from exportlens.inference.places import NumpyRead, Place
 from exportlens.inference.values import Array, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.held_arrays import held_before, meets_number
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement
@@ -21,7 +22,10 @@ _ELEMENTWISE = frozenset(
 ) | {
     *("absolute", "floor", "ceil", "rint", "sin", "cos", "tan", "tanh", "sign", "power", "float64", "int64"),
     *("minimum", "maximum", "radians", "deg2rad", "degrees", "rad2deg"),
+    *("double", "intp"),
 }
+# Numbers of fewer bits, which decide the precision of what NumPy computes with them and Python's numbers.
+_NARROW = frozenset({"float32", "single", "float16", "half", "int32", "int16", "int8", "uint8"})
 # And those that give one number for a list of numbers.
 _REDUCING = frozenset({"prod", "sum", "mean", "max", "min"})
 _NUMBERS = ("int", "float")
@@ -68,7 +72,7 @@ def number_made_before(place: NumpyRead, context: RewriteContext) -> Fix | Refus
             return draft.replace("Hold a list of Python's numbers", swaps, uses_torch=False)
         made = [] if cls is None or not _is_float(place.value) else list(_made_with_numpy(cls, node, draft))
         if not made:
-            raise Refused("the number is made elsewhere: convert it there with float() or int()")
+            return held_before(place, context)
         swaps = [draft.source.swap(value, f"float({draft.source.of(value)})") for value in made]
         return draft.replace("Hold a number of Python", swaps, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -217,12 +221,24 @@ def _is_number(node: ast.expr, numbers: set[str], draft: Draft) -> bool:
         head, _, name = (dotted(node.func) or "").partition(".")
         if draft.modules.get(head) != "numpy":
             return False
-        if name in _ELEMENTWISE:
+        if name in _ELEMENTWISE or (name in _NARROW and _meets_no_number(node, draft)):
             return all(_is_number(each, numbers, draft) for each in node.args)
         given = node.args[0]
         if name in _REDUCING and len(node.args) == 1 and isinstance(given, (ast.List, ast.Tuple)):
             return bool(given.elts) and all(_is_number(each, numbers, draft) for each in given.elts)
     return False
+
+
+def _meets_no_number(node: ast.Call, draft: Draft) -> bool:
+    """Whether what `node` is held in is computed with no number that is written in the class."""
+    statement = draft.source.parents[node]
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    cls = next((each for each in draft.source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    return (
+        cls is not None
+        and isinstance(target, ast.Attribute)
+        and not any(meets_number(each, target.attr) for each in ast.walk(cls))
+    )
 
 
 def _is_taken_for_a_number(value: ast.expr, function: Function, draft: Draft) -> bool:

@@ -10,6 +10,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import NumpyRead
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.held_arrays import held_before
 from exportlens.rewriting.imports import import_edit, spelled
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement
@@ -66,13 +67,21 @@ def python_for_numpy(place: NumpyRead, context: RewriteContext) -> Fix | Refusal
         node = draft.source.find(place.node)
         try:
             return _computed_by_python(draft, node, place, context)
-        except Refused:
+        except Refused as refused:
             checked = _checked_in_eager(draft, node) if place.use == "truth" else None
             if checked is None:
-                raise
+                return _held_number(place, context, refused)
             return draft.replace("Check where nothing is traced", checked)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _held_number(place: NumpyRead, context: RewriteContext, refused: Refused) -> Fix:
+    """A number of Python's where the model, or its file, holds what is read; raises `refused` where that is not known."""
+    try:
+        return held_before(place, context)
+    except Refused:
+        raise refused from None
 
 
 def _computed_by_python(draft: Draft, node: ast.AST, place: NumpyRead, context: RewriteContext) -> Fix:
