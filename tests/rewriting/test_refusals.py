@@ -24,6 +24,11 @@ INIT = """
 
 REFUSED = [
     (
+        "another thing by the name of torch",
+        "torch = self.linear\nif x.sum() > 0:\n    x = torch(x)\nreturn x",
+        "`torch` is another name in `forward`",
+    ),
+    (
         "an int that becomes a float in the loop",
         "n = 1\nwhile n > 0.1:\n    n *= x.abs().mean() / (1 + x.abs().mean())\nreturn x",
         "`n` is an int before the loop, and none after its first round",

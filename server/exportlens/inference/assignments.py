@@ -28,8 +28,8 @@ from exportlens.inference.values import (
 def assign(machine: Machine, target: ast.expr, value: Value, frame: Frame) -> None:
     """Bind `value` to an assignment target of any form."""
     if isinstance(target, ast.Name):
-        names = _locals_for(machine, target.id, frame)
-        if names is not frame.locals and machine.emits(NameWrite):
+        names, outlives = _holder(target.id, frame)
+        if outlives and machine.emits(NameWrite):
             machine.notice(NameWrite(machine.site(frame), target, target.id, value, names.get(target.id)))
         machine.journal.write(names, target.id, value)
         if machine.watch is not None:
@@ -45,16 +45,18 @@ def assign(machine: Machine, target: ast.expr, value: Value, frame: Frame) -> No
         assign(machine, target.value, value, frame)
 
 
-def _locals_for(machine: Machine, name: str, frame: Frame) -> dict[str, Value]:
+def _holder(name: str, frame: Frame) -> tuple[dict[str, Value], bool]:
+    """The names among which `name` is bound in `frame`, and whether they are there before and after the trace: those of
+    a function that the trace itself runs are made anew by each call."""
     if name in frame.global_names:
-        return frame.scope.values
+        return frame.scope.values, True
     if name in frame.outer_names:
         outer = frame.closure
         while outer is not None:
             if name in outer.locals:
-                return outer.locals
+                return outer.locals, not outer.traced
             outer = outer.closure
-    return frame.locals
+    return frame.locals, False
 
 
 def _unpack(machine: Machine, targets: list[ast.expr], value: Value, frame: Frame, node: ast.AST) -> None:

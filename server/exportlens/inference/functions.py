@@ -81,6 +81,7 @@ def call_function(
         return Unknown(f"`{function.name}` of an installed package is not followed here")
     machine.step()
     inner = Frame(function.scope, function.chunk, Locals(), function, function.closure)
+    inner.traced = machine.tracing
     inner.locals = _bind(machine, function, args, kwargs, inner)
     if isinstance(function.node, ast.Lambda):
         body = function.node.body

@@ -77,6 +77,8 @@ class Frame:
     global_names: frozenset[str] | set[str] = frozenset()
     outer_names: frozenset[str] | set[str] = frozenset()
     module_level: bool = False
+    traced: bool = False
+    """Whether it began while a model was traced."""
     drawn: dict[str, Place] | None = None
     """Variables that hold random numbers that nothing has read yet, with the call that drew each."""
 

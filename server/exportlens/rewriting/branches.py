@@ -673,7 +673,7 @@ class BranchRewrite:
         pieces.append(nl.join(line.replace("{call}", call) for line in last))
         if clones:
             note = "  # torch.cond takes no two tensors of the same memory"
-            pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){note}" for name in clones))
+            pieces.insert(0, nl.join(f"{indent}{name} = {copy}{note}" for name, copy in clones.items()))
         if placed:
             note = "  # a view whose place data tells is none for torch.cond"
             pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){note}" for name in placed))

@@ -170,18 +170,22 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     statement = source.enclosing_statement(node)
     function = source.enclosing_function(statement)
     written = set() if function is None else set(afterwards(source, statement, function, kinds).written)
-    names = to_separate(
+    copies = to_separate(
         [ast.Expr(node.body), ast.Expr(node.orelse)], set(), kinds, written, source=source, function=function
     )
-    if not names:
+    if not copies:
         return []
     plain = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AnnAssign))
-    if not plain or not source.begins_line(statement) or not all(each.isidentifier() for each in names):
-        raise Refused(f"`{names[0]}` is a view of what the ternary reads as well: clone it before")
+    if not plain or not source.begins_line(statement) or not all(each.isidentifier() for each in copies):
+        raise Refused(f"`{next(iter(copies))}` is a view of what the ternary reads as well: clone it before")
     start = source.start(statement)
     note = "  # torch.cond takes no two tensors of the same memory"
     line_end = f"{source.newline}{source.indent_of(statement)}"
-    return [Replacement(start, start, "".join(f"{name} = {name}.clone(){note}{line_end}" for name in names))]
+    return [
+        Replacement(
+            start, start, "".join(f"{name} = {copy}{note}{line_end}" for name, copy in copies.items())
+        )
+    ]
 
 
 def _has_nested(node: ast.IfExp) -> bool:

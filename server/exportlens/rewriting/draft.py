@@ -13,7 +13,7 @@ from exportlens.outcome import TorchVersion
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.imports import document_imports, import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted, every_name
+from exportlens.rewriting.names import arguments, dotted, every_name, walk_own
 from exportlens.rewriting.text import Replacement, Source, edits, replaced
 from exportlens.source.document import Chunk, Document
 
@@ -54,13 +54,26 @@ class Draft:
 
     @classmethod
     def of(cls, place: Place, context: RewriteContext) -> Draft:
-        return cls.of_chunk(place.site.chunk, context)
+        draft = cls.of_chunk(place.site.chunk, context)
+        draft.refuse_other_torch(place.node)
+        return draft
 
     @classmethod
     def of_chunk(cls, chunk: Chunk, context: RewriteContext) -> Draft:
         modules = document_imports(context.document)
         torch = spelled(modules, "torch")
         return cls(context, chunk, Source(chunk.text), modules, torch or "torch", torch is None)
+
+    def refuse_other_torch(self, node: ast.AST) -> None:
+        """Raise Refused where a function around `node` means something else by the name that the file has for torch."""
+        row = getattr(node, "lineno", 0)
+        for each in ast.walk(self.source.tree):
+            if (
+                isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and each.lineno <= row <= (each.end_lineno or 0)
+                and self.torch in _otherwise_bound(each)
+            ):
+                raise Refused(f"`{self.torch}` is another name in `{each.name}`, where torch is needed")
 
     def kinds(self, variables: Mapping[str, Value]) -> Kinds:
         kinds = Kinds.from_values(variables, {**self.modules, self.torch: "torch"})
@@ -135,6 +148,13 @@ class Draft:
     def _position(self, offset: int) -> Position:
         line, column = self.source.line_and_column(offset)
         return Position(first_line(self.context.document, self.chunk) + line, column)
+
+
+def _otherwise_bound(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The parameters of `function`, and the names that its statements bind, but not by an import."""
+    body = [each for each in walk_own(function.body) if not isinstance(each, (ast.Import, ast.ImportFrom))]
+    names = {each.id for each in body if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    return names | {each.arg for each in arguments(function.args)}
 
 
 def plain_call(place: Call, context: RewriteContext) -> tuple[Draft, ast.Call]:

@@ -28,7 +28,8 @@ class Liveness:
     """The names that are live after (`after`) and before (`before`) each statement of a function.
 
     A name that a nested function, lambda or generator reads is taken as live everywhere: it may run at any time. A function
-    that is only given to torch's operators of control flow runs where these are called, and keeps nothing.
+    that is only given to torch's operators of control flow runs where these are called, and keeps nothing. A name that is
+    declared global or nonlocal is live everywhere, too: others read it.
     """
 
     function: ast.FunctionDef | ast.AsyncFunctionDef
@@ -51,6 +52,8 @@ class Liveness:
                 captured |= reads(node)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.GeneratorExp):
                 captured |= reads(node.value)
+            elif isinstance(node, (ast.Global, ast.Nonlocal)):
+                captured.update(node.names)
         self.captured = frozenset(
             captured & (set(bound(self.function.body)) | {each.arg for each in arguments(self.function.args)})
         )

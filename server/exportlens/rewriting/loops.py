@@ -474,7 +474,7 @@ class LoopRewrite:
             raise Refused(
                 f"`{name}` is a view of what the loop reads as well, and belongs to another function"
             )
-        lines = [*(f"{name} = {name}.clone()" + nl + indent for name in clones), *lines]
+        lines = [*(f"{name} = {copy}" + nl + indent for name, copy in clones.items()), *lines]
         if clones:
             lines[0 : len(clones) + 1] = [
                 "".join(lines[0:-1][: len(clones)]).rstrip(),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.text import Function, Source
@@ -26,17 +28,19 @@ def to_separate(
     *,
     source: Source,
     function: Function | None,
-) -> list[str]:
-    """The names to clone beforehand, so that no two tensors that `statements` of `function` read (and `also`) share memory.
+) -> dict[str, str]:
+    """The names to copy beforehand and the copy of each, so that no two tensors that `statements` of `function` read (and
+    `also`) share memory.
 
     `entering` are the names whose outside value may be read (None: all); `written` are the names that are
     written in place, in the statements or later. Raises Refused where one of those shares.
     """
     seen: list[tuple[str, object, frozenset[str]]] = []
-    clones: list[str] = []
+    clones: dict[str, str] = {}
     parameters = set() if function is None else {each.arg for each in arguments(function.args)} - {"self"}
     given: set[frozenset[str]] | None = None
-    for name in dict.fromkeys([*_read(statements, kinds), *sorted(also)]):
+    names = dict.fromkeys([*_read(statements, kinds), *sorted(also)])
+    for name in names:
         if entering is not None and name.isidentifier() and name not in entering:
             continue
         kind = (
@@ -73,10 +77,151 @@ def to_separate(
                 )
                 if not cloned.isidentifier():
                     raise Refused(f"`{name}` may share memory with `{partners[0][0]}`, or be None")
-            clones.append(cloned)
+            clones[cloned] = f"{cloned}.clone()"
             continue
         seen.append((name, kind, kind.roots))
+    if function is not None:
+        for name in names:
+            if name.isidentifier() and (entering is None or name in entering):
+                copy = _copy_of_views(name, statements, kinds, written, seen, function)
+                if copy is not None:
+                    clones[name] = copy
     return clones
+
+
+def _copy_of_views(
+    name: str,
+    statements: Sequence[ast.stmt],
+    kinds: Kinds,
+    written: set[str],
+    seen: list[tuple[str, object, frozenset[str]]],
+    function: Function,
+) -> str | None:
+    """The copy of the list, tuple or dict `name` of views that `statements` read beside what they are views of, or beside
+    each other; None where they read no two of the same memory. Adds what is read to `seen`. Raises Refused."""
+    kind = kinds.names.get(name)
+    if kind is None or kind.what != "container" or not kind.roots:
+        return None
+    made = _bound_to(name, function)
+    # What is put into a list one by one is not followed so far that two of its items were certainly the same.
+    if not made or not all(_cuts_tensor(each, kinds) or _is_written_out(each) for each in made):
+        return None
+    items = [
+        (name, item, _of_tensors(item.roots or frozenset(), kinds))
+        for item in _read_items(name, kind, statements, kinds)
+    ]
+    shared = {
+        root
+        for index, (_, item, roots) in enumerate(items)
+        for _, other, held in [*seen, *items[:index]]
+        for root in roots & held
+        if other is not item
+    }
+    if not shared:
+        seen += items
+        return None
+    if written & {name, *kind.roots, *shared}:
+        raise Refused(f"the items of `{name}` may share memory with what is written")
+    if kind.items is not None and any(item.what != "tensor" for item in kind.items):
+        raise Refused(f"some items of `{name}` share memory, and others are no tensors")
+    makers = {_maker(each) for each in made}
+    if makers == {"list"}:
+        return f"[each.clone() for each in {name}]"
+    if makers == {"tuple"}:
+        return f"tuple(each.clone() for each in {name})"
+    if makers == {"dict"}:
+        return f"{{key: each.clone() for key, each in {name}.items()}}"
+    raise Refused(f"items of `{name}` may share memory: torch.cond takes no two tensors of the same memory")
+
+
+def _of_tensors(roots: frozenset[str], kinds: Kinds) -> frozenset[str]:
+    """Those of `roots` that are tensors: what one list or object holds shares no memory for that."""
+    return frozenset(
+        root
+        for root in roots
+        if root.startswith(LOCAL)
+        or (
+            root.replace(".", "").isidentifier()
+            and kinds.of(parse_python(root, mode="eval").body).what == "tensor"
+        )
+    )
+
+
+def _read_items(name: str, kind: Kind, statements: Sequence[ast.stmt], kinds: Kinds) -> list[Kind]:
+    """The tensors that `statements` read out of the container `name`, as far as they may share memory; two of those that
+    are not told apart."""
+    picked: dict[object, Kind] = {}
+    told: set[int] = set()
+    for node in (each for statement in statements for each in ast.walk(statement)):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == name:
+            item = kinds.of(node)
+            if isinstance(node.slice, ast.Constant) and item.what == "tensor":
+                picked[node.slice.value] = item if kind.items is not None else replace(item)
+                told.add(id(node.value))
+    whole = any(
+        isinstance(node, ast.Name) and node.id == name and id(node) not in told
+        for statement in statements
+        for node in ast.walk(statement)
+    )
+    if whole and kind.items is not None:
+        return [item for item in kind.items if item.what == "tensor" and item.roots]
+    if whole:
+        # Of items that are not told apart there may be two.
+        element = element_of(kind)
+        return [replace(element), replace(element)] if element.what == "tensor" else []
+    return [item for item in picked.values() if item.roots]
+
+
+def _maker(node: ast.expr) -> str:
+    """What `node` makes: "list", "tuple", "dict", or "" where that is not told."""
+    if isinstance(node, (ast.List, ast.ListComp)):
+        return "list"
+    if isinstance(node, ast.Tuple):
+        return "tuple"
+    if isinstance(node, (ast.Dict, ast.DictComp)):
+        return "dict"
+    called = _called(node)
+    return called if called in ("list", "tuple") else "tuple" if called in _CUTS else ""
+
+
+def _cuts_tensor(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` makes several views of one tensor: `x.chunk(2)`, `torch.unbind(x)`, `list(x)`."""
+    called = _called(node)
+    return called in _CUTS or (
+        called in ("list", "tuple")
+        and isinstance(node, ast.Call)
+        and len(node.args) == 1
+        and kinds.of(node.args[0]).what == "tensor"
+    )
+
+
+def _is_written_out(node: ast.expr) -> bool:
+    """Whether `node` is a list, tuple or dict whose items stand in it."""
+    if isinstance(node, ast.Dict):
+        return bool(node.keys)
+    return isinstance(node, (ast.List, ast.Tuple)) and bool(node.elts)
+
+
+def _called(node: ast.expr) -> str:
+    """The last part of the name of the function or method that `node` calls."""
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func) or ""
+
+
+_CUTS = frozenset(
+    {
+        "chunk",
+        "dsplit",
+        "hsplit",
+        "split",
+        "split_with_sizes",
+        "tensor_split",
+        "unbind",
+        "unsafe_chunk",
+        "vsplit",
+    }
+)
 
 
 def placed_by_data(

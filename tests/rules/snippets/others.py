@@ -202,6 +202,10 @@ MUST_NOT = {
     "EXL214": [
         "import torch\nfrom torch import nn\n\nlast = None\n\n\nclass M(nn.Module):\n"
         "    def forward(self, x: torch.Tensor):\n        global last\n        last = x\n        return x + 1\n",
+        # Each call makes it anew.
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+        "        total = torch.zeros(())\n\n        def add(part):\n            nonlocal total\n"
+        "            total = total + part.sum()\n\n        add(x)\n        return total\n",
     ],
     "EXL328": [
         "import re\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x):\n"
