@@ -32,8 +32,8 @@ _NO_GRAD = re.compile(r"torch\.(no_grad|inference_mode)\(\)|torch\.no_grad")
 def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -> str | None:
     """The statements of the method that `self.method(...)`, the whole of `statement` or what it binds, calls, indented as it is.
 
-    None where the method is not of the same class, returns (what is bound: anywhere but at its end), is long, or is called in an
-    unusual way. Names that it binds get fresh ones, added to `taken`.
+    None where the method is not of the same class, returns in the midst of a branch (what is bound: anywhere but at its end), is
+    long, or is called in an unusual way. Names that it binds get fresh ones, added to `taken`.
     """
     call = statement.value
     assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
@@ -49,13 +49,19 @@ def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -
         body, result = body[:-1], last.value
         if any(isinstance(each, _UNSUITED) for each in ast.walk(result)):
             return None
-        if any(isinstance(each, ast.If) and is_guard(each) for each in body):
+        if any(_leaves(each) for each in body):
             return None
+    elif body and isinstance(body[-1], ast.Return) and _gives_nothing_needed(body[-1]):
+        body = body[:-1]
     if (not body and result is None) or sum(
         isinstance(each, ast.stmt) for each in ast.walk(method)
     ) > _LONGEST:
         return None
-    inner = [each.test if isinstance(each, ast.If) and is_guard(each) else each for each in body]
+    inner = [
+        part
+        for each in body
+        for part in ([each.test, *each.body[:-1]] if isinstance(each, ast.If) and _leaves(each) else [each])
+    ]
     if any(isinstance(each, _UNSUITED) for one in inner for each in ast.walk(one)):
         return None
     given = _given(source, call, method)
@@ -97,6 +103,18 @@ def is_guard(node: ast.stmt) -> bool:
     )
 
 
+def _leaves(node: ast.stmt) -> bool:
+    """Whether `node` is an `if` without `else` that ends in a return, of which nobody needs what it gives."""
+    if not isinstance(node, ast.If) or node.orelse:
+        return False
+    last = node.body[-1]
+    return isinstance(last, ast.Return) and _gives_nothing_needed(last)
+
+
+def _gives_nothing_needed(node: ast.Return) -> bool:
+    return node.value is None or isinstance(node.value, (ast.Constant, ast.Name))
+
+
 def negated(source: Source, test: ast.expr, swaps: list[Replacement] | None = None) -> str:
     """The text of the opposite of `test`, with `swaps` made in it."""
     is_negation = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
@@ -107,16 +125,24 @@ def negated(source: Source, test: ast.expr, swaps: list[Replacement] | None = No
 
 
 def _lines(source: Source, body: list[ast.stmt], indent: str, swaps: list[Replacement]) -> str | None:
-    """The statements without `if done: return`: what follows one of these stands in a branch."""
-    index = next((index for index, each in enumerate(body) if is_guard(each)), len(body))
+    """The statements without returns: what follows `if done: ...; return` stands in a branch."""
+    index = next((index for index, each in enumerate(body) if _leaves(each)), len(body))
     lines = [source.block(body[:index], indent, swaps)] if index else []
     if index < len(body):
-        guard = body[index]
+        guard, following = body[index], body[index + 1 :]
         assert isinstance(guard, ast.If)
-        inner = _lines(source, body[index + 1 :], indent + source.indent_unit(), swaps)
-        if inner is None:
+        deeper = indent + source.indent_unit()
+        inner = _lines(source, following, deeper, swaps)
+        if len(guard.body) > 1:
+            test = source.of(guard.test, swaps)
+            lines += [f"{indent}if {f'({test})' if source.newline in test else test}:"]
+            lines += [source.block(guard.body[:-1], deeper, swaps)]
+            if inner is not None:
+                lines += [f"{indent}else:", inner]
+        elif inner is None:
             return None
-        lines += [f"{indent}if {negated(source, guard.test, swaps)}:", inner]
+        else:
+            lines += [f"{indent}if {negated(source, guard.test, swaps)}:", inner]
     return source.newline.join(lines) if lines else None
 
 
