@@ -12,6 +12,9 @@ from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import Predicates, primary
 from exportlens.rewriting.text import Source, replaced
 
+# torch's functions that ask nothing but the truth of their arguments.
+_ASKS_ALL = frozenset({"logical_and", "logical_or", "logical_not"})
+
 
 def logical(
     source: Source, node: ast.BoolOp | ast.UnaryOp | ast.Compare | ast.Call, kinds: Kinds, torch: str
@@ -23,14 +26,9 @@ def logical(
     if isinstance(node, ast.BoolOp) and not bools:
         asked = _only_asked(source, node)
         for each in node.values:
-            if (
-                asked
-                and isinstance(each, ast.UnaryOp)
-                and isinstance(each.op, ast.Not)
-                and kinds.of(each.operand).from_data
-            ):
-                continue
             kind = kinds.of(each)
+            if asked and (_is_negated_data(each, kinds) or kind.what == "tensor"):
+                continue
             if kind.what != "tensor" or kind.dtype != "bool":
                 raise Refused(
                     f"`{source.of(each)}` is not known to be a bool tensor: "
@@ -73,6 +71,10 @@ def _number_or_zero(source: Source, node: ast.BoolOp) -> str:
     return text if stands_alone or around == "()" else f"({text})"
 
 
+def _is_negated_data(node: ast.expr, kinds: Kinds) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and kinds.of(node.operand).from_data
+
+
 def _only_asked(source: Source, node: ast.expr) -> bool:
     """Whether `node` gets a name of which nothing but the truth is asked: there a bool and a tensor of it are alike."""
     statement, function = source.parents[node], source.enclosing_function(node)
@@ -94,6 +96,10 @@ def _asks(source: Source, node: ast.expr) -> bool:
     parent = source.parents[node]
     if isinstance(parent, ast.BoolOp) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
         return _asks(source, parent)
+    if isinstance(parent, ast.Call):
+        # What another rewrite has made of an `if` or an `and`.
+        name = (dotted(parent.func) or "").rpartition(".")[2]
+        return name in _ASKS_ALL or (name == "cond" and node is parent.args[0])
     return isinstance(parent, (ast.If, ast.While, ast.IfExp, ast.Assert)) and parent.test is node
 
 
