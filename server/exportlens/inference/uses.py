@@ -250,6 +250,7 @@ class _Uses:
 
     def _test(self, test: ast.expr) -> None:
         self.tests.update(id(child) for child in walk(test))
+        self._converted(test)
         for child in [test, *(test.values if isinstance(test, ast.BoolOp) else [])]:
             if self.is_it(child) or (isinstance(child, ast.UnaryOp) and self.is_it(child.operand)):
                 self.flag += 1
@@ -258,6 +259,22 @@ class _Uses:
             ):
                 # Python asks for one truth: a tensor with more than one element would raise.
                 self.number += isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
+
+    def _converted(self, test: ast.expr) -> None:
+        """Count `int(mode) == 0`, `bool(flag)`: a number or a truth value needs no conversion to be asked."""
+        self.strong += sum(
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Name)
+            and each.func.id in ("int", "float", "bool")
+            and len(each.args) == 1
+            and self.is_it(each.args[0])
+            and not called_like_a_number(self.name)
+            for each in walk(test)
+        )
+
+    def _visit_match(self, node: ast.Match) -> None:
+        self._converted(node.subject)
+        self._visit_children(node)
 
     def _is_item(self, node: ast.expr) -> bool:
         """`rows[i]`, whatever `i` is."""
@@ -522,6 +539,7 @@ _VISITS: dict[type[ast.AST], Callable[[_Uses, Any], None]] = {
     ast.For: _Uses._visit_for,
     ast.If: _Uses._visit_if,
     ast.IfExp: _Uses._visit_if_exp,
+    ast.Match: _Uses._visit_match,
     ast.Slice: _Uses._visit_slice,
     ast.Subscript: _Uses._visit_subscript,
     ast.UnaryOp: _Uses._visit_unary_op,

@@ -8,6 +8,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import every_name, fresh, reads
 from exportlens.rewriting.operands import read_out
+from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 
@@ -63,13 +64,16 @@ def _bound(case: ast.match_case) -> str | None:
 
 
 def _integers_behind(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
-    """The tensor of integers whose number `t.item()` or `int(t)` is."""
+    """The tensor of integers whose number `t.item()` or `int(t)` is: of any other tensor, `int` cuts off what `long()` does."""
     found = read_out(node)
     if found is None or found[0] not in ("item", "int"):
         return None
     kind = kinds.of(found[1])
-    whole = kind.what == "tensor" and (kind.dtype or "").startswith(("int", "uint"))
-    return source.of(found[1]) if whole else None
+    if kind.what != "tensor":
+        return None
+    if (kind.dtype or "").startswith(("int", "uint")):
+        return source.of(found[1])
+    return f"{primary(source.of(found[1]))}.long()" if found[0] == "int" else None
 
 
 def _test(source: Source, case: ast.match_case, subject: str) -> tuple[str | None, str | None]:

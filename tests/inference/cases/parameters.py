@@ -505,3 +505,25 @@ class M(nn.Module):
         return y
 """,
 )
+CASES(
+    "kind-that-is-converted-to-be-asked",
+    "(torch.randn(2, 4), torch.tensor(1), torch.tensor(True))",
+    """
+class M(nn.Module):
+    def forward(self, x, kind, mirrored):
+        if int(kind) == 0:
+            return x
+        return x.flip(-1) if bool(mirrored) else x * 2
+""",
+)
+CASES(
+    "number-that-is-converted-to-be-asked",
+    "(torch.randn(2, 4), 1)",
+    """
+class M(nn.Module):
+    def forward(self, x, num_rounds):
+        if int(num_rounds) == 0:
+            return x
+        return x * 2
+""",
+)
