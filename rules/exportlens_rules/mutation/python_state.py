@@ -13,7 +13,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.state_reads import loaded, reads
+from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.reading import ancestors, words
 
 
@@ -169,23 +169,52 @@ def _parts_of(call: ast.Call) -> list[ast.expr]:
 
 
 def _is_asked_above(place: AttributeWrite) -> bool:
-    """Whether the function has read the number that the last call left, before it puts one of this call's data there."""
+    """Whether the function reads the number that the last call left, on a way that has not put one of this call's data there."""
     function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.stmt)), None)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
     began = place.began
-    if place.elsewhere or target is None or function is None:
+    if place.elsewhere or target is None or function is None or statement is None:
         return False
-    return (
-        isinstance(began, Const)
-        and type(began.value) in (int, float)
-        and any(
-            isinstance(each, ast.Attribute)
-            and isinstance(each.ctx, ast.Load)
-            and ast.dump(each) == ast.dump(loaded(target))
-            and each.lineno <= target.lineno
-            for each in ast.walk(function.node)
-        )
+    if not (isinstance(began, Const) and type(began.value) in (int, float)):
+        return False
+    path, around = ast.dump(loaded(target)), parents(function.node)
+    return any(
+        isinstance(each, ast.stmt)
+        and _reads_itself(each, path)
+        and not certainly_written(function.node, each, path, around)
+        and (each.lineno <= target.lineno or _excludes(each, statement, around))
+        for each in ast.walk(function.node)
     )
+
+
+def _reads_itself(statement: ast.stmt, path: str) -> bool:
+    """Whether `statement` reads the attribute, not in a statement that it holds."""
+    waiting: list[ast.AST] = [*ast.iter_child_nodes(statement)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load) and ast.dump(each) == path:
+            return True
+        if not isinstance(each, ast.stmt):
+            waiting += ast.iter_child_nodes(each)
+    return False
+
+
+def _excludes(one: ast.stmt, other: ast.stmt, around: dict[ast.AST, ast.AST]) -> bool:
+    """Whether the two stand in the two arms of one `if`."""
+    above: dict[ast.AST, ast.AST] = {}
+    node: ast.AST = one
+    while node in around:
+        above[around[node]] = node
+        node = around[node]
+    node = other
+    while node in around:
+        outer = around[node]
+        if outer in above:
+            arms = isinstance(outer, ast.If) and node in outer.body and above[outer] in outer.orelse
+            return arms or (isinstance(outer, ast.If) and node in outer.orelse and above[outer] in outer.body)
+        node = outer
+    return False
 
 
 def _is_carried(place: AttributeWrite) -> bool:
@@ -197,4 +226,7 @@ def _is_carried(place: AttributeWrite) -> bool:
         return False
     began = place.began
     number = isinstance(began, Const) and type(began.value) in (int, float)
-    return number and reads(statement.value, [ast.dump(loaded(target))])
+    return number and (
+        reads(statement.value, [ast.dump(loaded(target))])
+        or reads_through(function.node, statement, ast.dump(loaded(target)))
+    )

@@ -79,9 +79,22 @@ def read_before(
     if _only_converted(function, statement, path) or _bound_again(function, statement, path, around):
         return False
     return any(
-        _reads_values(each, path) and not certainly_written(function, each, path, around)
+        _reads_values(each, path)
+        and not _converts_it(each, path)
+        and not certainly_written(function, each, path, around)
         for each in _statements(function)
         if each.lineno < statement.lineno or each is statement
+    )
+
+
+def reads_through(function: ast.AST, statement: ast.Assign, path: str) -> bool:
+    """Whether `statement` binds the name of what was computed from the attribute above it: `total = self.count + n`."""
+    return isinstance(statement.value, ast.Name) and any(
+        isinstance(each, ast.Assign)
+        and each.lineno < statement.lineno
+        and reads(each.value, [path])
+        and any(isinstance(one, ast.Name) and one.id == statement.value.id for one in each.targets)
+        for each in _statements(function)
     )
 
 
@@ -136,6 +149,9 @@ def _tests_for(statement: ast.stmt, around: dict[ast.AST, ast.AST]) -> Iterator[
             for each in block[: block.index(node)]:
                 if isinstance(each, ast.If) and isinstance(each.body[-1], _LEAVES):
                     yield each.test, False
+                elif isinstance(each, ast.If):
+                    inside = [one for one in ast.walk(each) if isinstance(one, ast.If) and one is not each]
+                    yield from ((one.test, False) for one in inside if isinstance(one.body[-1], ast.Return))
         node = parent
 
 
@@ -201,6 +217,11 @@ def _only_converted(function: ast.AST, statement: ast.Assign, path: str) -> bool
                 name = ast.dump(ast.Name(target.id, ast.Load()))
                 same = [one for one in same if one != name] + ([name] if converts(each.value, same) else [])
     return converts(statement.value, same)
+
+
+def _converts_it(each: ast.stmt, path: str) -> bool:
+    """Whether a statement does nothing but move or convert what the attribute holds."""
+    return isinstance(each, ast.Assign) and _writes(each, path) and converts(each.value, [path])
 
 
 def _writes(each: ast.stmt, path: str) -> bool:

@@ -19,6 +19,7 @@ from exportlens_rules.reading import is_data, is_tensor, words
 _SYMBOLIC = frozenset({"ceil", "floor", "trunc"})
 _SYMBOLIC_IN_STRICT = frozenset({"sqrt"})
 _NON_STRICT_ONLY = Outcome(OK, FAILS)
+_STRICT_ONLY = Outcome(FAILS, OK)
 
 
 class MathOfTensor(Rule):
@@ -91,9 +92,17 @@ def forward(self, x):
                 )
             return
         function = place.name.rpartition(".")[2]
-        if given is None or function in ("prod", "fsum", "pow"):
+        if given is None or function in ("prod", "fsum") or (function == "pow" and is_tensor(given)):
             return
         if function in _SYMBOLIC and not is_tensor(given):
+            return
+        if function == "pow":
+            yield self.report(
+                place,
+                f"`{words(place.node)}` computes with a number of Python, which tensor data has none of while tracing. Write "
+                "`a ** b`.",
+                outcome=_STRICT_ONLY,
+            )
             return
         yield self.report(
             place,

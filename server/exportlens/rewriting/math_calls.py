@@ -27,7 +27,7 @@ _OTHERS_OF_NUMPY = {
     "square": 1,
 }
 # Functions of the math module that torch has under the same name, for one float.
-_SAME_IN_TORCH = frozenset(
+SAME_IN_TORCH = frozenset(
     {
         "acos",
         "acosh",
@@ -75,6 +75,8 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call) or not node.args:
             raise Refused("the argument is not written in the call")
+        if place.name == "math.pow":
+            return _power(place, node, draft)
         given = place.argument(0, "x")
         bounds = place.name.startswith("numpy.") and place.name.rpartition(".")[2] in _BOUNDS
         bounded = bounds and given is not None and all(map(_is_number, options(given)))
@@ -111,7 +113,7 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
     numbers = all(_is_number(one) for one in ways)
     if module == "numpy" and numbers and function in _BOUNDS:
         return _bounded(place, node, draft)
-    if function not in _SAME_IN_TORCH - _NO_FLOAT and not (numbers and function in _ASKING):
+    if function not in SAME_IN_TORCH - _NO_FLOAT and not (numbers and function in _ASKING):
         raise Refused(f"`{argument}` is a Python number: give the function the tensor")
     if module == "numpy" and not numbers:
         raise Refused("the result is used as a Python number")
@@ -126,6 +128,23 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
         raise Refused(f"`{argument}` is not known to come from tensor data on each way")
     text = f"{draft.torch}.{function}({tensor}).item()"
     return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
+
+
+def _power(place: Call, node: ast.Call, draft: Draft) -> Fix:
+    """`math.pow(0.9, n)` -> `0.9 ** n`, which is the same float where the base is a constant above zero."""
+    base = place.args[0] if len(place.args) == 2 and not node.keywords else None
+    if not isinstance(base, Const) or type(base.value) not in (int, float) or base.value <= 0:
+        raise Refused("the base is not known to be above zero: of others a power may be no float")
+    first, second = node.args
+    text = draft.source.of(first)
+    if type(base.value) is not float:
+        text = f"float({text})"
+    elif not isinstance(first, ast.Constant):
+        text = primary(text)
+    text = f"{text} ** {primary(draft.source.of(second))}"
+    if isinstance(draft.source.parents[node], (ast.BinOp, ast.UnaryOp, ast.Attribute)):
+        text = f"({text})"
+    return draft.replace("Use `**`", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False)
 
 
 def _is_number(value: Value) -> bool:
@@ -160,7 +179,7 @@ def _in_torch(place: Call, node: ast.Call, draft: Draft) -> tuple[str, list[Repl
         return name, [draft.source.swap(node.func, f"{draft.torch}.{name}")]
     if len(node.args) != 1 or node.keywords:
         raise Refused("the call is not of one argument")
-    if function not in _SAME_IN_TORCH:
+    if function not in SAME_IN_TORCH:
         raise Refused(f"torch has no function that is the same as `{module}.{function}`")
     return function, [draft.source.swap(node.func, f"{draft.torch}.{function}")]
 

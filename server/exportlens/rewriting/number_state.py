@@ -16,21 +16,29 @@ import math
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Instance, Named
+from exportlens.inference.values import ClassValue, Instance, Named, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.names import dotted, fresh
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.math_calls import SAME_IN_TORCH
+from exportlens.rewriting.names import arguments, dotted, fresh
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.registrations import refuse_before_module
-from exportlens.rewriting.text import Replacement
+from exportlens.rewriting.text import Function, Replacement
 
 _IN_PLACE: dict[type[ast.operator], str] = {
     ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "remainder_"
 }  # fmt: skip
 # Methods and functions that take a number which is only known when the program runs (measured on torch 2.13).
 _TAKING_NUMBERS = frozenset(
-    {"clamp", "clamp_", "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "pow"}
-)
+    {"clamp", "clamp_", "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "pow", "full", "new_full", "tensor", "arange",
+     "masked_fill", "masked_fill_", "fill_", "roll", "tril", "triu", "lerp", "lerp_", "addcmul", "addcdiv", "narrow", "select"}
+)  # fmt: skip
+# Calls that give a number for a number, each of which a fix rewrites where tracing does not take it.
+_CONVERTING = {"float": "float", "int": "int", "round": "int", "abs": ""}
+_MATHEMATICAL = {f"math.{name}": "float" for name in SAME_IN_TORCH} | {"math.pow": "float"}
+_MATHEMATICAL |= {f"math.{name}": "int" for name in ("floor", "ceil", "trunc")}
+_MATHEMATICAL |= {f"math.{name}": "bool" for name in ("isfinite", "isinf", "isnan")}
 # Calls that take tensors, of which the number may be a part: `F.softmax(x / self.tau, -1)`.
 _TAKING_TENSORS = frozenset(
     {"softmax", "log_softmax", "sigmoid", "tanh", "relu", "exp", "linear", "cross_entropy", "mse_loss", "where", "matmul"}
@@ -42,7 +50,17 @@ _TAKING_NO_TENSOR = frozenset(
 )  # fmt: skip
 _EXTREMES = {"max": "sym_max", "min": "sym_min"}
 # What computes with numbers, or hands them on as they are.
-_COMPUTING = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Tuple, ast.keyword)
+_COMPUTING = (
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Tuple,
+    ast.List,
+    ast.Slice,
+    ast.keyword,
+)
 # How many names one after the other may stand for the number.
 _DEEPEST = 4
 
@@ -58,7 +76,9 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
-        swaps = _Number(draft, cls, place.attr).swaps()
+        function = place.site.function.node if place.site.function is not None else None
+        assert isinstance(place.owner, Instance)
+        swaps = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", "")).swaps()
         message = f"Count in the buffer `{place.attr}`"
         return draft.replace(message, swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -68,14 +88,16 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
 class _Number:
     """One attribute: where the class begins, writes and reads it."""
 
-    def __init__(self, draft: Draft, cls: ast.ClassDef, attr: str) -> None:
-        self.draft, self.source, self.cls, self.attr = draft, draft.source, cls, attr
+    def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, exported: str) -> None:
+        self.draft, self.source, self.cls, self.owner, self.attr = draft, draft.source, cls, owner, attr
         self.path = f"self.{attr}"
+        # What is known to be traced: other Modules may call any method of one without a `forward`.
+        methods = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)} - {"__init__"}
+        self.entries = {"forward", exported} | (set() if "forward" in methods else methods)
 
     def swaps(self) -> list[Replacement]:
         self._refuse_other_users()
         begin, first = self._begin()
-        self.type = type(_constant(first)).__name__
         uses = [
             each for each in ast.walk(self.cls) if isinstance(each, ast.Attribute) and each.attr == self.attr
         ]
@@ -169,10 +191,29 @@ class _Number:
                     found += [(each, value) for target, value in _pairs(each) if dotted(target) == self.path]
                 elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
                     found.append((each, each.value))
-        if len(found) != 1 or _constant(found[0][1]) is None:
+        first = self._type_at_first(*found[0]) if len(found) == 1 else None
+        if first is None:
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
+        self.type = first
         refuse_before_module(self.source, found[0][0])
         return found[0]
+
+    def _type_at_first(self, begin: ast.stmt, value: ast.expr) -> str | None:
+        """The type of what `__init__` sets, written out or by a parameter whose default or annotation tells."""
+        constant = _constant(value)
+        if constant is not None:
+            return type(constant).__name__
+        function = self.source.enclosing_function(begin)
+        if not isinstance(value, ast.Name) or function is None or _is_bound_in(function, value.id):
+            return None
+        default = _constant(_defaults(function.args).get(value.id))
+        annotation = next(
+            (each.annotation for each in arguments(function.args) if each.arg == value.id), None
+        )
+        told = None if annotation is None else ast.unparse(annotation)
+        if told not in (None, "int", "float") or type(default) is bool:
+            return None
+        return told or (None if default is None else type(default).__name__)
 
     def _write(self, target: ast.Attribute) -> ast.stmt:
         statement = self.source.parents[target]
@@ -194,7 +235,7 @@ class _Number:
             for each in ast.walk(statement)
         )
         function = self.source.enclosing_function(read)
-        return not writes and function is not None and function.name in self._led_to({"forward"})
+        return not writes and function is not None and function.name in self._led_to(self.entries)
 
     def _led_to(self, names: set[str]) -> set[str]:
         """The methods that those of `names` lead to, themselves included."""
@@ -310,6 +351,8 @@ class _Number:
         if dotted(node) == self.path:
             return self.type
         if isinstance(node, ast.Attribute):
+            if self.draft.qualified(node) in ("math.pi", "math.e", "math.tau"):
+                return "float"
             return self._type_of_option(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self._type_of(node.operand)
@@ -322,7 +365,9 @@ class _Number:
                 for target, value in _pairs(each)
                 if dotted(target) == node.id
             ]
-            return "number" if given and all(_read_out(each) is not None for each in given) else None
+            if given and all(_read_out(each) is not None for each in given):
+                return "number"
+            return self._type_of(given[0]) if len(given) == 1 and not self._reads(given[0], node.id) else None
         if isinstance(node, ast.BinOp):
             parts = [self._type_of(node.left), self._type_of(node.right)]
             if isinstance(node.op, (ast.Div, ast.Pow)):
@@ -339,6 +384,8 @@ class _Number:
             return self._type_held(inner)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES:
             parts = [self._type_of(each) for each in node.args]
+        elif isinstance(node, ast.Call) and (told := self._type_given(node)) is not None:
+            return told
         else:
             return None
         if not set(parts) <= {"int", "float", "number"}:
@@ -346,6 +393,18 @@ class _Number:
         if "number" in parts and "float" not in parts:
             return "number"
         return "float" if "float" in parts else "int"
+
+    def _reads(self, value: ast.expr, name: str) -> bool:
+        return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+
+    def _type_given(self, call: ast.Call) -> str | None:
+        """The type of what a conversion or a function of the math module gives, of numbers of known types."""
+        name = ast.unparse(call.func)
+        given = _CONVERTING.get(name, _MATHEMATICAL.get(self.draft.qualified(call.func)))
+        parts = [self._type_of(each) for each in call.args]
+        if given is None or not parts or None in parts or call.keywords:
+            return None
+        return (given or parts[0]) if len(parts) == 1 or given == "float" else None
 
     def _type_held(self, node: ast.Attribute) -> str | None:
         """The type of the number that a buffer holds which another fix of this kind has made."""
@@ -377,16 +436,8 @@ class _Number:
         if isinstance(value, ast.Name):
             function = self.source.enclosing_function(statement)
             args = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
-            named = [*args.posonlyargs, *args.args]
-            defaults = {
-                **{one.arg: default for one, default in zip(named[::-1], args.defaults[::-1], strict=False)},
-                **{
-                    one.arg: default
-                    for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
-                    if default
-                },
-            }
-            if value.id in {each.arg for each in [*named, *args.kwonlyargs]} and value.id not in defaults:
+            defaults = _defaults(args)
+            if value.id in {each.arg for each in arguments(args)} and value.id not in defaults:
                 return "number"
             value = defaults.get(value.id, value)
         constant = _constant(value)
@@ -417,11 +468,26 @@ class _Number:
                 )
                 if name in _TAKING_NUMBERS or self._takes_tensor(parent, name, node):
                     return
-            if name not in _EXTREMES and not isinstance(parent, _COMPUTING):
+            if isinstance(parent, ast.Subscript) and node is parent.slice and self._is_tensor(parent.value):
+                return
+            given = isinstance(parent, ast.Call) and self._type_given(parent) is not None
+            if name not in _EXTREMES and not given and not isinstance(parent, _COMPUTING):
                 raise Refused(
                     f"`{ast.unparse(parent)}` takes the number, which would be known only when the program runs"
                 )
             node = parent
+
+    def _is_tensor(self, node: ast.expr) -> bool:
+        """Whether what is indexed certainly is a tensor: a number that data tells is no index of a list."""
+        path = dotted(node)
+        if path is not None and path.startswith("self.") and path.count(".") == 1:
+            held = self.owner.attributes.get(path.removeprefix("self."))
+            return held is not None and all(isinstance(each, Tensor) for each in options(held))
+        statement = self.source.enclosing_statement(node)
+        function = self.source.enclosing_function(statement)
+        if function is None:
+            return False
+        return kinds_before(function, statement, self.draft.kinds({})).of(node).what == "tensor"
 
     def _takes_tensor(self, call: ast.Call, name: str, node: ast.AST) -> bool:
         """Whether `node`, which the number is a part of, must be a tensor for the call to work."""
@@ -430,7 +496,8 @@ class _Number:
         module = self.draft.qualified(call.func).rpartition(".")[0]
         layer = isinstance(call.func, ast.Attribute) and name in _TAKING_TENSORS
         if isinstance(node, ast.Compare):
-            return name == "where"
+            # A branch that another fix has rewritten may hang on the comparison.
+            return name == "where" or (name == "cond" and call.args[:1] == [node])
         return layer or (
             module in ("torch", "torch.nn.functional")
             and call.args[:1] == [node]
@@ -453,6 +520,24 @@ class _Number:
         for each in ast.walk(function):
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
                 self._refuse_read(each, depth + 1)
+
+
+def _defaults(args: ast.arguments) -> dict[str, ast.expr]:
+    """The defaults of a function's parameters, by name."""
+    named = [*args.posonlyargs, *args.args]
+    pairs = [
+        *zip(named[::-1], args.defaults[::-1], strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    return {one.arg: default for one, default in pairs if default is not None}
+
+
+def _is_bound_in(function: Function, name: str) -> bool:
+    """Whether the function binds one of its parameters anew."""
+    return any(
+        isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        for each in ast.walk(function)
+    )
 
 
 def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
@@ -490,8 +575,19 @@ def _read_out(node: ast.expr) -> ast.expr | None:
 def _refuse_arms(node: ast.If) -> None:
     """Raise Refused where more hangs on the number than what torch.cond can give back."""
     for each in ast.walk(node):
-        if isinstance(each, ast.stmt) and not isinstance(each, (ast.If, ast.Assign, ast.AugAssign, ast.Pass)):
+        if isinstance(each, ast.stmt) and not (
+            isinstance(each, (ast.If, ast.Assign, ast.AugAssign, ast.Pass))
+            or (isinstance(each, ast.Return) and each.value is not None)
+            or _writes_in_place(each)
+        ):
             raise Refused(f"`{ast.unparse(each).splitlines()[0]}` hangs on the number")
+
+
+def _writes_in_place(node: ast.stmt) -> bool:
+    """Whether a statement does nothing but call a method like `zero_`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    name = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
+    return name.endswith("_") and not name.startswith("_")
 
 
 def _constant(node: ast.expr | None) -> int | float | bool | None:

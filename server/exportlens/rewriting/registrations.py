@@ -213,6 +213,8 @@ def register_tensor(
                 ):
                     raise Refused(f"`self.{attribute}` is set several times in `__init__`")
                 refuse_before_module(draft.source, found[0])
+                if isinstance(found[0].value, ast.Constant):
+                    raise Refused(f"`{draft.source.of(found[0])}` begins with no tensor")
                 value = draft.source.of(found[0].value)
                 text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
                 return draft.replace(

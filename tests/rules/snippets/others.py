@@ -291,6 +291,12 @@ class M(nn.Module):
         # Tables that are made anew where they are too short, whatever the name they are asked under.
         _STATEFUL.replace("BEGIN", "None").replace(
             "FORWARD",
+            "if self.h is not None:\n            if self.h.size(0) >= x.size(0):\n                if self.h.dtype != x.dtype:\n"
+            "                    self.h = self.h.to(x.dtype)\n                return x + self.h[: x.size(0)]\n"
+            "        self.h = torch.ones(x.size(0), 4)\n        return x + self.h",
+        ),
+        _STATEFUL.replace("BEGIN", "None").replace(
+            "FORWARD",
             "mask = self.h\n        if mask is None or mask.size(0) < x.size(0):\n"
             "            mask = torch.ones(x.size(0), 4)\n            self.h = mask\n"
             "        return x + self.h[: x.size(0)]",
