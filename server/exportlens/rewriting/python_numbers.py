@@ -9,7 +9,7 @@ from dataclasses import replace
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion, Truth
-from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value
+from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value
 from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.callers import given_to
 from exportlens.rewriting.context import RewriteContext
@@ -197,6 +197,37 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
         return draft.replace(f"Use `{name}`", [source.swap(node, text)], Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def largest_by_torch(place: Call, context: RewriteContext) -> Fix | Refusal:
+    """`max(n, 1)` of sizes -> `torch.sym_max(n, 1)`, which gives an int for ints, and a float where any of them is one."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        if not isinstance(node, ast.Call) or node.keywords:
+            raise Refused("the call has keywords")
+        numbers = node.args
+        if len(numbers) == 1 and isinstance(numbers[0], (ast.List, ast.Tuple)):
+            numbers = numbers[0].elts
+        if len(numbers) < 2 or any(isinstance(each, ast.Starred) for each in numbers):
+            raise Refused("the call does not say its numbers one by one")
+        values = place.args if numbers is node.args else getattr(place.args[0], "items", None) or ()
+        types = {_python_type(each) for each in values}
+        if (len(types) > 1 or "" in types) and not only_in_quotients(source, node):
+            raise Refused("the call may give an int or a float, and `torch.sym_max` always gives the float")
+        text = source.of(numbers[0])
+        for each in numbers[1:]:
+            text = f"{draft.torch}.sym_max({text}, {source.of(each)})"
+        return draft.replace(f"Use `{draft.torch}.sym_max`", [source.swap(node, text)], Applicability.SAFE)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _python_type(value: Value) -> str:
+    """ "int" or "float", empty where that is not certain."""
+    if isinstance(value, Const):
+        return type(value.value).__name__
+    return value.type if isinstance(value, (Shape, Static, TensorScalar)) else ""
 
 
 def extreme_of_pairs(place: Truth, context: RewriteContext) -> Fix | Refusal:

@@ -492,4 +492,22 @@ def forward(self, x):
 """
         ),
     ],
+    "EXL712": [
+        # a size that was taken outside of the branches, a number of the configuration, and no branch around
+        """
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self, step: int = 2):
+        super().__init__()
+        self.step = step
+
+    def forward(self, x: torch.Tensor):
+        rows = x.size(0)
+        x = x / max(x.size(1), 1)
+        return torch.cond(x.sum() > 0, lambda: x / max(rows, 2), lambda: x * max(self.step, 1), ())
+""",
+    ],
 }
