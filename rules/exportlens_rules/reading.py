@@ -23,6 +23,8 @@ from exportlens.inference.values import (
 from exportlens.source.document import Chunk
 
 _LONGEST = 60
+# What traces the functions that it is given, each as a graph of its own.
+_OPERATORS = frozenset({"cond", "while_loop", "map", "scan"})
 
 
 def words(node: ast.AST) -> str:
@@ -159,6 +161,18 @@ def nodes_around(chunk: Chunk, wanted: ast.AST) -> list[ast.AST]:
         if visit(statement):
             break
     return path
+
+
+def operators_around(place: Place) -> int:
+    """How many calls of torch.cond and its kin lead to the place, one inside of the other: what is traced there is a part
+    of a graph of its own."""
+    return sum(_is_operator(node) for _, _, node in place.site.trail)
+
+
+def _is_operator(node: ast.AST) -> bool:
+    function = node.func if isinstance(node, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in _OPERATORS
 
 
 def keeps_gradients(place: Place) -> bool:

@@ -14,8 +14,7 @@ from exportlens.rewriting.python_numbers import largest_by_torch
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.operators.branches import assigned_names, own_statements, parameters
-
-_OPERATORS = frozenset({"cond", "while_loop", "map", "scan"})
+from exportlens_rules.reading import operators_around
 
 
 class LargestInBranch(Rule):
@@ -74,7 +73,7 @@ def forward(self, x):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call) and isinstance(place.node, ast.Call)
-        around = sum(map(_is_operator, (node for _, _, node in place.site.trail)))
+        around = operators_around(place)
         if around and _is_symbolic(place) and (around > 1 or not _is_from_outside(place)):
             yield self.report(
                 place,
@@ -85,13 +84,6 @@ def forward(self, x):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
         return largest_by_torch(report.place, context)
-
-
-def _is_operator(node: ast.AST) -> bool:
-    """Whether a call, of the way here, is one of an operator that traces the functions that it gets."""
-    function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in _OPERATORS
 
 
 def _is_symbolic(place: Call) -> bool:

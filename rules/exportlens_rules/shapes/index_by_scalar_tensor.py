@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from collections.abc import Sequence as ValueSequence
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite, Place
@@ -22,7 +23,7 @@ from exportlens.rewriting.number_indices import (
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
-from exportlens_rules.reading import is_tensor, words
+from exportlens_rules.reading import is_tensor, operators_around, words
 
 _WRITE = Outcome(FAILS, FAILS)
 _SLICE_WRITE = Outcome(OK, FAILS)
@@ -161,14 +162,15 @@ def forward(self, x):
                 "know each of them. Make a tensor of them: `torch.tensor(numbers)`.",
                 outcome=_WRITE,
             )
-        elif any(_is_scalar_index(part) for part in parts):
+        elif any(_is_scalar_index(part) for part in parts) or _may_be_one_in_a_branch(place, parts):
             what = "takes" if isinstance(place, ItemRead) else "writes to"
             yield self.report(
                 place,
                 f"`{words(place.node)}` {what} a row by a tensor without dimensions: tracing reads it as a "
                 "number of Python and fails. Use torch.index_select with `.reshape(1)`, or compare with "
                 "torch.arange.",
-                outcome=_WRITE if isinstance(place, ItemWrite) else None,
+                # In a function that torch.cond traces no mode takes it.
+                outcome=_WRITE if isinstance(place, ItemWrite) or operators_around(place) else None,
             )
         elif isinstance(place, ItemWrite) and any(
             isinstance(part, Slice) and any(map(is_tensor, (part.lower, part.upper))) for part in parts
@@ -257,6 +259,21 @@ def _is_open_number(step: Value | None) -> bool:
         (isinstance(option, TensorScalar) and option.type != "bool")
         or (isinstance(option, Shape) and option.unbacked)
         for option in options(step)
+    )
+
+
+def _may_be_one_in_a_branch(place: ItemRead | ItemWrite, parts: ValueSequence[Value]) -> bool:
+    """Whether an index is an item of a tensor of ints, `best[0]`, in a function that torch.cond traces."""
+    index = getattr(place.node, "slice", None)
+    nodes = index.elts if isinstance(index, ast.Tuple) else [index]
+    return bool(operators_around(place)) and any(
+        isinstance(node, ast.Subscript)
+        and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        and all(
+            isinstance(option, Tensor) and option.rank is None and (option.dtype or "").startswith("int")
+            for option in options(part)
+        )
+        for part, node in zip(parts, nodes, strict=False)
     )
 
 

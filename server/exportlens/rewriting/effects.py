@@ -11,6 +11,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.draft import Refused, RefusedLog
+from exportlens.rewriting.helper_writes import written_arguments
 from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
@@ -324,6 +325,8 @@ def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:
     callee = kinds.of(node.func).value
     if isinstance(callee, Instance) and callee.arguments.get("inplace") == Const(True) and node.args:
         yield Write(node.args[0], node)
+    for given in written_arguments(node, kinds):
+        yield Write(given, node)
 
 
 def repeatable(test: ast.expr, kinds: Kinds) -> bool:

@@ -201,7 +201,7 @@ def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
 
 
 def _is_plain(place: ItemRead | ItemWrite) -> bool:
-    """Whether the interpreter knows `x` in `x[j]` as a tensor, and `j` as one int of a tensor."""
+    """Whether the interpreter knows `x` in `x[j]` as a tensor, and `j` as one int of a tensor, or maybe as several."""
     return _is_tensor(place.owner) and _is_one_int_of_a_tensor(place.key)
 
 
@@ -272,7 +272,9 @@ def _is_tensor(owner: Value) -> bool:
 
 
 def _is_one_int_of_a_tensor(part: Value) -> bool:
-    return all(isinstance(each, Tensor) and each.rank == 0 and _is_int(each.dtype) for each in options(part))
+    return all(
+        isinstance(each, Tensor) and each.rank in (0, None) and _is_int(each.dtype) for each in options(part)
+    )
 
 
 def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:

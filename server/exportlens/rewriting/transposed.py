@@ -9,12 +9,17 @@ from __future__ import annotations
 import ast
 from typing import TypeVar
 
+from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.places import AttributeRead
+from exportlens.inference.values import Tensor
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import bound, dotted
 from exportlens.rewriting.text import Source, replaced
 
-_METHODS = {"T": ".t()", "mT": ".transpose(-2, -1)"}
+METHODS = {"T": ".t()", "mT": ".transpose(-2, -1)"}
 
 
 _Node = TypeVar("_Node", ast.If, ast.IfExp, ast.For | ast.While)
@@ -30,7 +35,7 @@ def transposed_by_methods(source: Source, node: _Node, kinds: Kinds) -> tuple[So
         each
         for each in parts
         if isinstance(each, ast.Attribute)
-        and each.attr in _METHODS
+        and each.attr in METHODS
         and isinstance(each.ctx, ast.Load)
         and (dotted(each.value) or "").split(".")[0] not in own | {""}
     ]
@@ -44,12 +49,29 @@ def transposed_by_methods(source: Source, node: _Node, kinds: Kinds) -> tuple[So
             and kind.what == "tensor"
             and (each.attr == "mT" or (kind.rank or 0) < 3)
         ):
-            swaps.append(source.swap(each, f"{source.of(each.value)}{_METHODS[each.attr]}"))
+            swaps.append(source.swap(each, f"{source.of(each.value)}{METHODS[each.attr]}"))
     if not swaps:
         return None
     changed, begin = Source(replaced(source.text, swaps)), source.start(node)
     same = (each for each in ast.walk(changed.tree) if isinstance(each, type(node)))
     return changed, next(each for each in same if changed.start(each) == begin)
+
+
+def transposed_by_method(place: AttributeRead, context: RewriteContext) -> Fix | Refusal:
+    """`t.T` -> `t.t()`, the same view, in a function that an operator traces."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if not isinstance(node, ast.Attribute):
+            raise Refused("the attribute is not written out")
+        rank = place.owner.rank if isinstance(place.owner, Tensor) else None
+        if node.attr == "T" and (rank or 0) > 2:
+            raise Refused(f"`{draft.source.of(node)}` turns the order of more than two dimensions round")
+        text = f"{draft.source.of(node.value)}{METHODS[node.attr]}"
+        swap = draft.source.swap(node, text)
+        return draft.replace(f"Use `{METHODS[node.attr]}`", [swap], Applicability.SAFE, uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
 
 
 def _region(source: Source, node: ast.AST) -> list[ast.AST]:
