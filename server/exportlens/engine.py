@@ -12,6 +12,7 @@ from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
 from exportlens.hindrances import OPEN_SIZE, compiled, inside, moved, traces
+from exportlens.inference.classes import called_as
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -48,7 +49,7 @@ def _run_exports(machine: Machine, scope: ModuleScope) -> None:
         run_script(machine, scope, chunk, statement)
     observer = machine.observer
     for place in list(observer.exported) if isinstance(observer, Dispatcher) else []:
-        model = place.model
+        model = called_as(place.model) or place.model
         if isinstance(model, Function) and not isinstance(model.node, ast.Lambda):
             trace_callable(machine, model, None)
         elif isinstance(model, Bound) and isinstance(model.function, Function):

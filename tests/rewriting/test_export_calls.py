@@ -12,12 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 from exportlens.config import load_config
 from exportlens.export.models import proposals_for
 from exportlens.export.repair import Repair, repair_model
 from exportlens.export.request import ExportRequest
 from exportlens.export.session import Session
 from exportlens.repairing import Repairer
+
+from tests.rewriting.driving import load
+from tests.rewriting.fixing_all import mend
 
 HEAD = "import torch\nfrom torch import nn\n\n\n"
 MAIN = '\n\nif __name__ == "__main__":\n'
@@ -190,3 +194,55 @@ def test_what_cannot_be_proved_is_refused_with_its_reason(tmp_path: Path, name: 
     found = [f for f in Repairer(path, load_config(path, {})).diagnose({path: text}) if f.code == code]
     assert [finding.fix for finding in found] == [None]
     assert reason in "\n".join(found[0].notes)
+
+
+CALLABLES = """import functools
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def scaled(self, x, scale=2.0):
+        return self.layer(x) * scale
+
+    def forward(self, x, shift=0.0, scale=1.0):
+        return self.scaled(x, scale) + shift
+
+
+class Ensemble:
+    def __init__(self):
+        self.net = Net()
+        self.members = [nn.Linear(4, 4) for _ in range(2)]
+        self.heads = {"first": nn.Linear(4, 2)}
+
+    def __call__(self, x):
+        return self.heads["first"](sum(each(x) for each in self.members) + self.net(x))
+
+
+net, ensemble = Net(), Ensemble()
+half = functools.partial(net, scale=0.5)
+double = functools.partial(net.scaled, scale=2.0)
+x = torch.randn(2, 4)
+CALLS = [
+    (ensemble, torch.export.export(ensemble, (x,), strict=STRICT, dynamic_shapes=({0: torch.export.Dim.AUTO},))),
+    (half, torch.export.export(half, (x,), strict=STRICT, dynamic_shapes=({0: torch.export.Dim.AUTO},))),
+    (double, torch.export.export(double, (x,), strict=STRICT, dynamic_shapes=({0: torch.export.Dim.AUTO},))),
+    (net.scaled, torch.export.export(net.scaled, (x,), strict=STRICT, dynamic_shapes=({0: torch.export.Dim.AUTO},))),
+    (abs, torch.export.export(lambda x: abs(net(x)), (x,), strict=STRICT)),
+]
+"""
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_can_be_called_is_wrapped_with_its_modules(strict: bool) -> None:
+    text = mend(CALLABLES.replace("STRICT", str(strict))).text
+    made = load(text)
+    x = torch.randn(3, 4)
+    parameters = [sorted(program.state_dict) for _, program in made["CALLS"]]
+    for function, program in made["CALLS"][:-1]:
+        torch.testing.assert_close(program.module()(x), function(x))
+    assert [len(each) for each in parameters] == [8, 2, 2, 2, 2], parameters

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.classes import called_as
 from exportlens.inference.places import ExportCall, Place
 from exportlens.inference.values import Bound, Function, Native, Partial
 from exportlens.outcome import FAILS, Outcome
@@ -21,7 +22,7 @@ class NotAModule(Rule):
 
     ## What it does
     Finds export calls whose first argument is not an `nn.Module`: a function, a lambda, a bound method, a
-    partial.
+    partial, or an object of another class with `__call__`.
 
     ## Why it matters
     torch.export exports Modules: their parameters and buffers become those of the program. A wrapper Module
@@ -77,7 +78,15 @@ def program():
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, ExportCall)
         node = place.nodes.get("mod", place.node)
-        if isinstance(place.model, (Function, Bound, Partial, Native)):
+        called = called_as(place.model)
+        if called is not None:
+            yield self.report(
+                place,
+                f"torch.export takes a Module, and `{words(node)}` is {called.receiver.describe()}, which is none. Wrap it in "
+                "a Module.",
+                node=node,
+            )
+        elif isinstance(place.model, (Function, Bound, Partial, Native)):
             yield self.report(
                 place,
                 f"torch.export takes a Module, and `{words(node)}` is {place.model.describe()}. Wrap it in "

@@ -372,6 +372,18 @@ def is_module_class(cls: Value) -> bool:
     return isinstance(cls, Named) and is_module_base(cls.name)
 
 
+def called_as(value: Value) -> Bound | None:
+    """The `__call__` of an object of the workspace that certainly is no Module; None for what is anything else."""
+    if not isinstance(value, Instance) or not isinstance(value.cls, ClassValue) or is_module_class(value.cls):
+        return None
+    known = all(
+        isinstance(each, ClassValue) or (isinstance(each, Named) and is_known_base(each.name))
+        for each in class_order(value.cls)
+    )
+    function, _, _ = class_attribute(value.cls, "__call__")
+    return Bound(value, function, "__call__") if known and isinstance(function, Function) else None
+
+
 _MODULE_BASES = frozenset(
     {
         "Module",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable
 from collections.abc import Sequence as Sequence_
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.classes import called_as, class_attribute
 from exportlens.inference.places import ExportCall
 from exportlens.inference.values import (
     Bound,
     ClassValue,
     Function,
     Instance,
+    Mapping_,
     Named,
+    Partial,
     Sequence,
     Tensor,
     Value,
@@ -120,28 +124,21 @@ class _Wrapper:
 
 def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
     if isinstance(node, ast.Lambda):
-        body = draft.source.of(node.body)
-        wrapper = _Wrapper("Wrapper", ast.unparse(node.args), f"({body})" if "\n" in body else body)
-        for each in ast.walk(node.body):
-            if (
-                isinstance(each, ast.Call)
-                and isinstance(each.func, ast.Name)
-                and each.func.id not in draft.modules
-            ):
-                _hold(wrapper, each.func.id)
-        for held, _ in wrapper.attributes:
-            wrapper.body = _renamed(wrapper.body, held)
-        return wrapper
+        return _of_lambda(draft, node)
     if isinstance(model, Bound) and isinstance(node, ast.Attribute) and isinstance(model.function, Function):
-        owner = draft.source.of(node.value)
         wrapper = _Wrapper(_title(node.attr), _signature(model.function, bound=True), "")
-        wrapper.parameters.append("owner")
-        wrapper.given.append(owner)
-        wrapper.attributes.append(("owner", "owner"))
-        for name, path in _modules_of(model.receiver):
-            wrapper.attributes.append((name, f"owner.{path}"))
+        _own(wrapper, draft, node.value, model.receiver)
         wrapper.body = f"self.owner.{node.attr}({_passed(model.function, bound=True)})"
         return wrapper
+    called = called_as(model)
+    if called is not None and isinstance(called.function, Function) and isinstance(model, Instance):
+        name = model.cls.name if isinstance(model.cls, ClassValue) else "Wrapper"
+        wrapper = _Wrapper(f"{name}Module", _signature(called.function, bound=True), "")
+        _own(wrapper, draft, node, model)
+        wrapper.body = f"self.owner({_passed(called.function, bound=True)})"
+        return wrapper
+    if isinstance(model, Partial):
+        return _of_partial(draft, node, model)
     if isinstance(model, Function) and isinstance(node, ast.Name):
         wrapper = _Wrapper(
             _title(node.id), _signature(model, bound=False), f"{node.id}({_passed(model, bound=False)})"
@@ -155,6 +152,57 @@ def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
             wrapper.block = _own_body(model, [name for name, _ in wrapper.attributes], draft)
         return wrapper
     raise Refused("what is exported is neither a function of this file, a bound method nor a lambda")
+
+
+def _of_lambda(draft: Draft, node: ast.Lambda) -> _Wrapper:
+    body = draft.source.of(node.body)
+    wrapper = _Wrapper("Wrapper", ast.unparse(node.args), f"({body})" if "\n" in body else body)
+    own = {each.arg for each in arguments(node.args)} | set(draft.modules) | set(dir(builtins))
+    for each in ast.walk(node.body):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id not in own:
+            _hold(wrapper, each.func.id)
+    for held, _ in wrapper.attributes:
+        wrapper.body = _renamed(wrapper.body, held)
+    return wrapper
+
+
+def _own(wrapper: _Wrapper, draft: Draft, node: ast.expr, owner: Value) -> None:
+    """Let the wrapper keep the object that `node` gives, and register the Modules that are in it."""
+    wrapper.parameters.append("owner")
+    wrapper.given.append(draft.source.of(node))
+    wrapper.attributes.append(("owner", "owner"))
+    if not _is_module(owner):
+        wrapper.attributes += _modules_of(owner, _module_base(draft))
+
+
+def _of_partial(draft: Draft, node: ast.expr, model: Partial) -> _Wrapper:
+    """The wrapper for a partial of a Module, a method or a function: what it gives is given by the partial still."""
+    function, bound, held = model.function, False, ""
+    if isinstance(function, Instance) and _is_module(function):
+        forward, _, _ = class_attribute(function.cls, "forward")
+        function, bound, held = forward or function, True, "function.func"
+    elif isinstance(function, Bound):
+        if not _is_module(function.receiver):
+            raise Refused("the partial is of a method of an object that is no Module")
+        function, bound, held = function.function, True, "function.func.__self__"
+    if not isinstance(function, Function):
+        raise Refused("what the partial calls is not in this file")
+    args = function.node.args
+    names = [each.arg for each in [*args.posonlyargs, *args.args]]
+    left = names[len(model.args) + bound :]
+    given = [name for name in left if name in model.kwargs]
+    if args.vararg or args.kwarg or args.kwonlyargs or left[len(left) - len(given) :] != given:
+        raise Refused("the partial gives an argument in the middle of others")
+    defaults = dict(zip(names[::-1], args.defaults[::-1], strict=False))
+    left = left[: len(left) - len(given)]
+    signature = [f"{each}={ast.unparse(defaults[each])}" if each in defaults else each for each in left]
+    wrapper = _Wrapper("PartialModule", ", ".join(signature), f"self.function({', '.join(left)})")
+    wrapper.parameters.append("function")
+    wrapper.given.append(draft.source.of(node))
+    wrapper.attributes.append(("function", "function"))
+    if held:
+        wrapper.attributes.append(("module", held))
+    return wrapper
 
 
 def _own_body(function: Function, held: list[str], draft: Draft) -> Callable[[str], str] | None:
@@ -184,18 +232,7 @@ def _own_body(function: Function, held: list[str], draft: Draft) -> Callable[[st
 
 
 def _hold(wrapper: _Wrapper, name: str) -> None:
-    if name not in wrapper.parameters and name not in (
-        "len",
-        "int",
-        "float",
-        "tuple",
-        "list",
-        "dict",
-        "sum",
-        "max",
-        "min",
-        "abs",
-    ):
+    if name not in wrapper.parameters:
         wrapper.parameters.append(name)
         wrapper.given.append(name)
         wrapper.attributes.append((name, name))
@@ -236,11 +273,33 @@ def _passed(function: Function, bound: bool) -> str:
     return ", ".join([*positional, *(f"{each.arg}={each.arg}" for each in args.kwonlyargs)])
 
 
-def _modules_of(owner: Value) -> list[tuple[str, str]]:
-    """(attribute of the wrapper, path below the owner) of the Modules that an object holds."""
+def _modules_of(owner: Value, base: str) -> list[tuple[str, str]]:
+    """(attribute of the wrapper, its value) for the Modules that the object `owner` holds, also in lists and dicts; `base`
+    is what the file calls torch.nn.Module."""
     if not isinstance(owner, Instance):
         return []
-    return [(name, name) for name, value in owner.attributes.items() if _is_module(value) and name != "owner"]
+    found = []
+    for name, value in owner.attributes.items():
+        if name == "owner":
+            continue
+        if _is_module(value):
+            found.append((name, f"owner.{name}"))
+        elif isinstance(value, Sequence) and _are_modules(value.items, value.element):
+            found.append((name, f"{base}List(owner.{name})"))
+        elif (
+            isinstance(value, Mapping_)
+            and value.rest is None
+            and all(isinstance(key, str) for key in value.items)
+            and _are_modules(list(value.items.values()), None)
+        ):
+            found.append((name, f"{base}Dict(owner.{name})"))
+    return found
+
+
+def _are_modules(items: list[Value] | None, rest: Value | None) -> bool:
+    """Whether the items of a container, or what stands for those that are not told, are Modules."""
+    known = [*(items or ()), *([rest] if rest is not None else [])]
+    return bool(known) and all(map(_is_module, known))
 
 
 def _module_globals(function: Function) -> list[str]:
@@ -251,12 +310,16 @@ def _module_globals(function: Function) -> list[str]:
         for each in ast.walk(function.node)
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
     }
-    made = []
-    for name in sorted(called):
-        for _, statement in function.scope.bindings.get(name, ()):
-            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
-                made.append(name)
-    return list(dict.fromkeys(made))
+    made = {
+        name
+        for name in called
+        for _, statement in function.scope.bindings.get(name, ())
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
+    }
+    own = {*bound(function.node), *(each.arg for each in arguments(function.node.args))}
+    values = function.scope.values
+    made |= {name for name in reads(function.node) - own if name in values and _is_module(values[name])}
+    return sorted(made)
 
 
 def _is_module(value: Value) -> bool:
