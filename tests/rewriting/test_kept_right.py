@@ -107,9 +107,8 @@ REFUSED = [
     ),
     (
         "a product of arrays of unknown dimensions",
-        MODULE
-        + "        a = x.numpy()\n        b = (x * 2).numpy()\n        return torch.from_numpy(np.dot(a, b))\n",
-        "it is not known how many dimensions `b` has",
+        MODULE + "        a = x.numpy()\n        return torch.from_numpy(np.dot(a, (x * 2).numpy()))\n",
+        "it is not known how many dimensions `(x * 2).numpy()` has",
     ),
     (
         "a function of a list that gives no mean",

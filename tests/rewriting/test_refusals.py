@@ -367,7 +367,7 @@ NUMPY = [
         "values = x.numpy()\nreturn torch.from_numpy(np.minimum(values, self.count))",
         "array that was a tensor",
     ),
-    ("values = x.numpy()\nreturn torch.from_numpy(np.maximum(1e-5, values))", "no whole number"),
+    ("values = x.numpy()\nreturn torch.from_numpy(np.maximum(1e-5, values * 2))", "no whole number"),
     (
         "values = x.numpy()\nturned = np.flip(values, 0)\nvalues[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
         "flips without copying",
@@ -376,7 +376,7 @@ NUMPY = [
         "x = x + 0\nvalues = x.numpy()\nturned = np.flip(values, 0)\nx[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
         "a tensor is written to",
     ),
-    ("values = x.numpy()\nreturn torch.from_numpy(np.transpose(values))", "not all dimensions"),
+    ("values = x.numpy()\nreturn torch.from_numpy(np.transpose(values * 2))", "not all dimensions"),
     ("values = x.numpy()\nreturn torch.from_numpy(np.flip(values, axis=None).copy())", "not all dimensions"),
     (
         "index = x.to(torch.uint8).numpy()\nreturn torch.from_numpy(np.eye(9)[index])",

@@ -64,7 +64,11 @@ def is_one_number(
     such numbers."""
     if isinstance(node, ast.Name):
         given = [*given_to_name(node.id, function), *_unpacked(node.id, function)]
-        return len(given) == 1 and is_one_number(given[0], function, arrays, names)
+        if len(given) != 1 or any(
+            isinstance(each, ast.Name) and each.id == node.id for each in walk(given[0])
+        ):
+            return False
+        return is_one_number(given[0], function, arrays, names)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (int, float))
     if isinstance(node, ast.BinOp):

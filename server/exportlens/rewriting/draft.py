@@ -150,6 +150,32 @@ class Draft:
         return Position(first_line(self.context.document, self.chunk) + line, column)
 
 
+class WholeDraft(Draft):
+    """The whole file in the place of one chunk: for what a class and the functions around it do together."""
+
+    @classmethod
+    def around(cls, draft: Draft) -> WholeDraft:
+        source = Source(draft.context.document.text)
+        return cls(draft.context, draft.chunk, source, draft.modules, draft.torch, draft.needs_torch)
+
+    def found(self, node: ast.expr) -> ast.AST:
+        """What `node`, one of the chunk, is in the whole file. Raises LookupError."""
+        line = node.lineno + first_line(self.context.document, self.chunk)
+        for each in ast.walk(self.source.tree):
+            if (
+                type(each) is type(node)
+                and isinstance(each, ast.expr)
+                and (each.lineno, each.col_offset) == (line, node.col_offset)
+                and each.end_col_offset == node.end_col_offset
+                and ast.dump(each) == ast.dump(node)
+            ):
+                return each
+        raise LookupError("the node is not in the file")
+
+    def _position(self, offset: int) -> Position:
+        return Position(*self.source.line_and_column(offset))
+
+
 def _otherwise_bound(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """The parameters of `function`, and the names that its statements bind, but not by an import."""
     body = [each for each in walk_own(function.body) if not isinstance(each, (ast.Import, ast.ImportFrom))]

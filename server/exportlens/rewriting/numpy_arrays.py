@@ -9,6 +9,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, Value, options
 from exportlens.rewriting.array_creation import created
+from exportlens.rewriting.array_helpers import Helpers
 from exportlens.rewriting.array_methods import COPIED, ENDS, dot, translated
 from exportlens.rewriting.array_operands import (
     counts_beside_floats,
@@ -17,13 +18,13 @@ from exportlens.rewriting.array_operands import (
     of_one_dtype,
 )
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import Draft, Refused, WholeDraft
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import imported
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import bound
+from exportlens.rewriting.names import bound, dotted
 from exportlens.rewriting.numpy_calls import (
     LEGACY,
     PRODUCTS,
@@ -35,7 +36,16 @@ from exportlens.rewriting.numpy_calls import (
     renamed,
     tensors_asked,
 )
-from exportlens.rewriting.numpy_integers import Known, averaged_of_any, given_to_name, refuse_bytes, widened
+from exportlens.rewriting.numpy_integers import (
+    Known,
+    averaged_of_any,
+    dtype_of,
+    given_to_name,
+    is_floating,
+    is_whole,
+    refuse_bytes,
+    widened,
+)
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
@@ -65,10 +75,28 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
             options_of = options(place.value) if isinstance(place, Conversion) else ()
             dtypes = {each.dtype for each in options_of if isinstance(each, Tensor)}
             known = place.variables if isinstance(place, Conversion) else {}
-            return draft.replace("Stay in torch", _whole_way(draft, node, dtypes, known))
+            try:
+                return draft.replace("Stay in torch", _whole_way(draft, node, dtypes, known))
+            except Refused as refused:
+                whole = WholeDraft.around(draft)
+                return whole.replace("Stay in torch", _with_functions(whole, node, dtypes, known, refused))
         raise Refused("the array is not made by `.numpy()`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _with_functions(
+    whole: WholeDraft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value], refused: Refused
+) -> list[Replacement]:
+    """The whole way where it goes through functions of the file; raises `refused` where it does not."""
+    node = whole.found(first)
+    assert isinstance(node, ast.Call)
+    functions = {each.name for each in whole.source.tree.body if isinstance(each, ast.FunctionDef)}
+    around = whole.source.enclosing_function(node)
+    called = ast.walk(around) if around is not None else iter(())
+    if not any(isinstance(each, ast.Name) and each.id in functions for each in called):
+        raise refused
+    return _whole_way(whole, node, dtypes, known)
 
 
 def _whole_way(
@@ -112,6 +140,8 @@ class ArrayWay:
         }
         self.leaves: list[ast.expr] = list(arrays)
         self.names: set[str] = set()
+        self.named: set[tuple[ast.AST | None, str]] = set()
+        self.ends: dict[tuple[ast.AST | None, str], list[int | None]] = {}
         self.bindings: set[ast.AST] = set()
         self.followed: set[tuple[str, ast.AST]] = set()
         # What binds a name of an array anew.
@@ -128,6 +158,11 @@ class ArrayWay:
         self.operands: list[tuple[ast.expr, ast.expr, ast.AST]] = []
         self.widened: dict[ast.expr, Replacement] = {}
         self.opened: dict[ast.expr, Replacement] = {}
+        self.helpers = Helpers(self.source)
+        self.lists: set[ast.expr] = set()
+        self.summed: set[ast.Call] = set()
+        # Names that a helper gets an array of any dtype by.
+        self.of_any: set[ast.expr] = set()
         kinds_of_made = {each: self._made_of(each, kinds) for each in arrays}
         self.dtypes: dict[ast.expr, str] = {
             each: kind.dtype for each, kind in kinds_of_made.items() if kind.dtype is not None
@@ -142,7 +177,13 @@ class ArrayWay:
         return kinds.of(array.func.value) if isinstance(array.func, ast.Attribute) else UNKNOWN_KIND
 
     def _known(self, node: ast.expr) -> Known:
-        return Known(self.source.enclosing_function(node), self.dtypes)
+        return Known(self.source.enclosing_function(node), self.dtypes, self.of_any)
+
+    @property
+    def _functions(self) -> list[ast.AST]:
+        """The function that arrays are made in, and those that they went into."""
+        function = self.source.enclosing_function(next(iter(self.made)))
+        return [function or self.source.tree, *self.helpers.entered]
 
     def swaps(self) -> list[Replacement]:
         self._follow_leaves()
@@ -154,9 +195,9 @@ class ArrayWay:
             self._refuse_operand(*operand)
         if not self.passed.issuperset(self.put_together):
             raise Refused("not all that NumPy is given together is an array that was a tensor")
-        function = self.source.enclosing_function(next(iter(self.made)))
-        for each in ast.walk(function or self.source.tree):
-            if isinstance(each, ast.Name) and each.id in self.names and not isinstance(each.ctx, ast.Load):
+        self.helpers.refuse_others(self.passed, set())
+        for each in (each for one in self._functions for each in ast.walk(one)):
+            if isinstance(each, ast.Name) and self._is_store_of_array(each):
                 parent = self.source.parents[each]
                 if (
                     parent not in self.bindings | self.others
@@ -165,7 +206,7 @@ class ArrayWay:
                 ):
                     raise Refused(f"`{each.id}` is bound several times")
         # The tensor that an array shares the memory of may be written to as well.
-        if self.flipped and (self.is_written or writes([function or self.source.tree])):
+        if self.flipped and (self.is_written or writes(self._functions)):
             raise Refused("NumPy flips without copying, and an array or a tensor is written to")
         for each in self.copied:
             if self._is_written_after(each):
@@ -187,6 +228,8 @@ class ArrayWay:
     def _is_written_after(self, node: ast.expr) -> bool:
         """Whether an array or a tensor may be written to once `node` is evaluated."""
         source = self.source
+        if self.helpers.entered:
+            return writes(self._functions)
         if any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(node)):
             return writes([source.enclosing_function(node) or source.tree])
         later = [
@@ -257,6 +300,20 @@ class ArrayWay:
             )
         return self.ranks.get(array) in (1, 2)
 
+    def _name(self, near: ast.AST, name: str) -> None:
+        self.names.add(name)
+        self.named.add((self.source.enclosing_function(near), name))
+
+    def _is_store_of_array(self, node: ast.Name) -> bool:
+        """Whether `node` binds a name that has been followed in its function."""
+        if isinstance(node.ctx, ast.Load) or node.id not in self.names:
+            return False
+        key = (self.source.enclosing_function(node), node.id)
+        ends = [end for end in self.ends.get(key, ()) if end is not None]
+        # Behind all that binds it anew the name is no array any more.
+        left = len(ends) == len(self.ends.get(key, (None,))) and self.source.start(node) >= max(ends)
+        return key in self.named and not left
+
     def _is_before(self, store: ast.Name) -> bool:
         """Whether `store` binds a name that is certainly bound to an array later, before it is followed."""
         for binding in self.bindings:
@@ -303,6 +360,8 @@ class ArrayWay:
             self.bindings.add(parent)
             self._follow(parent, parent.targets[0].id)
             return None
+        if isinstance(parent, (ast.Return, ast.Tuple)) and self._given_back(node):
+            return None
         if isinstance(parent, ast.Tuple) and self._unpacked(parent, node):
             return None
         if self._is_index_of_tensor(node):
@@ -311,6 +370,17 @@ class ArrayWay:
             return self._indexed(parent, node)
         if isinstance(parent, (ast.List, ast.Tuple)):
             return self._together(parent)
+        if isinstance(parent, ast.ListComp) and parent.elt is node:
+            return self._together(parent)
+        if isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is node:
+            self._gone_through(parent)
+            return None
+        if isinstance(parent, ast.Assign) and parent.value is node and len(parent.targets) == 1:
+            target = parent.targets[0]
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                # What it is written into is converted to its own dtype by both.
+                self.put_together.append(target.value)
+                return None
         if isinstance(parent, ast.AugAssign) and parent.value is not node:
             self.is_written = True
             self.operands.append((parent.value, node, parent))
@@ -355,25 +425,85 @@ class ArrayWay:
             )
             self.widened[node] = Replacement(end, end, f".double(){closing}")
 
-    def _together(self, parent: ast.List | ast.Tuple) -> ast.expr | None:
-        """The array that NumPy puts together of those in the list `parent`."""
-        call = self.source.parents[parent]
+    def _together(self, parent: ast.List | ast.Tuple | ast.ListComp) -> ast.expr | None:
+        """The array that NumPy puts together of those in the list `parent`, here or under the list's name."""
+        statement = self.source.parents[parent]
+        self.put_together += [parent.elt] if isinstance(parent, ast.ListComp) else parent.elts
+        if isinstance(parent, ast.ListComp) and isinstance(statement, ast.Assign):
+            self._listed(parent, statement)
+            return None
+        return self._put_together(parent)
+
+    def _put_together(self, given: ast.expr) -> ast.expr | None:
+        """The array that NumPy puts together of those in the list `given`."""
+        call = self.source.parents[given]
         name = (
             qualified_name(self.draft, call.func).removeprefix("numpy.") if isinstance(call, ast.Call) else ""
         )
         if (
             not isinstance(call, ast.Call)
             or name not in PUT_TOGETHER
-            or call.args[0] is not parent
+            or call.args[0] is not given
             or len(call.args) > 2
             or any(key.arg != "axis" for key in call.keywords)
         ):
             raise Refused("the array is used in a way that has no counterpart in torch")
-        self.put_together += parent.elts
         if call in self.passed or call.func in self.made:
             return None
         self.made[call.func] = self.source.swap(call.func, f"{self.draft.torch}.{PUT_TOGETHER[name]}")
         return call
+
+    def _listed(self, value: ast.expr, statement: ast.Assign) -> None:
+        """Follow the list of arrays that `statement` gives a name: it is filled with arrays alone, and put together."""
+        target = statement.targets[0]
+        function = self.source.enclosing_function(statement)
+        if len(statement.targets) != 1 or not isinstance(target, ast.Name) or function is None:
+            raise Refused("the array is used in a way that has no counterpart in torch")
+        if value in self.lists:
+            return
+        self.lists.add(value)
+        for each in ast.walk(function):
+            if not isinstance(each, ast.Name) or each.id != target.id or each is target:
+                continue
+            parent = self.source.parents[each]
+            call = self.source.parents[parent]
+            if not isinstance(each.ctx, ast.Load):
+                raise Refused(f"the list `{each.id}` is bound several times")
+            if isinstance(parent, ast.Attribute) and parent.attr == "append" and isinstance(call, ast.Call):
+                self.put_together += call.args
+            elif isinstance(parent, ast.Call) and dotted(parent.func) == "len":
+                continue
+            else:
+                made = self._put_together(each)
+                self.leaves += [] if made is None else [made]
+
+    def _appended(self, owner: ast.expr) -> None:
+        """Follow the list `owner`, which is empty first, and to which an array is appended."""
+        given = (
+            given_to_name(owner.id, self.source.enclosing_function(owner))
+            if isinstance(owner, ast.Name)
+            else []
+        )
+        statement = self.source.parents[given[0]] if len(given) == 1 else None
+        if not isinstance(statement, ast.Assign) or ast.unparse(given[0]) not in ("[]", "list()"):
+            raise Refused("the array is put into a list that something else may be in")
+        self._listed(given[0], statement)
+
+    def _gone_through(self, loop: ast.For | ast.comprehension) -> None:
+        """Follow the rows that a loop takes of an array, one after the other."""
+        if not isinstance(loop.target, ast.Name):
+            raise Refused("the array is used in a way that has no counterpart in torch")
+        within = loop if isinstance(loop, ast.For) else self.source.parents[loop]
+        name = loop.target.id
+        if name in self.names or (isinstance(loop, ast.For) and name in bound(loop.body)):
+            raise Refused(f"`{name}` is bound several times")
+        self._name(loop, name)
+        self.bindings.add(loop)
+        self.leaves += [
+            each
+            for each in ast.walk(within)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        ]
 
     def _is_index(self, node: ast.expr) -> bool:
         parent = self.source.parents[node]
@@ -463,12 +593,13 @@ class ArrayWay:
         if (name, statement) in self.followed:
             return
         self.followed.add((name, statement))
-        self.names.add(name)
+        self._name(statement, name)
         source = self.source
         function = source.enclosing_function(statement)
         # Before the statement, and in it, a name is what it was, unless a loop comes by again.
         again = any(isinstance(each, (ast.For, ast.While)) for each in source.ancestors(statement))
         end = None if again else self._bound_anew(statement, name)
+        self.ends.setdefault((function, name), []).append(end)
         self.leaves += [
             each
             for each in ast.walk(function or source.tree)
@@ -549,15 +680,15 @@ class ArrayWay:
         if is_numpy(draft, call):
             self.flipped |= qualified_name(draft, call.func) == "numpy.flip"
             refuse_bytes(node, qualified_name(draft, call.func).removeprefix("numpy."), self._known(node))
-            self.made[call.func], *more = renamed(draft, call)
+            known = self._known(node)
+            of_floats = is_floating(node, known) or averaged_of_any(call, node, known)
+            self.made[call.func], *more = renamed(draft, call, of_floats)
             for at, each in zip([call, *call.args], more, strict=False):
                 self.made[at] = each
             self.put_together += tensors_asked(draft, call)
             is_second = qualified_name(draft, call.func) == "numpy.dot" and call.args[1:] == [node]
-            if is_second and not self._has_few_dimensions(node):
-                raise Refused(
-                    f"it is not known how many dimensions `{source.of(node)}` has: use the operator `@`"
-                )
+            if call in self.summed or (is_second and not self._has_few_dimensions(node)):
+                self._sum_over(call, call.args[1])
             self.operands += [
                 (each, node, call) for each in call.args if each is not node and not _is_axes(each)
             ]
@@ -571,7 +702,65 @@ class ArrayWay:
                 double = f"{draft.torch}.tensor({source.of(sides[0])}, dtype={draft.torch}.float64)"
                 self.made[sides[0]] = source.swap(sides[0], double)
             return call
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "append" and call.args == [node]:
+            self._appended(call.func.value)
+            return None
+        helper = self.helpers.called(call)
+        if helper is not None and call is not node:
+            self._handed_to(helper, call, node)
+            return None
         raise Refused("the array is used in a way that has no counterpart in torch")
+
+    def _sum_over(self, call: ast.Call, second: ast.expr) -> None:
+        """`torch.tensordot` for `np.dot(a, b)` where `b` may have more than two dimensions."""
+        source = self.source
+        text = source.of(second)
+        if not isinstance(second, ast.Name):
+            raise Refused(f"it is not known how many dimensions `{text}` has: use the operator `@`")
+        self.summed.add(call)
+        self.made[call.func] = source.swap(call.func, f"{self.draft.torch}.tensordot")
+        end = source.end(call) - 1
+        self.made[call] = Replacement(end, end, f", dims=([-1], [max({text}.dim() - 2, 0)])")
+
+    def _handed_to(self, helper: Function, call: ast.Call, node: ast.expr) -> None:
+        """Follow the array `node`, an argument of `call`, into the function that is called."""
+        name = self.helpers.parameter(helper, call, node)
+        known = self._known(node)
+        reads = self.helpers.enter(helper, name)
+        if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(helper.args)):
+            raise Refused(f"`{name}` is the default of another argument")
+        dtype = dtype_of(node, known)
+        for each in reads:
+            if dtype is not None:
+                self.dtypes[each] = dtype
+            else:
+                self.of_any.add(each)
+        if dtype is None and is_whole(node, known):
+            raise Refused(f"`{helper.name}` gets whole numbers, of how many bits is not known")
+        self._name(helper.body[0], name)
+        self.leaves += reads
+
+    def _given_back(self, node: ast.expr) -> bool:
+        """Whether `node` is returned from a helper; the calls of it are arrays then, or what they are unpacked to."""
+        calls = self.helpers.give_back(node)
+        if calls is None:
+            return False
+        parent = self.source.parents[node]
+        for call in calls:
+            if isinstance(parent, ast.Return):
+                self.leaves.append(call)
+                continue
+            statement = self.source.parents[call]
+            targets = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            if not isinstance(targets, ast.Tuple) or not isinstance(parent, ast.Tuple):
+                raise Refused("what a helper returns together is not unpacked where it is called")
+            target = targets.elts[parent.elts.index(node)]
+            if len(targets.elts) != len(parent.elts) or not isinstance(target, ast.Name):
+                raise Refused("what a helper returns together is not unpacked where it is called")
+            assert isinstance(statement, ast.Assign)
+            self.bindings.add(targets)
+            self._follow(statement, target.id)
+        return True
 
 
 def _names(node: ast.expr) -> list[ast.Name]:

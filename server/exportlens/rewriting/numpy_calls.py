@@ -13,6 +13,7 @@ from typing import Any
 
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, options
+from exportlens.rewriting.array_methods import DTYPES
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement, Source
@@ -34,7 +35,7 @@ def functions_of_torch() -> dict[str, dict[str, Any]]:
     return functions
 
 
-def renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
+def renamed(draft: Draft, node: ast.Call, of_floats: bool = False) -> list[Replacement]:
     """The replacements of `np.f` by `torch.f`, that of the name first. Raises Refused where they are not known to be the same."""
     qualified = qualified_name(draft, node.func)
     name = qualified.removeprefix("numpy.")
@@ -51,11 +52,15 @@ def renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
         more = Replacement(end, end, ", correction=0")
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
     if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
-        return _clamped(draft, node, _BOUNDS[name])
+        return _clamped(draft, node, _BOUNDS[name], of_floats)
     if name in PRODUCTS and form == "f(a, b)":
         return [draft.source.swap(node.func, f"{draft.torch}.matmul")]
     if name in _OF_DIMENSIONS:
         return _of_dimensions(draft, node, _OF_DIMENSIONS[name])
+    if name in _QUANTILES:
+        return _quantile(draft, node, _QUANTILES[name])
+    if name in _CONVERSIONS:
+        return _converted(draft, node, _CONVERSIONS[name])
     if known is not None and form == "f(a, 2)" and is_int(node.args[1]) and "f(a, axis=1)" in known["forms"]:
         form = "f(a, axis=1)"
     if known is None or form not in known["forms"]:
@@ -68,6 +73,15 @@ def renamed(draft: Draft, node: ast.Call) -> list[Replacement]:
 def _of_dimensions(draft: Draft, node: ast.Call, function: str) -> list[Replacement]:
     """`torch.permute(a, (1, 0))` for `np.transpose(a, (1, 0))`, `torch.flip(a, (0,))` for `np.flip(a, axis=0)`."""
     source = draft.source
+    if (
+        function == "permute"
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.Name)
+        and not node.keywords
+    ):
+        start, end = bracketed(source, node, node.args[0])
+        dims = f", tuple(reversed(range({node.args[0].id}.dim())))"
+        return [source.swap(node.func, f"{draft.torch}.permute"), Replacement(end, end, dims)]
     given = [*node.args[1:], *(key.value for key in node.keywords if key.arg in ("axis", "axes"))]
     if len(node.args) + len(node.keywords) != 2 or len(given) != 1 or isinstance(node.args[0], ast.Starred):
         raise Refused(f"not all dimensions that `{source.of(node)}` moves are written out")
@@ -83,11 +97,70 @@ def _of_dimensions(draft: Draft, node: ast.Call, function: str) -> list[Replacem
     return [name, Replacement(start, end, dims)]
 
 
-def _clamped(draft: Draft, node: ast.Call, bound: str) -> list[Replacement]:
+def _quantile(draft: Draft, node: ast.Call, share: int) -> list[Replacement]:
+    """`torch.quantile(a, 5 / 100)` for `np.percentile(a, 5)`; `share` is what the whole is, 0 where it is asked for the middle."""
+    source = draft.source
+    named = {key.arg: key.value for key in node.keywords}
+    given = node.args[1:] if share else [None, *node.args[1:]]
+    asked = given[0] if given else named.get("q")
+    axis = given[1] if len(given) > 1 else named.get("axis")
+    starred = any(isinstance(each, ast.Starred) for each in node.args)
+    if (
+        starred
+        or None in named
+        or named.keys() - {"q", "axis", "keepdims"}
+        or not node.args
+        or len(given) > 2
+        or (share and asked is None)
+        or isinstance(asked, (ast.List, ast.Tuple))
+        or (axis is not None and not is_int(axis))
+        or ("keepdims" in named and axis is None)
+    ):
+        raise Refused(
+            f"torch has no function that is measured to be the same as `{source.of(node.func)}` here"
+        )
+    text = "0.5"
+    if share and asked is not None:
+        written = source.of(asked)
+        loose = not isinstance(asked, (ast.Constant, ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+        text = f"({written})" if loose else written
+        text = f"{text} / {share}" if share > 1 else text
+    more = [text, *([f"dim={source.of(axis)}"] if axis is not None else [])]
+    if "keepdims" in named:
+        more.append(f"keepdim={source.of(named['keepdims'])}")
+    name = source.swap(node.func, f"{draft.torch}.quantile")
+    return [
+        name,
+        Replacement(bracketed(source, node, node.args[0])[1], source.end(node) - 1, f", {', '.join(more)}"),
+    ]
+
+
+def _converted(draft: Draft, node: ast.Call, method: str) -> list[Replacement]:
+    """`a.contiguous()` for `np.ascontiguousarray(a)`, `a.to(torch.float32)` for `np.asarray(a, dtype=np.float32)`."""
+    source = draft.source
+    named = {key.arg: source.of(key.value) for key in node.keywords}
+    texts = [source.of(each) for each in node.args[1:]]
+    dtype = texts[0] if texts else named.get("dtype")
+    known = None if dtype is None else DTYPES.get(dtype.replace("numpy.", "np.").replace('"', "'"))
+    if len(texts) > 1 or named.keys() - {"dtype"} or not node.args or (dtype is not None and known is None):
+        raise Refused(
+            f"torch has no function that is measured to be the same as `{source.of(node.func)}` here"
+        )
+    start, end = bracketed(source, node, node.args[0])
+    simple = isinstance(node.args[0], (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+    copies = method == ".clone()"
+    cast = "" if known is None else f".to({draft.torch}.{known}{', copy=True' if copies else ''})"
+    tail = cast if cast and method != ".contiguous()" else cast + method
+    opened, closed = ("", "") if simple or start < source.start(node.args[0]) else ("(", ")")
+    name = Replacement(source.start(node.func), start, opened)
+    return [name, Replacement(end, source.end(node), closed + tail)]
+
+
+def _clamped(draft: Draft, node: ast.Call, bound: str, of_floats: bool) -> list[Replacement]:
     """`torch.clamp(a, min=2)` for `np.maximum(a, 2)` and `np.maximum(2, a)`."""
     source = draft.source
     array, number = node.args if _is_literal(node.args[1]) else reversed(node.args)
-    if not is_int(number):
+    if not is_int(number) and not of_floats:
         # Of an array of ints NumPy makes one of double precision.
         raise Refused(
             f"`{source.of(number)}` is no whole number: use `{draft.torch}.clamp` where the array holds floats"
@@ -114,7 +187,13 @@ def bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]
 
 
 # Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
-PUT_TOGETHER = {"concatenate": "cat", "stack": "stack", "vstack": "vstack", "hstack": "hstack"}
+PUT_TOGETHER = {
+    "concatenate": "cat",
+    "stack": "stack",
+    "vstack": "vstack",
+    "hstack": "hstack",
+    "array": "stack",
+}
 # Of two arrays of at most two dimensions both are torch.matmul.
 PRODUCTS = frozenset({"dot", "matmul"})
 _OTHER_NAMES = {
@@ -123,6 +202,10 @@ _OTHER_NAMES = {
 }
 _EXTREMES = {"max": "amax", "min": "amin"}
 _OF_DIMENSIONS = {"transpose": "permute", "flip": "flip"}
+# What the whole is to them, 0 where they are asked for the middle.
+_QUANTILES = {"percentile": 100, "quantile": 1, "median": 0}
+# What makes an array of one.
+_CONVERSIONS = {"asarray": "", "ascontiguousarray": ".contiguous()", "array": ".clone()"}
 _THREE = ("where", "clip")
 _SPREADS = ("std", "var")
 _BOUNDS = {"maximum": "min", "minimum": "max"}

@@ -4,10 +4,11 @@ default precision to torch."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 from exportlens.inference.tensors import dtype_family
+from exportlens.rewriting.array_methods import DTYPES
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Function
@@ -33,7 +34,7 @@ _KEEPING = frozenset(
         "multiply",
     }
 )
-_MEANS = frozenset({"mean", "std", "var"})
+_MEANS = frozenset({"mean", "std", "var", "percentile", "quantile", "median"})
 # Functions that give floats, of double precision where they are given ints of 32 bits or more.
 _FLOATING = frozenset(
     {
@@ -58,6 +59,8 @@ class Known:
 
     function: Function | None
     dtypes: Mapping[ast.expr, str]
+    # Names that may be of any dtype.
+    of_any: Container[ast.expr] = ()
 
 
 def widened(operation: ast.expr, node: ast.expr, known: Known) -> bool:
@@ -94,9 +97,9 @@ def averaged_of_any(operation: ast.expr, node: ast.expr, known: Known) -> bool:
             if isinstance(operation, ast.Call)
             else ("", "", "")
         )
-        asked = head in ("np", "numpy") and name in _MEANS
-    if not asked:
-        return False
+        asked = head in ("np", "numpy") and (name in _MEANS or _meets_float(operation, name))
+    if not asked or node in known.of_any:
+        return asked
     made = given_to_name(node.id, known.function) if isinstance(node, ast.Name) else [node]
     return bool(made) and all(_is_of_any(each, known) for each in made)
 
@@ -169,6 +172,66 @@ def is_whole(node: ast.expr, known: Known) -> bool:
     if name in ("long", "int", "bool", "argmax", "argmin", "argsort"):
         return True
     return name in (_COUNTING | _SAME) and is_whole(owner, known)
+
+
+def _meets_float(operation: ast.expr, name: str) -> bool:
+    """Whether the larger or the smaller is asked for, of an array and a float."""
+    return (
+        name in ("maximum", "minimum")
+        and isinstance(operation, ast.Call)
+        and any(isinstance(each, ast.Constant) and isinstance(each.value, float) for each in operation.args)
+    )
+
+
+def is_floating(node: ast.expr, known: Known, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether `node` certainly is of floats."""
+    dtype = known.dtypes.get(node)
+    if dtype is not None:
+        return dtype_family(dtype) == "float"
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, float)
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return isinstance(node.op, ast.Div) or any(is_floating(each, known, seen) for each in sides)
+    if isinstance(node, (ast.UnaryOp, ast.Subscript)):
+        inner = node.operand if isinstance(node, ast.UnaryOp) else node.value
+        return not isinstance(getattr(node, "op", None), ast.Not) and is_floating(inner, known, seen)
+    if isinstance(node, ast.Name):
+        given = given_to_name(node.id, known.function)
+        within = seen | {node.id}
+        return node.id in seen or (bool(given) and all(is_floating(each, known, within) for each in given))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name, owner = node.func.attr, node.func.value
+    if name == "astype":
+        return bool(node.args) and (DTYPES.get(ast.unparse(node.args[0])) or "").startswith("float")
+    if name in _MEANS:
+        return True
+    if dotted(owner) in ("np", "numpy"):
+        made = name in _FLOATING or (name in _KEEPING | {"max", "min", "sum", "cumsum"} and bool(node.args))
+        kept = any(is_floating(each, known, seen) for each in node.args[1 if name == "where" else 0 :])
+        return made and (name in _FLOATING or kept)
+    return name in _SAME | {"max", "min", "sum", "clip", "cumsum"} and is_floating(owner, known, seen)
+
+
+def dtype_of(node: ast.expr, known: Known) -> str | None:
+    """The dtype of the array `node`, as far as it is that of a tensor which it is made of, or converted to."""
+    if node in known.dtypes:
+        return known.dtypes[node]
+    if isinstance(node, ast.Name):
+        found = {
+            dtype_of(each, known)
+            for each in given_to_name(node.id, known.function)
+            if not _reads(each, node.id)
+        }
+        return found.pop() if len(found) == 1 else None
+    if isinstance(node, ast.Subscript):
+        return dtype_of(node.value, known)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "astype" and node.args:
+            return DTYPES.get(ast.unparse(node.args[0]).replace("numpy.", "np."))
+        return dtype_of(node.func.value, known) if node.func.attr in _SAME else None
+    return None
 
 
 def _is_narrow(node: ast.expr, known: Known) -> bool:
