@@ -199,7 +199,7 @@ REFUSED = [
     ),
     (
         "an item by the counter of a loop",
-        "total = x[0]\nfor i in range((x > 0).sum().item()):\n    total = total + x[i]\nreturn total",
+        "total, rows = x[0], list(x)\nfor i in range((x > 0).sum().item()):\n    total = total + rows[i]\nreturn total",
         "takes an item by the loop's counter",
     ),
     (

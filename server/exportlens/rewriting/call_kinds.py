@@ -62,8 +62,8 @@ _SEVERAL_OUTPUTS = (
 # Methods without arguments that tensors have and Modules have not.
 _CASTS = {"bool": "bool", "long": "int64", "int": "int32", "byte": "uint8", "short": "int16"}
 
-# What torch.full makes of a number; of a float, it asks for the default dtype.
-_OF_NUMBER = {"int": "int64", "bool": "bool"}
+# What torch.full makes of a number: of a float what the default dtype is, which is some float dtype.
+_OF_NUMBER = {"int": "int64", "bool": "bool", "float": "float"}
 
 _CONTROL_FLOW = {
     "torch.cond",

@@ -4,6 +4,7 @@ tensor data."""
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard
@@ -16,6 +17,7 @@ from exportlens.rewriting.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.counted_loops import as_while
 from exportlens.rewriting.cut_lists import cut_behind
 from exportlens.rewriting.decisions import (
     decided_loop,
@@ -58,7 +60,7 @@ from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
-from exportlens.rewriting.rounds import in_rounds, ways_out
+from exportlens.rewriting.rounds import count_of, in_rounds, ways_out
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
@@ -66,6 +68,8 @@ from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.transposed import transposed_by_methods
 
 _MOST_NESTED = 30
+# More rounds than these, each with its branches, are not traced one by one: torch.export takes a second or two for each.
+_MOST_UNROLLED = 10
 
 
 # Eager's while_loop of torch 2.13 loses what flows through a tensor that begins without a need for gradients.
@@ -286,11 +290,14 @@ def convert(
     if isinstance(node, (ast.While, ast.For)):
         try:
             text, functions, before = _looped(source, node, kinds.copy(), torch, value)
-        except Refused:
-            started = first_round_out(source, node, kinds) if isinstance(node, ast.While) else None
-            if started is None:
-                raise
-            text, functions, before = _looped(*started, torch, None)
+        except Refused as refused:
+            for changed, loop, now in _other_loops(source, node, kinds, torch):
+                try:
+                    return convert(changed, loop, now, torch, None, ({}, {}))
+                except Refused as other:
+                    # What is left of a loop over a range is in the way.
+                    refused = other if isinstance(node, ast.For) else refused
+            raise refused from None
         message = WITH_WHILE_LOOP
     elif isinstance(node, ast.IfExp):
         source, node = transposed_by_methods(source, node, kinds) or (source, node)
@@ -315,6 +322,19 @@ def convert(
     else:
         raise Refused(why_not(source, node))
     return settled(text, functions, before, torch), message
+
+
+def _other_loops(
+    source: Source, loop: ast.While | ast.For, kinds: Kinds, torch: str
+) -> Iterator[tuple[Source, ast.While, Kinds]]:
+    """The texts with another loop for `loop`, which was refused, that does the same, and the kinds just before it."""
+    if isinstance(loop, ast.For):
+        with contextlib.suppress(Refused):
+            yield as_while(source, loop, kinds.copy(), torch)
+    else:
+        started = first_round_out(source, loop, kinds)
+        if started is not None:
+            yield started
 
 
 def _looped(
@@ -443,14 +463,17 @@ def _after_subject(source: Source, chain: ast.If, kinds: Kinds) -> Kinds:
     return after
 
 
-def _without_leaving(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
-    """`loop` with a flag in the place of its `break` or `return`, and all branches on the flag rewritten."""
+def _without_leaving(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, runs: bool = False
+) -> tuple[str, str]:
+    """`loop` with a flag in the place of its `break` or `return`, and all branches on the flag rewritten. A `while` that `runs`
+    has a first round."""
     function = source.enclosing_function(loop)
     if function is None:
         raise Refused("the loop is not inside a function")
     source, loop, kinds = _asked_of_tensors(source, loop, kinds, torch)
     before = kinds_before(function, loop, kinds)
-    made = flagged(source, loop, kinds, torch)
+    made = flagged(source, loop, kinds, torch, runs)
     text, more = made.text, 0
     for _ in range(_MOST_NESTED):
         changed = Source(text)
@@ -507,6 +530,12 @@ def _left(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -
     if isinstance(loop, ast.While):
         return _without_leaving(source, loop, kinds, torch)
     kinds = _with_results(source, loop, kinds)
+    if not 0 <= _rounds(source, loop, kinds) <= _MOST_UNROLLED:
+        try:
+            return _as_while_left(source, loop, kinds, torch)
+        except (Refused, LookupError, SyntaxError):
+            # Rounds that are traced one by one may do more.
+            pass
     reason: Refused | None = None
     flags: tuple[str, str] | None = None
     if ways_out(loop) == 1:
@@ -524,6 +553,30 @@ def _left(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -
         if reason is not None:
             raise reason from None
     return _without_leaving(source, loop, kinds, torch)
+
+
+def _rounds(source: Source, loop: ast.For, kinds: Kinds) -> int:
+    """How many rounds `loop` has where nothing leaves it, -1 where that is not known."""
+    count = count_of(loop.iter, _kinds_around(source, loop, kinds))
+    return -1 if count is None else count
+
+
+def _kinds_around(source: Source, loop: ast.For, kinds: Kinds) -> Kinds:
+    """The kinds before `loop`, of which `kinds` are those inside."""
+    function = source.enclosing_function(loop)
+    if function is None:
+        raise Refused("the loop is not inside a function")
+    return kinds_before(function, loop, kinds)
+
+
+def _as_while_left(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[str, str]:
+    """`loop`, which tensor data leaves, as a `while` with a counter: torch.export would take long to trace all of its rounds."""
+    before = _kinds_around(source, loop, kinds)
+    runs = before.has_elements(loop.iter)
+    changed, found, now = as_while(source, loop, before.copy(), torch)
+    inside = kinds.copy()
+    inside.names |= {name: kind for name, kind in now.names.items() if name not in before.names}
+    return _without_leaving(changed, found, inside, torch, runs)
 
 
 def _numbers_read(source: Source, loop: ast.For) -> int:

@@ -69,12 +69,31 @@ def _bound_by_branch(source: Source, node: ast.If) -> list[str]:
 
 
 def held_in_while_loop(source: Source, loop: _Loop, kinds: Kinds, torch: str) -> tuple[Source, _Loop] | None:
-    """The text where tensors hold the floats and bools that `loop`, which becomes a while_loop, binds, and the loop of it; None where
-    there are none. `kinds`, those before the loop, get to know them as tensors."""
+    """The text where tensors hold the floats and bools that `loop`, which becomes a while_loop, binds, and the ints that its branches
+    set, and the loop of it; None where there are none. `kinds`, those before the loop, get to know them as tensors."""
     function = source.enclosing_function(loop)
     if function is None:
         return None
-    return _held(source, function, loop, loop, bound(loop.body), kinds, torch, ("float", "bool"))
+    changed = _held(source, function, loop, loop, bound(loop.body), kinds, torch, ("float", "bool"))
+    source, loop = changed or (source, loop)
+    function = source.enclosing_function(loop)
+    set_by_branches = _set_by_branches(loop)
+    if function is None or not set_by_branches:
+        return changed
+    return _held(source, function, loop, loop, set_by_branches, kinds, torch, ("int",)) or changed
+
+
+def _set_by_branches(loop: ast.For | ast.While) -> list[str]:
+    """What the branches of `loop` bind anew, and not by counting on."""
+    return [
+        name
+        for branch in walk(loop)
+        if isinstance(branch, ast.If)
+        for each in walk(branch)
+        if isinstance(each, ast.Assign)
+        for name, value in _values(each)
+        if name not in reads(value)
+    ]
 
 
 def _held(

@@ -264,7 +264,22 @@ def _text(source: Source, node: ast.Subscript, kinds: Kinds, place: ItemRead | N
     value = getattr(statement, "value", None)
     one = value is not None and (kinds.of(value).what == "number" or kinds.of(value).rank == 0)
     written = isinstance(statement, ast.Assign) or getattr(statement, "target", None) is node
+    if written and not (before == 0 or one) and len(numbers) == 1:
+        return _moved_to_front(source, node, parts, swaps[0], numbers[0])
     return text if written and (before == 0 or one) else None
+
+
+def _moved_to_front(
+    source: Source, node: ast.Subscript, parts: list[ast.expr], index: Replacement, at: int
+) -> str | None:
+    """`x.movedim(1, 0)[j.unsqueeze(0)]` for `x[:, j]`, to which a row is written; None where other indices than `:` stand around it."""
+    if not all(_is_whole_slice(each) for number, each in enumerate(parts) if number != at):
+        return None
+    return f"{primary(source.of(node.value))}.movedim({at}, 0)[{index.text}]"
+
+
+def _is_whole_slice(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
 
 
 def _is_tensor(owner: Value) -> bool:

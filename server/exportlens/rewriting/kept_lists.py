@@ -236,11 +236,11 @@ def zero_of(found: StartedList, kinds: Kinds, torch: str, arm: list[ast.stmt]) -
     inside = set(bound(arm))
     read = [each.id for each in ast.walk(found.value) if isinstance(each, ast.Name) and each.id not in inside]
     tensors = [name for name in read if (kind := kinds.names.get(name)) is not None and kind.what == "tensor"]
+    # What is made of one tensor only mostly has its dtype.
+    same = [name for name in tensors if kinds.names[name].dtype == found.dtype]
+    if found.dtype != "float32" and same and len(same) == len(tensors):
+        return f"{same[0]}.new_zeros(())"
     if found.dtype is None:
-        # What is made of one tensor only mostly has its dtype.
-        same = [name for name in tensors if kinds.names[name].dtype is None]
-        if same and len(same) == len(tensors):
-            return f"{same[0]}.new_zeros(())"
         return _zero_of_all(kinds, arm)
     return f"{torch}.zeros((), device={tensors[0]}.device)" if tensors else f"{torch}.zeros(())"
 

@@ -245,6 +245,8 @@ def binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
     if promoted is None and (isinstance(op, ast.Div) or "float" in (left.type, right.type)):
         # Of some float dtype, whatever the other operand is.
         return "float"
+    if promoted is None and "float" in (left.dtype, right.dtype) and _is_real(left) and _is_real(right):
+        return "float"
     if (
         isinstance(op, ast.Div)
         and promoted is not None
@@ -252,6 +254,13 @@ def binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
     ):
         return "float32"
     return promoted
+
+
+def _is_real(kind: Kind) -> bool:
+    """Whether an operand is known to be of no complex dtype."""
+    if kind.what == "tensor":
+        return kind.dtype is not None and not kind.dtype.startswith("complex")
+    return kind.what in ("number", "size", "scalar") and kind.type in ("int", "float", "bool")
 
 
 def binary_rank(op: ast.operator, left: Kind, right: Kind) -> int | None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
@@ -29,7 +30,7 @@ from exportlens.source.parsing import parse_python
 _GROWING = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 Loop = ast.For | ast.While
 # More than this of a loop's body is not written out a second time.
-_MOST_COPIED = 12
+_MOST_COPIED = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +75,21 @@ def left_loop(source: Source, node: ast.stmt) -> Loop | None:
     return None
 
 
-def flagged(source: Source, loop: Loop, kinds: Kinds, torch: str) -> Flagged:
-    """The whole text with a flag in the place of what leaves `loop`; `kinds` are those inside of it. Raises Refused."""
+def flagged(source: Source, loop: Loop, kinds: Kinds, torch: str, runs: bool = False) -> Flagged:
+    """The whole text with a flag in the place of what leaves `loop`, which has a first round where it `runs`; `kinds` are those
+    inside of it. Raises Refused."""
     function = source.enclosing_function(loop)
     if function is None:
         raise Refused("the loop is not inside a function")
-    return _Flags(source, loop, function, kinds, torch).result()
+    return _Flags(source, loop, function, kinds, torch, runs).result()
 
 
 class _Flags:
-    def __init__(self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str) -> None:
+    def __init__(
+        self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str, runs: bool
+    ) -> None:
         self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
+        self.runs = runs
         self.unit, self.nl = source.indent_unit(), source.newline
         ways = exits(loop.body)
         if "raises" in ways:
@@ -238,7 +243,7 @@ class _Flags:
         """Whether the loop certainly has a first round that nothing of tensor data decides."""
         loop = self.loop
         if isinstance(loop, ast.While):
-            return _is_true(loop.test)
+            return self.runs or _is_true(loop.test)
         return self.kinds.has_elements(loop.iter)
 
     def _counts(self) -> bool:
@@ -360,11 +365,13 @@ class _Flags:
     def _device(self) -> str:
         """The device that the conditions' tensors have, taken from one that is there before the loop."""
         certain = certainly_bound_before(self.function, self.loop)
-        for each in ast.walk(self.loop):
-            known = self.kinds.names.get(each.id) if isinstance(each, ast.Name) else None
-            if isinstance(each, ast.Name) and each.id in certain and known and known.what == "tensor":
-                return f", device={each.id}.device"
-        return ""
+        read = [each.id for each in ast.walk(self.loop) if isinstance(each, ast.Name) and each.id in certain]
+        tensors = [name for name in read if self.kinds.names.get(name, UNKNOWN_KIND).what == "tensor"]
+        # A counter may be wherever.
+        tensors.sort(
+            key=lambda name: (self.kinds.names[name].dtype, self.kinds.names[name].rank) == ("int64", 0)
+        )
+        return f", device={tensors[0]}.device" if tensors else ""
 
 
 def _is_true(node: ast.expr) -> bool:

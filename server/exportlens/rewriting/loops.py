@@ -13,12 +13,13 @@ from dataclasses import replace
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.decisions import hazard_among
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import loaded, refuse_effects, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, every_name, fresh, reads
+from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.outside_writes import augmented_names, bound_anew
 from exportlens.rewriting.predicates import Predicates, primary
@@ -26,6 +27,7 @@ from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
 
 
 class LoopRewrite:
@@ -71,15 +73,16 @@ class LoopRewrite:
         if counter is not None:
             kinds[counter] = Kind("scalar", type="int")
         inside = self._inside(kinds)
-        self.kinds_inside = inside.copy()
         mark = inside.mark()
         asked = inside.copy()
         asked.names |= {name: Kind("tensor", "int64", 0) for name in self.opened}
+        self.kinds_inside = asked.copy()
         condition = self._condition(asked, counter)
         first_lines = [f"{name} = {name}.clone()" for name in written]
         if counter is not None and counter in reads(self.node.body):
             first_lines.append(f"{counter} = {counter}.item()")
             self.read_counter = True
+            self.kinds_inside.names[counter] = Kind("tensor", "int64", 0)
         first_lines += [f"{name} = {name}.item()" for name in self.opened]
         end = inside.copy()
         for name in written:
@@ -101,7 +104,7 @@ class LoopRewrite:
             for name in self.counted:
                 now.names[name] = Kind("tensor", "int64", 0, frozenset({f"{LOCAL}{now.mark()}"}))
         names = ([counter] if counter else []) + carried
-        self._see_later_writes([name for name in carried if name not in written], [now for _, now in ends])
+        self._see_later_writes(carried, written, [now for _, now in ends])
         last = ""
         for where, now in ends:
             for name in carried:
@@ -165,7 +168,7 @@ class LoopRewrite:
         if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
             return None
         sign = "+" if isinstance(node.op, ast.Add) else "-"
-        left, right = _written_int(node.left), _written_int(node.right)
+        left, right = written_int(node.left), written_int(node.right)
         if right is not None:
             inner = self._number(node.left, predicates)
             return None if inner is None else f"{inner} {sign} {right}"
@@ -192,7 +195,7 @@ class LoopRewrite:
         if value is None or inside.of(value).what != "scalar" or inside.of(value).type != "int":
             return None
         plain = isinstance(value, ast.BinOp) and all(
-            _reads_item(each) or _written_int(each) is not None for each in (value.left, value.right)
+            _reads_item(each) or written_int(each) is not None for each in (value.left, value.right)
         )
         return f"({self.source.of(value)})" if plain else None
 
@@ -327,9 +330,9 @@ class LoopRewrite:
             and each.target.id in self.counted
         ]
 
-    def _see_later_writes(self, carried: list[str], ends: list[Kinds]) -> None:
+    def _see_later_writes(self, carried: list[str], own_writes: list[str], ends: list[Kinds]) -> None:
         """Raise Refused where what the loop gives is written later and may be, after no round or after the last one,
-        memory that another name has too: while_loop gives memory of its own."""
+        memory that another name has too: while_loop gives memory of its own. What the loop itself writes has no other name."""
         after = self.kinds.copy()
         own: dict[str, str] = {}
         for name in carried:
@@ -339,7 +342,7 @@ class LoopRewrite:
                 after.names[name] = replace(merged(ways), roots=(union(ways) or frozenset()) | {own[name]})
         written = afterwards(self.source, self.node, self.function, after).written
         for name in carried:
-            for now in (self.kinds, *ends):
+            for now in (self.kinds, *ends) if name not in own_writes else ():
                 for root in (now.names.get(name, UNKNOWN_KIND).roots or frozenset()) & written:
                     others = {
                         each
@@ -351,8 +354,42 @@ class LoopRewrite:
                             f"`{name}` may still share memory with `{min(others | {root.split('.')[0]})}` after the "
                             "loop, and one is written later: clone it before the loop"
                         )
-            if own[name] in written:
+            if name in own_writes and not self._is_own(name):
+                # What the loop gives is written back to it.
+                continue
+            if own[name] in written or self._taken_in(name, after):
                 self.cloned.append(name)
+
+    def _is_own(self, name: str) -> bool:
+        """Whether the memory of `name` certainly is the function's own."""
+        return all(root.startswith(LOCAL) for root in self.kinds.names[name].roots or ())
+
+    def _taken_in(self, name: str, after: Kinds) -> bool:
+        """Whether an operator behind the loop may take in the tensor `name`. In non-strict mode torch takes in no view whose place
+        data tells, and where gradients are recorded the loop gives the last of all rounds (measured on torch 2.13)."""
+        if (
+            name not in self.live.live_after(self.node)
+            or name in self.read_back
+            or after.names[name].what != "tensor"
+        ):
+            return False
+        statement: ast.stmt = self.node
+        for outer in self.source.ancestors(self.node):
+            if not isinstance(outer, ast.stmt):
+                continue
+            block, index = self.source.block_of(statement)
+            if any(ast.unparse(each) == f"{name} = {name}.item()" for each in block[index + 1 :]):
+                return False
+            if _has_operator(block[index + 1 :]) or _counts_by_data(block[index + 1 :], after):
+                return True
+            if hazard_among(self.source, block[index + 1 :], after.copy(), self.torch) is not None:
+                return True
+            if isinstance(outer, (ast.For, ast.While)) and name in self.live.before[outer.body[0]]:
+                return True
+            if outer is self.function:
+                break
+            statement = outer
+        return False
 
     def _written_later(self) -> set[str]:
         """The names that are written in place somewhere else in the function."""
@@ -388,6 +425,20 @@ class LoopRewrite:
             and not isinstance(self.source.parents[each], ast.Compare)
             for each in ast.walk(self.node.test)
         )
+
+    def _kinds_before(self) -> Kinds:
+        """The kinds of the names that may be bound before the loop: those of others are from inside of it."""
+        inside = {id(each) for each in ast.walk(self.node)}
+        stores = [
+            each
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+        ]
+        elsewhere = {each.id for each in stores if id(each) not in inside}
+        before = self.kinds.copy()
+        for name in {each.id for each in stores} - elsewhere:
+            before.names.pop(name, None)
+        return before
 
     def _inside(self, kinds: dict[str, Kind]) -> Kinds:
         inside = self.kinds.copy()
@@ -447,8 +498,7 @@ class LoopRewrite:
         # What while_loop gives back may not be written in place where gradients are recorded.
         after += [f"{indent}{name} = {name}.clone()" for name in targets if name in self.cloned]
         for name in written:
-            roots = self.kinds.names[name].roots or frozenset()
-            if not all(root.startswith(LOCAL) for root in roots):
+            if not self._is_own(name):
                 new = fresh(f"new_{name}", self.taken)
                 targets[names.index(name)] = new
                 after.append(f"{indent}{name}.copy_({new})")
@@ -468,7 +518,12 @@ class LoopRewrite:
             *after,
         ]
         clones = to_separate(
-            self.node.body, set(names), self.kinds, set(written), source=self.source, function=self.function
+            self.node.body,
+            set(names),
+            self._kinds_before(),
+            set(written),
+            source=self.source,
+            function=self.function,
         )
         for name in set(clones) - certainly_bound_before(self.function, self.node):
             raise Refused(
@@ -487,6 +542,23 @@ class LoopRewrite:
         return replaced(source.text, [Replacement(begin, source.span([self.node])[1], text)]), [body]
 
 
+def _has_operator(statements: list[ast.stmt]) -> bool:
+    """Whether `statements` call an operator of torch's that takes functions."""
+    calls = (each for one in statements for each in walk(one) if isinstance(each, ast.Call))
+    return any((dotted(each.func) or "").rpartition(".")[2] in ("cond", "while_loop") for each in calls)
+
+
+def _counts_by_data(statements: list[ast.stmt], kinds: Kinds) -> bool:
+    """Whether there is a `for` among `statements` that runs as often as tensor data says."""
+    loops = (each for one in statements for each in walk(one) if isinstance(each, ast.For))
+    limits = [
+        each.iter.args
+        for each in loops
+        if isinstance(each.iter, ast.Call) and dotted(each.iter.func) == "range"
+    ]
+    return any(kinds.of(each).what in ("scalar", "tensor") for args in limits for each in args)
+
+
 def _bounds(call: ast.expr) -> tuple[int, ast.expr, int] | None:
     """Where `range(...)` starts, what it stops before, and its step; None where start or step are no written ints."""
     if not isinstance(call, ast.Call) or call.keywords or not 1 <= len(call.args) <= 3:
@@ -495,12 +567,13 @@ def _bounds(call: ast.expr) -> tuple[int, ast.expr, int] | None:
         return None
     if len(call.args) == 1:
         return 0, call.args[0], 1
-    start = _written_int(call.args[0])
-    step = _written_int(call.args[2]) if len(call.args) == 3 else 1
+    start = written_int(call.args[0])
+    step = written_int(call.args[2]) if len(call.args) == 3 else 1
     return None if start is None or not step else (start, call.args[1], step)
 
 
-def _written_int(node: ast.expr) -> int | None:
+def written_int(node: ast.expr) -> int | None:
+    """The int that `node` is, written out."""
     try:
         value = ast.literal_eval(node)
     except ValueError:
