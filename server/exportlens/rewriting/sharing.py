@@ -102,9 +102,14 @@ def _copy_of_views(
     kind = kinds.names.get(name)
     if kind is None or kind.what != "container" or not kind.roots:
         return None
-    made = _bound_to(name, function)
+    inside = {id(each) for one in statements for each in ast.walk(one)}
+    made = [each for each in _bound_to(name, function) if id(each) not in inside]
+
+    def of_views(node: ast.expr) -> bool:
+        return _cuts_tensor(node, kinds) or _is_written_out(node) or _takes_views(node, kinds)
+
     # What is put into a list one by one is not followed so far that two of its items were certainly the same.
-    if not made or not all(_cuts_tensor(each, kinds) or _is_written_out(each) for each in made):
+    if not made or not all(map(of_views, made)):
         return None
     items = [
         (name, item, _of_tensors(item.roots or frozenset(), kinds))
@@ -193,6 +198,11 @@ def _cuts_tensor(node: ast.expr, kinds: Kinds) -> bool:
         and len(node.args) == 1
         and kinds.of(node.args[0]).what == "tensor"
     )
+
+
+def _takes_views(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` lists views of tensors: `[x[:, i] for i in range(3)]`."""
+    return isinstance(node, ast.ListComp) and kinds.of(node).type == "tensors"
 
 
 def _is_written_out(node: ast.expr) -> bool:
