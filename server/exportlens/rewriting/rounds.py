@@ -82,7 +82,10 @@ class _Rounds:
                 break
             if not isinstance(each, ast.If):
                 raise Refused("the loop stands in another loop, a `with` or a `try`")
-        if not self.after or "falls" in exits(self.after) or exits(self.after) - {"returns"}:
+        at_the_end = not self.after and loop in self.function.body and self._last_returns()
+        if not at_the_end and (
+            not self.after or "falls" in exits(self.after) or exits(self.after) - {"returns"}
+        ):
             raise Refused("what follows the loop does not return a value")
         if exits(loop.body) & {"raises"}:
             raise Refused("the loop's body may raise")
@@ -103,6 +106,35 @@ class _Rounds:
                 raise Refused(f"`{name}` is a number from data, and torch.cond takes in none")
         refuse_effects(source, [loop, *self.after], self.before, self.function)
         self._refuse_writes()
+
+    def _last_returns(self) -> bool:
+        """Whether the last round certainly returns: `if found or i == len(self.steps) - 1: return x`."""
+        for each in self.loop.body:
+            if not isinstance(each, ast.If) or "falls" in exits(each.body) or exits(each.body) - {"returns"}:
+                continue
+            is_any = isinstance(each.test, ast.BoolOp) and isinstance(each.test.op, ast.Or)
+            tests = each.test.values if is_any else [each.test]  # type: ignore[attr-defined]
+            if any(map(self._asks_for_last, tests)):
+                return not any(isinstance(one, ast.Continue) for one in ast.walk(self.loop))
+        return False
+
+    def _asks_for_last(self, test: ast.expr) -> bool:
+        loop = self.loop
+        called = loop.iter if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1 else None
+        name = dotted(called.func) if called is not None else None
+        target = (
+            loop.target.elts[0] if isinstance(loop.target, ast.Tuple) and loop.target.elts else loop.target
+        )
+        if called is None or called.keywords or name != ("range" if target is loop.target else "enumerate"):
+            return False
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or len(test.ops) > 1:
+            return False
+        count = ast.unparse(called.args[0])
+        last = ast.unparse(test.comparators[0])
+        return ast.unparse(test.left) == ast.unparse(target) and last in (
+            f"{count} - 1" if name == "range" else f"len({count}) - 1",
+            f"{(count_of(loop.iter, self.before) or 0) - 1}",
+        )
 
     def _refuse_writes(self) -> None:
         def see(node: ast.stmt, now: Kinds) -> None:
@@ -140,14 +172,13 @@ class _Rounds:
         if not 0 < number <= _DEEPEST // branches or self.calls**number > _MOST_WAYS:
             raise Refused("the loop has many rounds, or none")
         parameters = ", ".join([self.rounds, *first, *(f"{name}=None" for name in later)])
-        start, end = source.span([loop])[0], source.span([self.after[-1]])[1]
+        start, end = source.span([loop])[0], source.span([[loop, *self.after][-1]])[1]
         comments = source.comments_between(start, source.start(loop))
         text = self.nl.join(
             [
                 *(indent + each for each in comments),
                 f"{indent}def {self.name}({parameters}):",
-                f"{inner}if not {self.rounds}:",
-                self._rest(inner + self.unit),
+                *([f"{inner}if not {self.rounds}:", self._rest(inner + self.unit)] if self.after else []),
                 f"{inner}{source.of(loop.target)} = {self.rounds}[0]",
                 body,
                 "",
