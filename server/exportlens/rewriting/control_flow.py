@@ -57,6 +57,7 @@ from exportlens.rewriting.logical_values import logical, why_not
 from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
+from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
@@ -97,6 +98,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         kept = kept_text(draft.source, node, kinds) if isinstance(node, (ast.If, ast.IfExp)) else None
         if kept is not None:
             return draft.fix(KEEP_MASK, kept, uses_torch=False)
+        written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
+        if written_out is not None:
+            return draft.fix(WRITE_OUT, written_out, uses_torch=False)
         decided = decided_loop(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if decided is not None:
             loop = _decided(draft, decided, place)

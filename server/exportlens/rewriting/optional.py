@@ -25,7 +25,7 @@ def made_where_used(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
         return None
     block, index = source.block_of(node)
     asking = next((each for each in block[index + 1 :] if name in reads(each) | set(bound(each))), None)
-    if not isinstance(asking, ast.If) or not _asks(asking.test, name) or not _starts_line(source, asking):
+    if not isinstance(asking, ast.If) or not asks_for(asking.test, name) or not _starts_line(source, asking):
         return None
     liveness = Liveness(function)
     between = block[index + 1 : block.index(asking)]
@@ -100,7 +100,8 @@ def _given(node: ast.If, kinds: Kinds) -> str | None:
     return None
 
 
-def _asks(test: ast.expr, name: str) -> bool:
+def asks_for(test: ast.expr, name: str) -> bool:
+    """Whether `test` is `name is not None`."""
     return (
         isinstance(test, ast.Compare)
         and isinstance(test.left, ast.Name)
