@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
 
-from exportlens.rewriting.names import arguments, bound, dotted, fresh
+from exportlens.inference.classes import class_attribute
+from exportlens.inference.values import ClassValue, Function, Instance
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import arguments, bound, dotted, fresh, reads
 from exportlens.rewriting.text import Replacement, Source
 
 _LONGEST = 24
@@ -29,17 +33,60 @@ _UNSUITED = (*NEVER_MOVED, ast.Yield, ast.Import, ast.ImportFrom, ast.Try)
 _NO_GRAD = re.compile(r"torch\.(no_grad|inference_mode)\(\)|torch\.no_grad")
 
 
-def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -> str | None:
-    """The statements of the method that `self.method(...)`, the whole of `statement` or what it binds, calls, indented as it is.
+@dataclass(frozen=True)
+class Callee:
+    """A method that a statement calls: the text that it stands in, and the path of what it is called on."""
 
-    None where the method is not of the same class, returns in the midst of a branch (what is bound: anywhere but at its end), is
-    long, or is called in an unusual way. Names that it binds get fresh ones, added to `taken`.
+    source: Source
+    method: ast.FunctionDef
+    owner: str
+
+
+def callee_of(source: Source, statement: ast.Expr | ast.Assign, kinds: Kinds) -> Callee | None:
+    """The method that `self.method(...)`, the whole of `statement` or what it binds, calls, or that of a submodule whose class
+    stands in the same file: `self.part.method(...)`, `self.part(...)`."""
+    call = statement.value
+    if not isinstance(call, ast.Call) or not (path := dotted(call.func) or "").startswith("self."):
+        return None
+    owner, _, name = path.rpartition(".")
+    if owner == "self":
+        method = _method(source, statement, name)
+        if method is not None:
+            return Callee(source, method, "self")
+        owner, name = path, "forward"
+    return None if isinstance(statement, ast.Assign) else _of_submodule(statement, call, owner, name, kinds)
+
+
+def _of_submodule(statement: ast.Expr, call: ast.Call, owner: str, name: str, kinds: Kinds) -> Callee | None:
+    path = call.func if name == "forward" else call.func.value  # type: ignore[attr-defined]
+    part, own = kinds.of(path).value, getattr(kinds.names.get("self"), "value", None)
+    if (
+        not isinstance(part, Instance)
+        or not isinstance(part.cls, ClassValue)
+        or not isinstance(own, Instance)
+    ):
+        return None
+    function = class_attribute(part.cls, name)[0]
+    same_file = isinstance(own.cls, ClassValue) and own.cls.scope is part.cls.scope
+    if not isinstance(function, Function) or not same_file or function.scope is not part.cls.scope:
+        return None
+    source = Source(function.chunk.text)
+    method = source.find(function.node)
+    return Callee(source, method, owner) if isinstance(method, ast.FunctionDef) else None
+
+
+def inlined(
+    source: Source, statement: ast.Expr | ast.Assign, taken: set[str], callee: Callee | None
+) -> str | None:
+    """The statements of the method that the whole of `statement`, or what it binds, calls, indented as it is.
+
+    None where the method is not known, returns in the midst of a branch (what is bound: anywhere but at its end), is long, or is
+    called in an unusual way. Names that it binds get fresh ones, added to `taken`.
     """
     call = statement.value
-    assert isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
-    method = _method(source, statement, call.func.attr)
-    if method is None or not source.begins_line(statement):
+    if callee is None or not isinstance(call, ast.Call) or not source.begins_line(statement):
         return None
+    method = callee.method
     body = method.body[1:] if _is_text(method.body[0]) else method.body
     result: ast.expr | None = None
     if isinstance(statement, ast.Assign):
@@ -65,8 +112,9 @@ def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -
     if any(isinstance(each, _UNSUITED) for one in inner for each in ast.walk(one)):
         return None
     given = _given(source, call, method)
-    if given is None:
+    if given is None or (callee.owner != "self" and not _stands_anywhere(source, statement, [*inner], given)):
         return None
+    given |= {method.args.args[0].arg: (callee.owner, True)}
     # What is computed for a parameter, or bound anew in the method, gets a name of its own first.
     first = [name for name, (text, plain) in given.items() if not plain or name in bound(body)]
     renamed = {name: fresh(name, taken) for name in [*bound(body), *first]}
@@ -75,19 +123,19 @@ def inlined(source: Source, statement: ast.Expr | ast.Assign, taken: set[str]) -
     for one in [*body, *([result] if result is not None else [])]:
         for each in ast.walk(one):
             if isinstance(each, ast.Name) and (each.id in given or each.id in renamed):
-                swaps.append(source.swap(each, renamed.get(each.id) or given[each.id][0]))
+                swaps.append(callee.source.swap(each, renamed.get(each.id) or given[each.id][0]))
     indent = source.indent_of(statement)
     lines = [indent + each for each in before]
     if body:
-        text = _block(source, method, body, indent, swaps)
+        text = _block(callee.source, method, body, indent, swaps)
         if text is None:
             return None
         lines.append(text)
     if result is not None:
         assert isinstance(statement, ast.Assign)
         targets = source.text[source.start(statement) : source.start(statement.value)]
-        several = isinstance(result, ast.Tuple) and not source.of(result).startswith("(")
-        value = source.of(result, swaps)
+        several = isinstance(result, ast.Tuple) and not callee.source.of(result).startswith("(")
+        value = callee.source.of(result, swaps)
         lines.append(f"{indent}{targets}{f'({value})' if several else value}")
     return source.newline.join(lines).lstrip(" \t")
 
@@ -203,7 +251,24 @@ def _given(source: Source, call: ast.Call, method: ast.FunctionDef) -> dict[str,
             if not isinstance(default, ast.Constant):
                 return None
             texts[name] = (source.of(default), True)
-    return texts | ({args.args[0].arg: ("self", True)} if args.args[0].arg != "self" else {})
+    return texts
+
+
+def _stands_anywhere(
+    source: Source, statement: ast.stmt, body: list[ast.AST], given: dict[str, tuple[str, bool]]
+) -> bool:
+    """Whether the statements of another class's method mean the same in the function of `statement`."""
+    function = source.enclosing_function(statement)
+    if function is None:
+        return False
+    here = {*bound(function.body), *(each.arg for each in arguments(function.args))}
+    free = reads(body) - set(given) - set(bound(body)) - {"self"}
+    private = any(
+        isinstance(each, ast.Attribute) and each.attr.startswith("__") and not each.attr.endswith("__")
+        for one in body
+        for each in ast.walk(one)
+    )
+    return not private and "super" not in free and not free & here
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -18,7 +18,7 @@ from exportlens.rewriting.fills_inside import filled_within
 from exportlens.rewriting.gradients import detached_inside
 from exportlens.rewriting.held_in_loops import held_between_rounds
 from exportlens.rewriting.indexing import found_selected, indexed_by_tensors
-from exportlens.rewriting.inlining import inlined, is_guard, negated
+from exportlens.rewriting.inlining import Callee, callee_of, inlined, is_guard, negated
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
@@ -87,14 +87,13 @@ def _starts_line(source: Source, node: ast.If) -> bool:
 
 def _inline(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
     """`self.update(x)` as a statement of an arm becomes the method's own statements."""
-    if not _method_calls([node]):
+    if not _method_calls(source, [node], kinds):
         # What follows `if done: return` is an arm as well.
-        source, node = _as_arm(source, node) or (source, node)
-    calls = _method_calls([node])
+        source, node = _as_arm(source, node, kinds) or (source, node)
     taken = every_name(source.tree)
     swaps = []
-    for each in calls:
-        text = inlined(source, each, taken)
+    for each, callee in _method_calls(source, [node], kinds):
+        text = inlined(source, each, taken, callee)
         if text is not None:
             swaps.append(source.swap(each, text))
     if not swaps:
@@ -123,7 +122,7 @@ def _inline_readers(source: Source, node: ast.If, kinds: Kinds, torch: str) -> P
         and any(readers(source, function, [each], path) for path in written)
     ]
     taken = every_name(source.tree)
-    texts = [(each, inlined(source, each, taken)) for each in calls]
+    texts = [(each, inlined(source, each, taken, callee_of(source, each, kinds))) for each in calls]
     swaps = [source.swap(each, text) for each, text in texts if text is not None]
     return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
 
@@ -139,14 +138,15 @@ def _is_written(source: Source, node: ast.Attribute) -> bool:
     return method or item or not isinstance(used.ctx, ast.Load)
 
 
-def _method_calls(region: Iterable[ast.stmt]) -> list[ast.Expr]:
-    """The statements in `region` that call a method of the model for what it does."""
-    return [
-        each
+def _method_calls(source: Source, region: Iterable[ast.stmt], kinds: Kinds) -> list[tuple[ast.Expr, Callee]]:
+    """The statements in `region` that call a method of the model, or of its parts, for what it does."""
+    found = [
+        (each, callee_of(source, each, kinds))
         for statement in region
         for each in ast.walk(statement)
-        if isinstance(each, ast.Expr) and _is_on_self(each.value)
+        if isinstance(each, ast.Expr)
     ]
+    return [(each, callee) for each, callee in found if callee is not None]
 
 
 def _is_own(path: str | None) -> bool:
@@ -159,14 +159,14 @@ def _is_on_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and _is_own(dotted(node.func))
 
 
-def _as_arm(source: Source, node: ast.If) -> Prepared | None:
+def _as_arm(source: Source, node: ast.If, kinds: Kinds) -> Prepared | None:
     """`if done: return` and what follows it as `if not done:`, where that calls methods for what they do and gives nothing back."""
     function = source.enclosing_function(node)
     if function is None or not is_guard(node) or node not in function.body or not _starts_line(source, node):
         return None
     following = function.body[function.body.index(node) + 1 :]
     returns = any(isinstance(each, ast.Return) for one in following for each in ast.walk(one))
-    if returns or not _method_calls(following):
+    if returns or not _method_calls(source, following, kinds):
         return None
     indent = source.indent_of(node)
     body = source.block(following, indent + source.indent_unit(), [])
