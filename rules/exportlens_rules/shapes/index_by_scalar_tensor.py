@@ -18,12 +18,15 @@ from exportlens.rewriting.number_indices import (
     index_by_tensor_of_numbers,
     is_list_of_numbers_from_data,
     is_number_from_data,
+    is_one_number_from_data,
     select_by_number,
+    write_by_number,
 )
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
 from exportlens_rules.reading import is_tensor, operators_around, words
+from exportlens_rules.recorded import is_recorded
 
 _WRITE = Outcome(FAILS, FAILS)
 _SLICE_WRITE = Outcome(OK, FAILS)
@@ -35,6 +38,7 @@ class IndexByScalarTensor(Rule):
     ## What it does
     Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
     that such a tensor bounds: `x[i, :t] = 0`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
+    writes at such a number where a gradient flows: `x[t.item()] = self.layer(y)`,
     and such numbers and tensors as the step of a slice: `x[:: t.item()]`.
 
     ## Why it matters
@@ -197,6 +201,14 @@ def forward(self, x):
                 outcome=_WRITE if both else None,
             )
 
+        elif isinstance(place, ItemWrite) and is_one_number_from_data(key) and is_recorded(place):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` is written at a number that was read out of tensor data, and a gradient flows: torch "
+                "exports no such write to a view. Index by a tensor: `torch.full((1,), n)`.",
+                outcome=_WRITE,
+            )
+
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         assert isinstance(report.place, (ItemRead, ItemWrite))
         if _has_open_step(report.place):
@@ -205,6 +217,8 @@ def forward(self, x):
             return index_by_tensor_of_numbers(report.place, context)
         if isinstance(report.place, ItemWrite) and is_bounded_by_data(report.place.key):
             return fill_where_below(report.place, context)
+        if isinstance(report.place, ItemWrite) and is_one_number_from_data(report.place.key):
+            return write_by_number(report.place, context)
         if has_number_from_data(report.place.key):
             return select_by_number(report.place, context)
         return index_by_index_tensor(report.place, context)

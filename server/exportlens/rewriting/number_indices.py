@@ -76,6 +76,34 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
         return Refusal(str(refused))
 
 
+def is_one_number_from_data(key: Value) -> bool:
+    """Whether the only index is a number of Python that comes from tensor data: no float can be one."""
+    return is_number_from_data(key) and _types(key) <= {"int", ""}
+
+
+def write_by_number(place: ItemWrite, context: RewriteContext) -> Fix | Refusal:
+    """`x[n] = v` -> `x[torch.full((1,), n)] = v`: what fits a row fits one row of rows."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        refuse_caught_index(source, node)
+        if not isinstance(node, ast.Subscript):
+            raise Refused("the index is not written in brackets")
+        statement = source.enclosing_statement(node)
+        function = source.enclosing_function(statement)
+        if function is None:
+            raise Refused("the index is not inside of a function")
+        kinds = kinds_before(function, statement, draft.kinds({}))
+        put = _put_at(draft, statement, node, place, kinds)
+        if put is None:
+            raise Refused(f"what is written to `{source.of(node)}` is not known to be a tensor or a number")
+        text = f"{primary(source.of(node.value))}[{draft.torch}.full((1,), {source.of(node.slice)})]"
+        safe = Applicability.SAFE if _types(place.key) == {"int"} else Applicability.UNSAFE
+        return draft.replace("Index by a tensor", [source.swap(node, text), *put], safe)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
 def is_list_of_numbers_from_data(key: Value) -> bool:
     """Whether the only index is a list that holds ints of Python which come from tensor data."""
     if not isinstance(key, Sequence) or key.kind != "list":
@@ -179,19 +207,8 @@ def _put(
     if len(parts) - len(others) != 1 or any(not _keeps_dimensions(each) for each in others):
         return None
     source, at = draft.source, numbers.index(True)
-    swaps: list[Replacement] = []
-    if isinstance(statement, ast.Assign) and statement.targets == [node]:
-        given = options(place.value)
-        if all(isinstance(each, Tensor) for each in given):
-            base, value = kinds.of(node.value), kinds.of(statement.value)
-            if value.dtype is None or value.dtype != base.dtype:
-                # An index, unlike a view, converts nothing.
-                dtype = f"{primary(source.of(node.value))}.dtype"
-                text = f"{primary(source.of(statement.value))}.to({dtype})"
-                swaps = [source.swap(statement.value, text)]
-        elif not all(isinstance(each, (Const, Static, Shape, TensorScalar)) for each in given):
-            return None
-    elif not (isinstance(statement, ast.AugAssign) and statement.target is node):
+    swaps = _put_at(draft, statement, node, place, kinds)
+    if swaps is None:
         return None
     taken = [source.of(each) if each in others else ":" for each in parts]
     before = sum(_takes_away(each) for each in parts[:at])
@@ -199,6 +216,25 @@ def _put(
     view = primary(source.of(node.value)) + (f"[{', '.join(indices)}]" if set(indices) - {":"} else "")
     moved = f"{view}.movedim({at - before}, 0)" if at > before else view
     return f"{moved}[{draft.torch}.full((1,), {source.of(parts[at])})]", swaps
+
+
+def _put_at(
+    draft: Draft, statement: ast.stmt, node: ast.Subscript, place: ItemRead | ItemWrite, kinds: Kinds
+) -> list[Replacement] | None:
+    """What changes in what `statement` writes to `node`: an index, unlike a view, converts nothing. None where it may be
+    something else than a tensor or a number."""
+    if isinstance(statement, ast.AugAssign) and statement.target is node:
+        return []
+    if not (isinstance(statement, ast.Assign) and statement.targets == [node]):
+        return None
+    source, given = draft.source, options(place.value)
+    if all(isinstance(each, Tensor) for each in given):
+        base, value = kinds.of(node.value), kinds.of(statement.value)
+        if value.dtype is not None and value.dtype == base.dtype:
+            return []
+        dtype = f"{primary(source.of(node.value))}.dtype"
+        return [source.swap(statement.value, f"{primary(source.of(statement.value))}.to({dtype})")]
+    return [] if all(isinstance(each, (Const, Static, Shape, TensorScalar)) for each in given) else None
 
 
 def _keeps_dimensions(part: ast.expr) -> bool:
