@@ -55,6 +55,14 @@ ONE = (
     + '    batch = torch.export.Dim("batch")\n'
     + '    torch.export.export(Net(), (torch.randn(1, 4),), dynamic_shapes={"x": {0: batch}})\n'
 )
+NAMED = (
+    HEAD
+    + "class Net(nn.Module):\n    def forward(self, ids, mask, scale=1.0):\n        return ids * mask\n"
+    + MAIN
+    + "    batch = torch.export.Dim('batch')\n    example = (torch.randint(0, 9, (1, 4)),)\n"
+    + "    torch.export.export(Net(), example, {'mask': torch.ones(1, 4), 'scale': torch.ones(4)},"
+    + " dynamic_shapes={'tokens': {0: batch}, 'mask': {0: batch}})\n"
+)
 TOO_WIDE = (
     HEAD
     + """class Net(nn.Module):
@@ -116,6 +124,16 @@ CASES = {
     "dictionary": (DICTIONARY, ["EXL601"], ["lambda leaves, names: Scores(zip(names, leaves)),"]),
     "dataclass": (DATACLASS, ["EXL601"], ["torch.export.register_dataclass(Scores)"]),
     "example of one": (ONE, ["EXL413"], ["(torch.randn(2, 4),)"]),
+    "names of inputs": (
+        NAMED.replace(", 'scale': torch.ones(4)", ""),
+        ["EXL413", "EXL414", "EXL413"],
+        ["(torch.randint(0, 9, (2, 4)),)", "torch.ones(2, 4)", "{\"ids\": {0: batch}, 'mask': {0: batch}}"],
+    ),
+    "an input without a name": (
+        NAMED.replace("tokens", "ids").replace("(1, 4)", "(2, 4)"),
+        ["EXL414"],
+        ["""'mask': {0: batch}, "scale": None}"""],
+    ),
     "too wide": (TOO_WIDE, ["EXL418"], ['torch.export.Dim("batch", max=128)']),
     "derived": (DERIVED, ["EXL418"], ["long = 2 * short"]),
     "one mode": (STRICT_ONLY, ["strict"], ["strict=False)"]),

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ExportCall, Place
-from exportlens.inference.values import Const, Mapping_, Sequence, Tensor, Value
-from exportlens.outcome import FAILS, Outcome
+from exportlens.inference.values import Const, Mapping_, Named, Sequence, Tensor, Value
+from exportlens.outcome import BAKED, FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.export_calls import grow_examples, written_sizes
+from exportlens.rewriting.example_sizes import grow_examples, written_sizes
+from exportlens.rewriting.export_calls import forward_parameters
 from exportlens.rule import Example, Report, Rule
+
+_FIXED = Outcome(BAKED, BAKED)
 
 
 class ExampleBatchOfOne(Rule):
@@ -67,47 +70,84 @@ def program():
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, ExportCall)
-        inputs, given = place.nodes.get("args"), place.arguments.get("args")
-        if not isinstance(inputs, (ast.Tuple, ast.List)):
-            return
-        known = given.items or [] if isinstance(given, Sequence) else []
-        per_input = _per_input(place.arguments.get("dynamic_shapes"))
-        for number, (tensor, dims) in enumerate(zip(inputs.elts, per_input, strict=False)):
-            value = known[number] if number < len(known) else None
-            for dim in _dynamic(dims):
-                size = _size(tensor, value, dim)
-                if size in (0, 1):
-                    yield self.report(
-                        place,
-                        f"Dimension {dim} is to be dynamic, and the example has size {size} there: torch "
-                        "treats 0 and 1 as constants. Use an example of size 2 or more.",
-                        node=tensor,
-                    )
-                    return
+        ones = [
+            (tensor, dim, size, spec)
+            for tensor, value, dims in _marked(place)
+            for dim, spec in _dynamic(dims).items()
+            if (size := _size(tensor, value, dim)) in (0, 1)
+        ]
+        # Dim.AUTO gives way in silence, all others stop the export.
+        for tensor, dim, size, spec in sorted(ones, key=lambda one: _gives_way(one[3]))[:1]:
+            yield self.report(
+                place,
+                f"Dimension {dim} is to be dynamic, and the example has size {size} there: torch "
+                "treats 0 and 1 as constants. Use an example of size 2 or more.",
+                node=tensor,
+                outcome=_FIXED if _gives_way(spec) else None,
+            )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, ExportCall)
-        per_input = _per_input(report.place.arguments.get("dynamic_shapes"))
-        return grow_examples(report.place, [_dynamic(dims) for dims in per_input], context)
+        shapes = report.place.arguments.get("dynamic_shapes")
+        named = (
+            {key: list(_dynamic(dims)) for key, dims in shapes.items.items()}
+            if isinstance(shapes, Mapping_)
+            else {}
+        )
+        return grow_examples(
+            report.place, [list(_dynamic(dims)) for dims in _per_input(report.place)], named, context
+        )
 
 
-def _per_input(shapes: Value | None) -> list[Value]:
+def _marked(place: ExportCall) -> Iterator[tuple[ast.expr, Value | None, Value]]:
+    """Each example input, as it is written and its value where that is known, and what is said of its sizes."""
+    inputs, given = place.nodes.get("args"), place.arguments.get("args")
+    known: list[Value | None] = [*((given.items or ()) if isinstance(given, Sequence) else ())]
+    if isinstance(inputs, (ast.Tuple, ast.List)):
+        written: list[ast.expr] = inputs.elts
+        known += [None] * (len(written) - len(known))
+    elif isinstance(inputs, ast.expr):
+        written = [inputs] * len(known)
+    else:
+        return
+    yield from zip(written, known, _per_input(place), strict=False)
+    keywords, shapes = place.arguments.get("kwargs"), place.arguments.get("dynamic_shapes")
+    if "kwargs" in place.nodes and isinstance(keywords, Mapping_) and isinstance(shapes, Mapping_):
+        for name, value in keywords.items.items():
+            yield place.nodes["kwargs"], value, shapes.items.get(name, Const(None))
+
+
+def _per_input(place: ExportCall) -> list[Value]:
+    """What is said of each positional input."""
+    shapes = place.arguments.get("dynamic_shapes")
     if isinstance(shapes, Mapping_) and shapes.rest is None:
-        return list(shapes.items.values())
+        names = forward_parameters(place.model)
+        return (
+            list(shapes.items.values())
+            if names is None
+            else [shapes.items.get(name, Const(None)) for name in names]
+        )
     if isinstance(shapes, Sequence) and shapes.items is not None:
         return shapes.items
     return []
 
 
-def _dynamic(dims: Value) -> list[int]:
-    """The dimensions that are marked; None and Dim.STATIC mark nothing."""
+def _dynamic(dims: Value) -> dict[int, Value]:
+    """The dimensions that are marked, and how; None and Dim.STATIC mark nothing."""
+    given: dict[int, Value] = {}
     if isinstance(dims, Mapping_):
-        return [
-            key for key, value in dims.items.items() if isinstance(key, int) and not isinstance(value, Const)
-        ]
-    if isinstance(dims, Sequence) and dims.items is not None:
-        return [index for index, value in enumerate(dims.items) if not isinstance(value, Const)]
-    return []
+        given = {key: value for key, value in dims.items.items() if isinstance(key, int)}
+    elif isinstance(dims, Sequence) and dims.items is not None:
+        given = dict(enumerate(dims.items))
+    return {
+        key: value
+        for key, value in given.items()
+        if not isinstance(value, Const) and not (isinstance(value, Named) and value.name.endswith(".STATIC"))
+    }
+
+
+def _gives_way(spec: Value) -> bool:
+    return isinstance(spec, Named) and spec.name.endswith(".AUTO")
 
 
 def _size(tensor: ast.expr, value: Value | None, dim: int) -> int | None:

@@ -71,7 +71,11 @@ def program_of(call: ExportCall) -> Instance:
 
 def sized(machine: Machine, name: str, args: list[Value], result: Value) -> Value:
     """The tensor of `torch.randn(2, 4)` with the sizes that are written there, in the code around an export call."""
-    if machine.entry is not None or name not in _CREATIONS or not isinstance(result, Tensor):
+    if machine.entry is not None or not isinstance(result, Tensor):
+        return result
+    if name in ("torch.randint", "torch.full"):
+        args = [each for each in args if isinstance(each, Sequence)]
+    elif name not in _CREATIONS:
         return result
     sizes = args
     if len(args) == 1 and isinstance(args[0], Sequence) and args[0].items is not None:

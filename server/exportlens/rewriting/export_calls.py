@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable
-from collections.abc import Sequence as Sequence_
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.classes import called_as, class_attribute
@@ -355,7 +354,7 @@ def add_dynamic_shapes(place: ExportCall, context: RewriteContext) -> Fix | Refu
         inputs = place.arguments.get("args")
         if not isinstance(inputs, Sequence) or inputs.items is None:
             raise Refused("the example inputs are not written where they can be read")
-        names = _forward_parameters(place.model)
+        names = forward_parameters(place.model)
         sizes = {_first_size(item) for item in inputs.items if _is_tensor(item)} - {None}
         if len(sizes) > 1:
             raise Refused(
@@ -386,63 +385,6 @@ def add_dynamic_shapes(place: ExportCall, context: RewriteContext) -> Fix | Refu
         return draft.replace("Make the batch dimension dynamic", [swap])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def grow_examples(
-    place: ExportCall, dynamic: Sequence_[Sequence_[int]], context: RewriteContext
-) -> Fix | Refusal:
-    """Example inputs of size 2 where they are of size 0 or 1 in one of their `dynamic` dimensions (by input)."""
-    try:
-        draft = Draft.of(place, context)
-        call = draft.source.find(place.node)
-        inputs = draft.source.find(place.nodes["args"])
-        if not isinstance(inputs, (ast.Tuple, ast.List)):
-            raise Refused("the example inputs are not written in the call")
-        swaps: dict[int, Replacement] = {}
-        for example, dims in zip(inputs.elts, dynamic, strict=False):
-            made = _creation(draft, call, example) if dims else None
-            sizes = written_sizes(made) if made is not None else None
-            if dims and sizes is None:
-                raise Refused(f"the sizes of `{draft.source.of(example)}` are not written where it is made")
-            for dim in dims:
-                size = sizes[dim] if sizes is not None and -len(sizes) <= dim < len(sizes) else None
-                if isinstance(size, ast.Constant) and size.value in (0, 1):
-                    swaps[draft.source.start(size)] = draft.source.swap(size, "2")
-        if not swaps:
-            raise Refused("no size of 0 or 1 is written in the example inputs")
-        return draft.replace("Use an example of size 2", list(swaps.values()), uses_torch=False)
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
-
-
-def _creation(draft: Draft, call: ast.AST, example: ast.expr) -> ast.expr | None:
-    """The expression that makes an example input: itself, or what its name is bound to, once, before the call."""
-    if not isinstance(example, ast.Name):
-        return example
-    bindings = [
-        node
-        for node in ast.walk(draft.source.tree)
-        if isinstance(node, ast.Assign)
-        and any(isinstance(name, ast.Name) and name.id == example.id for name in node.targets)
-    ]
-    uses = sum(isinstance(each, ast.Name) and each.id == example.id for each in ast.walk(draft.source.tree))
-    if len(bindings) != 1 or uses != 2 or draft.source.start(bindings[0]) > draft.source.start(call):
-        raise Refused(f"`{example.id}` is used for more than the example")
-    return bindings[0].value
-
-
-def written_sizes(made: ast.expr) -> list[ast.expr] | None:
-    """The sizes of `torch.randn(1, 4)` or `torch.randint(0, 9, (1, 4))`; None where they are not written there."""
-    if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute):
-        return None
-    sizes: list[ast.expr] = list(made.args)
-    if made.func.attr == "randint":
-        sizes = list([each for each in made.args if isinstance(each, (ast.Tuple, ast.List))][-1:])
-    elif made.func.attr not in ("rand", "randn", "zeros", "ones", "empty"):
-        return None
-    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
-        sizes = list(sizes[0].elts)
-    return sizes
 
 
 def trace_in_mode(strict: bool, line: int, context: RewriteContext) -> Fix | Refusal:
@@ -485,7 +427,7 @@ def _first_size(value: Value) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def _forward_parameters(model: Value) -> list[str] | None:
+def forward_parameters(model: Value) -> list[str] | None:
     """The names of the forward parameters of a Module of the workspace, without self."""
     cls = model.cls if isinstance(model, Instance) else None
     while isinstance(cls, ClassValue):

@@ -118,6 +118,10 @@ MUST_NOT: dict[str, list[str]] = {
         _exported("return x * 2", "x = torch.randn(1, 4)\nreturn export(M(), (x,))"),
         _exported(
             "return x * 2",
+            "given = (torch.randn(1, 4),)\nreturn export(M(), given, dynamic_shapes={'x': {0: Dim.STATIC, 1: Dim('columns')}})",
+        ),
+        _exported(
+            "return x * 2",
             'x = torch.randn(1, 4)\nx = torch.cat([x, x])\nreturn export(M(), (x,), dynamic_shapes={"x": {0: Dim("rows")}})',
         ),
     ],
