@@ -78,6 +78,7 @@ def _run_assert(machine: Machine, node: ast.Assert, frame: Frame) -> bool:
 def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
     from exportlens.inference.construction import call_method
 
+    entered_ones: list[tuple[Value, ast.expr]] = []
     for item in node.items:
         manager = evaluate(machine, item.context_expr, frame)
         if machine.emits(With):
@@ -86,13 +87,18 @@ def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) ->
         entered: Value = Unknown("the value of a context manager")
         if isinstance(manager, Instance) and isinstance(manager.cls, ClassValue):
             entered = call_method(machine, manager, "__enter__", [], frame, item.context_expr) or manager
+            entered_ones.append((manager, item.context_expr))
         elif isinstance(manager, Sequence) and manager.kind == "generator" and manager.items:
             entered = manager.items[0]
         elif isinstance(manager, Instance):
             entered = manager
         if item.optional_vars is not None:
             assign(machine, item.optional_vars, entered, frame)
-    return run_block(machine, node.body, frame)
+    ends = run_block(machine, node.body, frame)
+    for manager, expression in reversed(entered_ones):
+        if isinstance(manager, Instance):
+            call_method(machine, manager, "__exit__", [Const(None)] * 3, frame, expression)
+    return ends
 
 
 def _manager_name(manager: Value) -> str:

@@ -67,6 +67,7 @@ def _is_told(source: Source, node: ast.AST, kinds: Kinds, seen: frozenset[str]) 
     if not isinstance(around, (ast.Assign, ast.AugAssign)):
         return False
     targets = around.targets if isinstance(around, ast.Assign) else [around.target]
+    targets = [each for each in targets if not _is_item_kept(each)]
     if not all(isinstance(each, (ast.Name, ast.Attribute)) for each in targets):
         return False
     paths = {dotted(each) or "" for each in targets} - seen
@@ -83,6 +84,11 @@ def _is_kept(node: ast.AST) -> bool:
         and node.func.attr == "append"
         and (dotted(node.func) or "").startswith("self.")
     )
+
+
+def _is_item_kept(node: ast.expr) -> bool:
+    """`self.times[name] = ...`."""
+    return isinstance(node, ast.Subscript) and (dotted(node.value) or "").startswith("self.")
 
 
 def _reads(source: Source, statement: ast.stmt, path: str) -> Iterator[ast.expr]:

@@ -65,7 +65,7 @@ _ASKING = frozenset({"isfinite", "isinf", "isnan"})
 # What takes the place of NumPy's function for a number, one bound after the other.
 _BOUNDS = {"clip": ("sym_max", "sym_min"), "maximum": ("sym_max",), "minimum": ("sym_min",)}
 _NUMBERS = (Const, Static, Shape, TensorScalar)
-_NO_FLOAT = frozenset({"ceil", "floor", "trunc", "isfinite", "isinf", "isnan"})
+NO_FLOAT = frozenset({"ceil", "floor", "trunc", "isfinite", "isinf", "isnan"})
 
 
 def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -113,7 +113,7 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
     numbers = all(_is_number(one) for one in ways)
     if module == "numpy" and numbers and function in _BOUNDS:
         return _bounded(place, node, draft)
-    if function not in SAME_IN_TORCH - _NO_FLOAT and not (numbers and function in _ASKING):
+    if function not in SAME_IN_TORCH - NO_FLOAT and not (numbers and function in _ASKING):
         raise Refused(f"`{argument}` is a Python number: give the function the tensor")
     if module == "numpy" and not numbers:
         raise Refused("the result is used as a Python number")
@@ -187,6 +187,8 @@ def _in_torch(place: Call, node: ast.Call, draft: Draft) -> tuple[str, list[Repl
 def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bool:
     """Whether `node` is arithmetic with `.item()`s, each of which `swaps` now takes away."""
     found = [each for each in ast.walk(node) if isinstance(each, ast.Call) and is_item(each)]
+    if not all(_is_computed_with(draft, each, node) for each in found):
+        return False
     for each in found:
         assert isinstance(each.func, ast.Attribute)
         # No gradient goes through a number.
@@ -194,3 +196,13 @@ def _without_items(draft: Draft, node: ast.expr, swaps: list[Replacement]) -> bo
             Replacement(draft.source.end(each.func) - len("item"), draft.source.end(each), "detach()")
         )
     return bool(found)
+
+
+def _is_computed_with(draft: Draft, part: ast.expr, whole: ast.expr) -> bool:
+    """Whether nothing but arithmetic lies between `part` and `whole`: a conversion makes a number again."""
+    for each in draft.source.ancestors(part):
+        if part is whole or each is draft.source.parents[whole]:
+            return True
+        if not isinstance(each, (ast.BinOp, ast.UnaryOp)):
+            return False
+    return False

@@ -20,7 +20,7 @@ from exportlens.inference.values import ClassValue, Instance, Named, Tensor, opt
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.math_calls import SAME_IN_TORCH
+from exportlens.rewriting.math_calls import NO_FLOAT, SAME_IN_TORCH
 from exportlens.rewriting.names import arguments, dotted, fresh
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.registrations import refuse_before_module
@@ -37,8 +37,10 @@ _TAKING_NUMBERS = frozenset(
 # Calls that give a number for a number, each of which a fix rewrites where tracing does not take it.
 _CONVERTING = {"float": "float", "int": "int", "round": "int", "abs": ""}
 _MATHEMATICAL = {f"math.{name}": "float" for name in SAME_IN_TORCH} | {"math.pow": "float"}
+_MATHEMATICAL |= {f"numpy.{name}": "float" for name in SAME_IN_TORCH - NO_FLOAT if hasattr(math, name)}
 _MATHEMATICAL |= {f"math.{name}": "int" for name in ("floor", "ceil", "trunc")}
 _MATHEMATICAL |= {f"math.{name}": "bool" for name in ("isfinite", "isinf", "isnan")}
+_BOUNDING = frozenset({"numpy.clip", "numpy.minimum", "numpy.maximum"})
 # Calls that take tensors, of which the number may be a part: `F.softmax(x / self.tau, -1)`.
 _TAKING_TENSORS = frozenset(
     {"softmax", "log_softmax", "sigmoid", "tanh", "relu", "exp", "linear", "cross_entropy", "mse_loss", "where", "matmul"}
@@ -351,7 +353,7 @@ class _Number:
         if dotted(node) == self.path:
             return self.type
         if isinstance(node, ast.Attribute):
-            if self.draft.qualified(node) in ("math.pi", "math.e", "math.tau"):
+            if self.draft.qualified(node) in ("math.pi", "math.e", "math.tau", "numpy.pi", "numpy.e"):
                 return "float"
             return self._type_of_option(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -402,6 +404,8 @@ class _Number:
         name = ast.unparse(call.func)
         given = _CONVERTING.get(name, _MATHEMATICAL.get(self.draft.qualified(call.func)))
         parts = [self._type_of(each) for each in call.args]
+        if self.draft.qualified(call.func) in _BOUNDING and set(parts) == {"float"} and not call.keywords:
+            return "float"
         if given is None or not parts or None in parts or call.keywords:
             return None
         return (given or parts[0]) if len(parts) == 1 or given == "float" else None
