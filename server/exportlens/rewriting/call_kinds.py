@@ -483,9 +483,15 @@ _IN_ORDER = frozenset({"contiguous", "reshape", "flatten", "reshape_as"})
 def _lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
     """Whether the dimensions of what the call gives may lie in memory in another order than they have."""
     name = op.name.rpartition(".")[2]
+    if name == "einsum":
+        return True
     if name in _MOVING:
         return rank is None or rank > 1
-    keeps = op.pointwise or bool(op.aliases) or name in ("clone", "zeros_like", "ones_like", "empty_like")
+    keeps = (
+        op.pointwise
+        or bool(op.aliases)
+        or name in ("where", "clone", "zeros_like", "ones_like", "empty_like")
+    )
     return keeps and name not in _IN_ORDER and any(each.moved for each in given)
 
 

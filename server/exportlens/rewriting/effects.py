@@ -190,7 +190,8 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
-            names[name] = same.setdefault(id(kind), replace(told, roots=kind.roots, dtype=dtype))
+            again = replace(told, roots=kind.roots, dtype=dtype, moved=kind.moved)
+            names[name] = same.setdefault(id(kind), again)
     found = known.copy()
     found.told = known.told or known.names
     found.names = names | _shared_by_calls(names, arrived)

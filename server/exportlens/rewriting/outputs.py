@@ -124,7 +124,7 @@ class Outputs:
                         "float tensors only: write both as floats"
                     )
                 self.as_float.add(name)
-            if a.moved != b.moved:
+            if a.moved != b.moved or (a.moved and a.roots != b.roots):
                 self.in_order.add(name)
             self._unify_name(name, a, b, used_as_number)
 
