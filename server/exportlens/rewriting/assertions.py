@@ -35,7 +35,8 @@ def assert_text(
         else _quoted(source, f"assertion failed: {_flat(source.of(node.test))}")
     )
     lines = _checks(source, node.test, kinds, torch, value, negated=False, message=message)
-    return _replace_statement(source, node, node, lines)
+    comments = source.comments_lost(source.start(node), source.end(node), *lines)
+    return _replace_statement(source, node, node, [*comments, *lines])
 
 
 def sizes_checked(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
@@ -88,7 +89,13 @@ def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Va
     _refuse_where_callers_catch(source, node, body, kinds)
     message = _message_of_raise(source, body, kinds)
     lines = _checks(source, node.test, kinds, torch, value, negated=raising_then, message=message)
-    comments = source.comments_between(source.end(node.test), source.span(body)[1])
+    # Those of the side that stays come along with it.
+    start, end = source.span(body)
+    spans = [
+        (source.start(node), source.span(node.body)[0]),
+        (start if raising_then else source.span(node.body)[1], end),
+    ]
+    comments = [each for span in spans for each in source.comments_lost(*span, *lines)]
     return _replace_statement(source, node, node, [*comments, *lines], rest)
 
 

@@ -615,8 +615,8 @@ class BranchRewrite:
         """Comments of an arm that stand on its header line, or after its last statement."""
         start, end = self.source.span(body)
         if before:
-            header_end = self.source.end(self.node.test) if body is self.node.body else self._else_start(body)
-            return [indent + comment for comment in self.source.comments_between(header_end, start)]
+            header = self.source.start(self.node) if body is self.node.body else self._else_start(body)
+            return [indent + each for each in self.source.comments_lost(header, start, self.test)]
         following = self._else_start(self.node.orelse) if body is self.node.body and self.node.orelse else end
         return [indent + comment for comment in self.source.comments_between(end, following)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
@@ -88,7 +88,7 @@ def ternary_text(
         before = _clones(source, node, kinds)
     refuse_recurrent_layer([node.body, node.orelse], kinds)
     call = f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())"
-    return replaced(source.text, [*before, source.swap(node, call)])
+    return _put(source, node, call, before)
 
 
 def _refuse_numbers_from_data(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
@@ -221,8 +221,32 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
         yield node
 
 
-def _put(source: Source, node: ast.IfExp, text: str) -> str:
-    return replaced(source.text, [source.swap(node, text)])
+def _put(source: Source, node: ast.IfExp, text: str, before: Iterable[Replacement] = ()) -> str:
+    plain = replaced(source.text, [*before, source.swap(node, text)])
+    comments = source.comments_lost(source.start(node), source.end(node), text)
+    if not comments:
+        return plain
+    line_end = source.newline + source.text[source.line_start(source.start(node)) : source.start(node)]
+    if line_end.strip():
+        line_end = source.newline + source.indent_of(source.enclosing_statement(node)) + source.indent_unit()
+    noted = replaced(source.text, [*before, source.swap(node, line_end.join([*comments, text]))])
+    # Only brackets around all of it take lines of comments.
+    if _parses(noted):
+        return noted
+    statement = source.enclosing_statement(node)
+    if before or not source.begins_line(statement):
+        return plain
+    start, line_end = source.start(statement), source.newline + source.indent_of(statement)
+    above = Replacement(start, start, "".join(each + line_end for each in comments))
+    return replaced(source.text, [above, source.swap(node, text)])
+
+
+def _parses(text: str) -> bool:
+    try:
+        Source(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _is_plain_number(kind: Kind) -> bool:

@@ -156,7 +156,7 @@ class Source:
 
     def indent_of(self, node: ast.AST) -> str:
         """The white space before the line on which `node` starts."""
-        line_start = self._line_start(self.start(node))
+        line_start = self.line_start(self.start(node))
         match = re.match(r"[ \t]*", self.text[line_start:])
         return match[0] if match else ""
 
@@ -177,7 +177,7 @@ class Source:
 
     def begins_line(self, node: ast.AST) -> bool:
         start = self.start(node)
-        return not self.text[self._line_start(start) : start].strip()
+        return not self.text[self.line_start(start) : start].strip()
 
     def span(self, statements: Sequence[ast.stmt]) -> tuple[int, int]:
         """From the first statement (with the comments right above it) to the end of the last one (with its
@@ -229,12 +229,12 @@ class Source:
     def gap_before(self, node: ast.stmt) -> str:
         """What sets a new function off from the statement before `node`: an empty line, or nothing at a
         block's start."""
-        start = self._line_start(self._leading(node))
+        start = self.line_start(self._leading(node))
         before = self.text[:start].splitlines()
         if not before or not before[-1].strip() or before[-1].strip().startswith("#"):
             return ""
         _block, index = self.block_of(node)
-        return self.newline if index and start == self._line_start(self.start(node)) else ""
+        return self.newline if index and start == self.line_start(self.start(node)) else ""
 
     def comments_between(self, start: int, end: int) -> list[str]:
         """The comments that begin between the two offsets, in order."""
@@ -243,23 +243,28 @@ class Source:
         ]
 
     def header_comments(self, loop: ast.For | ast.While) -> list[str]:
-        """The comments behind the condition of a loop, or behind what it goes through, before its first statement."""
-        last = loop.iter if isinstance(loop, ast.For) else loop.test
-        return self.comments_between(self.end(last), self.span(loop.body)[0])
+        """The comments in the condition of a loop and behind it, or behind what it goes through, before its first statement."""
+        first = self.end(loop.iter) if isinstance(loop, ast.For) else self.start(loop)
+        return self.comments_between(first, self.span(loop.body)[0])
+
+    def comments_lost(self, start: int, end: int, *texts: str) -> list[str]:
+        """The comments between the two offsets that none of `texts`, which stand there from now on, has."""
+        return [each for each in self.comments_between(start, end) if not any(each in text for text in texts)]
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
         """The 0-based line and the column in characters."""
         line = bisect.bisect_right(self._starts, offset) - 1
         return line, offset - self._starts[line]
 
-    def _line_start(self, offset: int) -> int:
+    def line_start(self, offset: int) -> int:
+        """Where the line of `offset` begins."""
         return self._starts[bisect.bisect_right(self._starts, offset) - 1]
 
     def _leading(self, statement: ast.stmt) -> int:
         start = self.start(statement)
         if not self.begins_line(statement):
             return start
-        line_start = self._line_start(start)
+        line_start = self.line_start(start)
         result = line_start
         indent = self.indent_of(statement)
         number = self._starts.index(line_start)
