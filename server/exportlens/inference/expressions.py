@@ -477,6 +477,14 @@ def _dict_comprehension(machine: Machine, node: ast.DictComp, frame: Frame) -> V
     )
 
 
+def _visible(frame: Frame) -> dict[str, Value]:
+    """The variables of a comprehension, and of the function around it."""
+    outer = frame.closure
+    if outer is None or outer.function is not frame.function:
+        return dict(frame.locals)
+    return {**_visible(outer), **frame.locals}
+
+
 def _generate(
     machine: Machine, generators: list[ast.comprehension], frame: Frame, run: Callable[[], None]
 ) -> bool:
@@ -499,7 +507,7 @@ def _generate(
             if truth is DATA and machine.emits(Truth):
                 with machine.doubting(doubtful):
                     machine.notice(
-                        Truth(machine.site(frame), condition, value, "filter", first.iter, dict(frame.locals))
+                        Truth(machine.site(frame), condition, value, "filter", first.iter, _visible(frame))
                     )
             if truth is False:
                 keep = False

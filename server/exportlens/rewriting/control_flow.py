@@ -37,6 +37,7 @@ from exportlens.rewriting.draft import (
 )
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
+from exportlens.rewriting.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.first_rounds import first_round_out
 from exportlens.rewriting.gradients import (
     detached_around,
@@ -92,6 +93,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
                 "the size depends on tensor data where an optional argument is given, and is a plain number elsewhere"
             )
         kinds = _kinds(draft, node, place.variables)
+        comprehension = filtering(draft.source, node)
+        if comprehension is not None:
+            return _filtered(draft, comprehension, kinds)
         value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None
         if isinstance(node, ast.If) and _only_logs(node, kinds):
             return draft.fix("Keep this out of the traced program", _guarded(draft, node))
@@ -141,6 +145,21 @@ def _decided(draft: Draft, loop: ast.While, place: Truth) -> Fix | None:
         text, message = _converted(draft.source, loop, kinds, draft.torch, None, ({}, {}))
     except (Refused, LookupError, SyntaxError):
         return None
+    return draft.fix(message, text)
+
+
+def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
+    """The fix for a comprehension that tensor data filters. Raises Refused."""
+    text = counted(draft.source, node, kinds, draft.torch)
+    if text is not None:
+        return draft.fix("Count with a tensor", text)
+    source, branch, now = written_out(draft.source, node, kinds)
+    try:
+        text, message = _converted(source, branch, now, draft.torch, None, ({}, {}))
+    except Refused:
+        if isinstance(node, ast.GeneratorExp):
+            raise
+        raise Refused(why_not(draft.source, node.generators[0].ifs[0])) from None
     return draft.fix(message, text)
 
 

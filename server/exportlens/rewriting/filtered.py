@@ -1,0 +1,201 @@
+"""Comprehensions that tensor data filters, where their elements are added up, counted or listed: a loop with a branch does the same.
+
+    total = sum(f(row) for row in x if row.sum() > 0)        total = 0
+                                                             for row in x:
+                                                      ->         if row.sum() > 0:
+                                                                     total = total + f(row)
+
+The branch is rewritten as any other. How many elements there are is the sum of what the filter asks.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.kind import SEVERAL, Kind
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.logical_values import why_not
+from exportlens.rewriting.names import bound, every_name, fresh, reads
+from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.source.walking import walk
+
+Comprehension = ast.GeneratorExp | ast.ListComp
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
+# What may not compute all of its parts, or computes them more than once.
+_UNSURE = (
+    ast.BoolOp,
+    ast.IfExp,
+    ast.Lambda,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.NamedExpr,
+)
+
+
+def filtering(source: Source, node: ast.AST) -> Comprehension | None:
+    """The comprehension of which `node` is a filter, or part of one."""
+    for outer in source.ancestors(node):
+        if isinstance(outer, ast.stmt):
+            return None
+        if isinstance(outer, ast.comprehension):
+            inside = any(each is node for test in outer.ifs for each in walk(test))
+            found = source.parents[outer]
+            return found if inside and isinstance(found, (ast.GeneratorExp, ast.ListComp)) else None
+    return None
+
+
+def counted(source: Source, node: Comprehension, kinds: Kinds, torch: str) -> str | None:
+    """The text where the number of elements that `node` keeps is a sum of what the filter asks; None where more is asked."""
+    call = _called(source, node)
+    one = isinstance(node.elt, ast.Constant) and type(node.elt.value) is int and node.elt.value == 1
+    if call is None or not (call[0] == "len" or (call[0] == "sum" and one)):
+        return None
+    generator = _only(source, node)
+    predicates = Predicates(source, kinds.in_comprehension(node), torch)
+    conditions = [predicates.read(each) for each in generator.ifs]
+    if any(each.form != "tensor" for each in conditions):
+        raise Refused(why_not(source, generator.ifs[0]))
+    test = predicates.scalar_bool(predicates.combine(conditions, "and"))
+    listed = f"{test} for {source.of(generator.target)} in {source.of(generator.iter)}"
+    # Of no elements torch.stack takes nothing.
+    certain = kinds.has_elements(generator.iter)
+    total = f"{torch}.stack([{listed}]).sum()" if certain else f"sum(({listed}), {torch}.full((), 0))"
+    return replaced(source.text, [source.swap(call[1], f"{total}.item()")])
+
+
+def written_out(source: Source, node: Comprehension, kinds: Kinds) -> tuple[Source, ast.If, Kinds]:
+    """The text with a loop for `node`, the branch in it, and the kinds just before that. Raises Refused."""
+    statement = source.enclosing_statement(node)
+    function = source.enclosing_function(statement)
+    generator = _only(source, node)
+    if function is None or not isinstance(statement, _SIMPLE) or not source.begins_line(statement):
+        raise Refused(why_not(source, generator.ifs[0]))
+    call = _called(source, node)
+    summed = call is not None and call[0] == "sum"
+    whole = call[1] if call is not None and summed else node
+    if not summed and isinstance(node, ast.GeneratorExp):
+        raise Refused(why_not(source, generator.ifs[0]))
+    for outer in source.ancestors(whole):
+        if outer is statement:
+            break
+        if isinstance(outer, _UNSURE):
+            raise Refused(why_not(source, generator.ifs[0]))
+    taken = every_name(source.tree)
+    name = _target(statement, whole, node)
+    swaps = []
+    if not name:
+        name = fresh("total" if summed else "kept", taken)
+        swaps.append(source.swap(whole, name))
+    renamed = _renamed(source, node, taken)
+    parts = [_grouped(source, each, renamed) for each in generator.ifs]
+    value = source.of(node.elt, renamed)
+    if isinstance(node.elt, (ast.IfExp, ast.Lambda, ast.NamedExpr)):
+        value = f"({value})"
+    indent, unit, nl = source.indent_of(statement), source.indent_unit(), source.newline
+    lines = [
+        f"{name} = {'0' if summed else '[]'}",
+        f"for {source.of(generator.target, renamed)} in {source.of(generator.iter)}:",
+        f"{unit}if {' and '.join(parts)}:",
+        f"{unit}{unit}{name} = {name} + {value}" if summed else f"{unit}{unit}{name}.append({value})",
+    ]
+    text = (nl + indent).join(lines)
+    begin = source.start(statement)
+    if swaps:
+        swaps.append(Replacement(begin, begin, text + nl + indent))
+    else:
+        swaps.append(source.swap(statement, text))
+    changed = Source(replaced(source.text, swaps))
+    branch = next(
+        each
+        for each in walk(changed.tree)
+        if isinstance(each, ast.If) and changed.start(each) > begin and _is_filter(changed, each, name)
+    )
+    again = changed.enclosing_function(branch)
+    assert again is not None
+    now = kinds_before(again, branch, kinds)
+    if summed:
+        # A number at first, and a tensor once one is added.
+        now.names[name] = Kind("unknown", type=SEVERAL)
+    return changed, branch, now
+
+
+def _only(source: Source, node: Comprehension) -> ast.comprehension:
+    """The one generator of `node`. Raises Refused."""
+    if len(node.generators) != 1 or node.generators[0].is_async:
+        raise Refused(f"`{source.of(node)}` goes through several iterators")
+    return node.generators[0]
+
+
+def _called(source: Source, node: Comprehension) -> tuple[str, ast.Call] | None:
+    """The function that takes nothing but `node`, and its call."""
+    call = source.parents[node]
+    if (
+        not isinstance(call, ast.Call)
+        or call.args != [node]
+        or call.keywords
+        or not isinstance(call.func, ast.Name)
+    ):
+        return None
+    return call.func.id, call
+
+
+def _target(statement: ast.stmt, whole: ast.expr, node: Comprehension) -> str:
+    """The name that `statement` does nothing but bind to `whole`, and that `node` does not read."""
+    if not isinstance(statement, ast.Assign) or statement.value is not whole or len(statement.targets) != 1:
+        return ""
+    target = statement.targets[0]
+    return (
+        target.id if isinstance(target, ast.Name) and target.id not in reads(node) | set(bound(node)) else ""
+    )
+
+
+def _renamed(source: Source, node: Comprehension, taken: set[str]) -> list[Replacement]:
+    """The names of the comprehension's own, which others of the function must not meet, as names that nothing else has."""
+    function = source.enclosing_function(source.enclosing_statement(node))
+    assert function is not None
+    # Other comprehensions have names of their own as well.
+    own_names = [each for each in walk(function) if isinstance(each, (ast.GeneratorExp, ast.ListComp))]
+    inside = {
+        id(each)
+        for one in own_names
+        for each in walk(one)
+        if one is node or (isinstance(each, ast.Name) and each.id in _targets(one))
+    }
+    others = {each.id for each in walk(function) if isinstance(each, ast.Name) and id(each) not in inside}
+    others |= {each.arg for each in walk(function.args) if isinstance(each, ast.arg)}
+    swaps = []
+    for name in sorted(_targets(node) & others):
+        new = fresh(name, taken)
+        own = (node.elt, node.generators[0].target, *node.generators[0].ifs)
+        swaps += [
+            source.swap(each, new)
+            for one in own
+            for each in walk(one)
+            if isinstance(each, ast.Name) and each.id == name
+        ]
+    return swaps
+
+
+def _targets(node: Comprehension) -> set[str]:
+    """The names that a comprehension binds."""
+    return {each.id for one in node.generators for each in walk(one.target) if isinstance(each, ast.Name)}
+
+
+def _grouped(source: Source, node: ast.expr, swaps: list[Replacement]) -> str:
+    text = source.of(node, swaps)
+    loose = isinstance(node, (ast.IfExp, ast.NamedExpr, ast.Lambda)) or (
+        isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+    )
+    return f"({text})" if loose or "\n" in text else text
+
+
+def _is_filter(source: Source, branch: ast.If, name: str) -> bool:
+    """Whether `branch` is the one that was written out for `name`."""
+    only = branch.body[0] if len(branch.body) == 1 and not branch.orelse else None
+    text = source.of(only) if only is not None else ""
+    return text.startswith((f"{name} = {name} + ", f"{name}.append("))
