@@ -22,6 +22,7 @@ from exportlens.rewriting.number_indices import (
     select_by_number,
     write_by_number,
 )
+from exportlens.rewriting.placed_writes import is_one_row, is_placed_by_data, write_by_places
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
@@ -37,8 +38,8 @@ class IndexByScalarTensor(Rule):
 
     ## What it does
     Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
-    that such a tensor bounds: `x[i, :t] = 0`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
-    writes at such a number where a gradient flows: `x[t.item()] = self.layer(y)`,
+    that such a tensor bounds: `x[i, :t] = 0`, or to rows and slices that numbers from data place while a gradient flows:
+    `x[:n] = self.layer(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
     and such numbers and tensors as the step of a slice: `x[:: t.item()]`.
 
     ## Why it matters
@@ -126,6 +127,41 @@ def forward(self, x):
         ),
         Example(
             bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        n = (x > 0).sum().clamp(max=2).item()
+        y = torch.zeros(3, 4)
+        y[n : n + 1] = self.layer(x)[:1]
+        return y
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        n = (x > 0).sum().clamp(max=2).item()
+        y = torch.zeros(3, 4)
+        y[torch.arange(3)[n : n + 1]] = self.layer(x)[:1]
+        return y
+""",
+            outcome=_WRITE,
+        ),
+        Example(
+            bad="""
 def forward(self, x):
     step = (x > 0).sum().clamp(min=1).item()
     return x[::step].sum()
@@ -200,12 +236,11 @@ def forward(self, x):
                 "alone, as in `x[n]`, not beside others. Use `.select(dim, n)`.",
                 outcome=_WRITE if both else None,
             )
-
-        elif isinstance(place, ItemWrite) and is_one_number_from_data(key) and is_recorded(place):
+        elif isinstance(place, ItemWrite) and _is_written_with_gradient(place):
             yield self.report(
                 place,
-                f"`{words(place.node)}` is written at a number that was read out of tensor data, and a gradient flows: torch "
-                "exports no such write to a view. Index by a tensor: `torch.full((1,), n)`.",
+                f"`{words(place.node)}` is a write where a number that was read out of tensor data says, and a gradient flows: "
+                "tracing knows no backward of such a view. Index by a tensor: `torch.arange(size)[a:b]`.",
                 outcome=_WRITE,
             )
 
@@ -219,9 +254,69 @@ def forward(self, x):
             return fill_where_below(report.place, context)
         if isinstance(report.place, ItemWrite) and is_one_number_from_data(report.place.key):
             return write_by_number(report.place, context)
+        if (
+            isinstance(report.place, ItemWrite)
+            and _is_written_with_gradient(report.place)
+            and not is_one_row(report.place.key)
+        ):
+            fix = write_by_places(report.place, context)
+            if isinstance(fix, Fix) or not has_number_from_data(report.place.key):
+                return fix
         if has_number_from_data(report.place.key):
             return select_by_number(report.place, context)
         return index_by_index_tensor(report.place, context)
+
+
+def _is_written_with_gradient(place: ItemWrite) -> bool:
+    """Whether numbers from data place a write of, or to, what has a gradient. Who switches them off for parameters is believed."""
+    function = place.site.function
+    if not place.site.gradients or function is None or not is_placed_by_data(place.key):
+        return False
+    if "requires_grad" in function.scope.document.text or _may_be_bounded(place, function.node):
+        return False
+    return is_recorded(place) or any(
+        isinstance(each, Tensor) and each.requires_grad
+        for value in (place.owner, place.value)
+        for each in options(value)
+    )
+
+
+# What takes a number and tells tracing nothing about it.
+_TELLING_NOTHING = frozenset(
+    {"item", "int", "float", "full", "full_like", "masked_fill", "masked_fill_", "fill_", "tensor", "print", "embedding", "enumerate",
+     "zip"}
+)  # fmt: skip
+
+
+def _may_be_bounded(place: ItemWrite, function: ast.AST) -> bool:
+    """Whether tracing may know that the places are inside of the tensor, as it does of what was a size, or was checked."""
+    index = getattr(place.node, "slice", place.node)
+    read = {id(one) for each in walk(index) if isinstance(each, ast.Call) for one in walk(each)}
+    names = {each.id for each in walk(index) if isinstance(each, ast.Name) and id(each) not in read}
+    for each in walk(function):
+        if isinstance(each, ast.Call):
+            name = each.func.attr if isinstance(each.func, ast.Attribute) else ast.unparse(each.func)
+            silent = name in _TELLING_NOTHING or (name == "arange" and len(each.args) > 1)
+            given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            if not silent and any(_names(one, names) for one in given):
+                return True
+        elif isinstance(each, ast.Assign) and any(_names(target, names) for target in each.targets):
+            for call in walk(each.value):
+                if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _CHOOSING:
+                    return True
+    return False
+
+
+_CHOOSING = frozenset({"max", "min", "sym_max", "sym_min", "abs"})
+
+
+def _names(node: ast.expr, names: set[str]) -> bool:
+    """Whether `node` computes with one of `names`, not with what it picks or cuts."""
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Subscript):
+        return _names(node.value, names)
+    return any(_names(each, names) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
 
 
 def _has_open_step(place: ItemRead | ItemWrite) -> bool:

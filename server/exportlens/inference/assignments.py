@@ -41,8 +41,23 @@ def assign(machine: Machine, target: ast.expr, value: Value, frame: Frame) -> No
     elif isinstance(target, ast.Subscript):
         owner = evaluate(machine, target.value, frame)
         set_item(machine, owner, evaluate(machine, target.slice, frame), value, frame, target)
+        _take_gradient(machine, target.value, owner, value, frame)
     elif isinstance(target, ast.Starred):
         assign(machine, target.value, value, frame)
+
+
+def _take_gradient(machine: Machine, node: ast.expr, owner: Value, value: Value, frame: Frame) -> None:
+    """A tensor of a name that is written a value with a gradient has one."""
+    if (
+        isinstance(node, ast.Name)
+        and isinstance(owner, Tensor)
+        and isinstance(value, Tensor)
+        and value.requires_grad
+        and not owner.requires_grad
+        and not machine.without_gradients
+        and frame.locals.get(node.id) is owner
+    ):
+        machine.journal.write(frame.locals, node.id, replace(owner, requires_grad=True))
 
 
 def _holder(name: str, frame: Frame) -> tuple[dict[str, Value], bool]:

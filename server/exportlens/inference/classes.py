@@ -418,6 +418,11 @@ def same_kind(left: Value | None, right: Value) -> bool:
     return left.cls is right.cls
 
 
+def switches_gradients_off(name: str) -> bool:
+    """Whether a context or decorator of that name, or what may be one, records no gradients."""
+    return name.rpartition(".")[2] in ("no_grad", "inference_mode", "set_grad_enabled")
+
+
 def dotted(node: ast.expr) -> str:
     """ "torch.no_grad" for the expression `torch.no_grad()`; "" for anything else."""
     if isinstance(node, ast.Call):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exportlens.inference.classes import switches_gradients_off
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.lattice import join
 from exportlens.inference.machine import Frame, Machine, Raised
@@ -182,9 +183,12 @@ def _in_frame(machine: Machine, function: Function, frame: Frame | None, node: a
     if frame is not None:
         machine.trail.append((frame.scope, frame.chunk, node))
     machine.active.append(function)
+    off = sum(map(switches_gradients_off, function.decorators)) if function.decorators else 0
+    machine.without_gradients += off
     try:
         return run()  # type: ignore[no-any-return]
     finally:
+        machine.without_gradients -= off
         machine.active.pop()
         if frame is not None:
             machine.trail.pop()
@@ -319,7 +323,7 @@ def _memo_key(machine: Machine, function: Function, local: dict[str, Value]) -> 
     """A key under which the same call gives the same result and the same places; None where that is not sure."""
     if function.closure is not None:
         return None
-    parts: list[Any] = [id(function.node), machine.version, machine.tracing]
+    parts: list[Any] = [id(function.node), machine.version, machine.tracing, machine.without_gradients > 0]
     for name, value in local.items():
         key = _key(value, 0)
         if key is None:
@@ -331,7 +335,15 @@ def _memo_key(machine: Machine, function: Function, local: dict[str, Value]) -> 
 def _key(value: Value, depth: int) -> Any:
     if isinstance(value, Tensor):
         # Which storage it is matters to no result.
-        return ("tensor", value.origin, value.name, value.dtype, value.rank, value.unbacked)
+        return (
+            "tensor",
+            value.origin,
+            value.name,
+            value.dtype,
+            value.rank,
+            value.unbacked,
+            value.requires_grad,
+        )
     if isinstance(value, (Const, Static, Shape, TensorScalar, Array, Unknown)):
         return value
     if isinstance(value, Instance):

@@ -122,6 +122,8 @@ class Machine:
         self.conditions: list[ast.expr | None] = []
         # Whether the inputs that may be left out are given in this run.
         self.optional = False
+        # How many contexts around here switch gradients off.
+        self.without_gradients = 0
         self.entry: str | None = None
         self.tracing = False
         self.quiet = 0
@@ -166,6 +168,7 @@ class Machine:
             self.entry,
             tuple(self.conditions),
             self.optional,
+            self.without_gradients == 0,
         )
 
     def emits(self, kind: type[Place]) -> bool:

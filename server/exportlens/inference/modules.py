@@ -164,7 +164,8 @@ def state_attribute(owner: Instance, attr: str) -> Value | None:
                         if isinstance(usual, Const) and not usual.value:
                             return Const(None)
                 if entry.type in ("parameter", "buffer"):
-                    return Tensor(entry.type, f"self.{attr}", None, None)
+                    gradient = True if entry.type == "parameter" else None
+                    return Tensor(entry.type, f"self.{attr}", None, None, requires_grad=gradient)
                 return Instance(Named(entry.type))
     return None
 
@@ -506,12 +507,25 @@ def call_external_module(
     result = apply_op(machine, known.forward, name, args, kwargs, frame, node)
     if isinstance(result, Tensor) and any(param.name == "reduction" for param in known.params):
         result = replace(result, rank=_rank_of_loss(instance.arguments))
+    if not machine.without_gradients and any(
+        entry.type == "parameter" and not entry.condition for entry in known.state
+    ):
+        result = _with_gradient(result)
     packed = args[0] if args and is_packed(args[0]) else None
     if packed is not None:
         states = (
             result.items[1] if isinstance(result, Sequence) and result.items else Unknown("states of a layer")
         )
         return Sequence("tuple", [packed, states])
+    return result
+
+
+def _with_gradient(result: Value) -> Value:
+    """What a layer with parameters gives: a tensor, or a tuple of such."""
+    if isinstance(result, Tensor):
+        return replace(result, requires_grad=True)
+    if isinstance(result, Sequence) and result.kind == "tuple" and result.items is not None:
+        result.items = [_with_gradient(item) for item in result.items]
     return result
 
 

@@ -119,7 +119,9 @@ def _parameter(
     del frame, node
     value = args[0] if args else kwargs.get("data")
     known = value if isinstance(value, Tensor) else Tensor()
-    return Tensor("parameter", known.name, known.dtype, known.rank, False, machine.new_root())
+    asked = args[1] if len(args) > 1 else kwargs.get("requires_grad", Const(True))
+    gradient = True if asked == Const(True) else None
+    return Tensor("parameter", known.name, known.dtype, known.rank, False, machine.new_root(), gradient)
 
 
 def _deepcopy(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from exportlens.inference import knowledge, open_dims
 from exportlens.inference.machine import Machine
-from exportlens.inference.tensors import broadcast_size, dtype_of_named
+from exportlens.inference.tensors import broadcast_size, dtype_family, dtype_of_named
 from exportlens.inference.values import (
     Const,
     Sequence,
@@ -34,6 +34,12 @@ MADE_IN_A_SIZE = frozenset(
         "zeros", "ones", "empty", "full", "rand", "randn", "randint", "new_zeros", "new_ones", "new_empty", "new_full", "arange", "randperm",
     }
 )  # fmt: skip
+
+_WITHOUT_GRADIENTS = frozenset(
+    {"detach", "sign", "floor", "ceil", "round", "trunc"}
+    | {f"{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")}
+    | {f"new_{name}" for name in ("zeros", "ones", "empty", "full", "tensor")}
+)
 
 # The operator gives a list, the function of Python that calls it a tuple.
 _GIVING_TUPLES = ("split", "where", "nonzero")
@@ -136,8 +142,17 @@ class Made:
             root,
             open_dim=open_dim,
             converted=converted,
+            requires_grad=self.has_gradient(dtype),
             single=single_after(self.op, self.facts, rank, self.tensors),
         )
+
+    def has_gradient(self, dtype: str | None) -> bool | None:
+        """True where a gradient flows on to the result, which is then of floats."""
+        if self.machine.without_gradients or not any(tensor.requires_grad for tensor in self.tensors):
+            return None
+        if self.op.name.rpartition(".")[2] in _WITHOUT_GRADIENTS:
+            return False
+        return True if dtype_family(dtype) in (None, "float") else None
 
     def open_dim_after(self, source: Tensor) -> int | None:
         """Where the open dimension of an argument is in the result."""

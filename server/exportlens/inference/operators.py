@@ -95,6 +95,8 @@ def binary(
             return Unknown("an operator of an object")
         notice_held(machine, left if other is right else right, other, frame, node)
         made = broadcast(left, right, division=isinstance(op, ast.Div), matmul=isinstance(op, ast.MatMult))
+        if machine.without_gradients and isinstance(made, Tensor) and made.requires_grad:
+            made = replace(made, requires_grad=None)
         if (getattr(left, "dims", None) or getattr(right, "dims", None)) and not isinstance(op, ast.MatMult):
             return dynamic.met(machine, left, right, made, frame, node)
         return made

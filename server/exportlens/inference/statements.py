@@ -7,7 +7,7 @@ import ast
 from exportlens.inference.assignments import assign, run_ann_assign, run_assign, run_aug_assign
 from exportlens.inference.blocks import STATEMENTS, run_block
 from exportlens.inference.branching import run_if, run_match, run_try
-from exportlens.inference.classes import define_class, define_function
+from exportlens.inference.classes import define_class, define_function, dotted, switches_gradients_off
 from exportlens.inference.expressions import evaluate, test_value
 from exportlens.inference.items import delete_item
 from exportlens.inference.looping import run_break, run_continue, run_for, run_while
@@ -79,6 +79,7 @@ def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) ->
     from exportlens.inference.construction import call_method
 
     entered_ones: list[tuple[Value, ast.expr]] = []
+    off = sum(switches_gradients_off(dotted(item.context_expr)) for item in node.items)
     for item in node.items:
         manager = evaluate(machine, item.context_expr, frame)
         if machine.emits(With):
@@ -94,7 +95,11 @@ def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) ->
             entered = manager
         if item.optional_vars is not None:
             assign(machine, item.optional_vars, entered, frame)
-    ends = run_block(machine, node.body, frame)
+    machine.without_gradients += off
+    try:
+        ends = run_block(machine, node.body, frame)
+    finally:
+        machine.without_gradients -= off
     for manager, expression in reversed(entered_ones):
         if isinstance(manager, Instance):
             call_method(machine, manager, "__exit__", [Const(None)] * 3, frame, expression)

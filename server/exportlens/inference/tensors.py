@@ -57,7 +57,15 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
         open_dim = None if unbacked else 0
     else:
         unbacked, open_dim = broadcast_size(tensors, rank)
-    return Tensor(result_origin(left, right), dtype=dtype, rank=rank, unbacked=unbacked, open_dim=open_dim)
+    gradient = any(tensor.requires_grad for tensor in tensors) and dtype_family(dtype) in (None, "float")
+    return Tensor(
+        result_origin(left, right),
+        dtype=dtype,
+        rank=rank,
+        unbacked=unbacked,
+        open_dim=open_dim,
+        requires_grad=gradient or None,
+    )
 
 
 def broadcast_size(tensors: list[Tensor], rank: int | None) -> tuple[bool, int | None]:
@@ -242,6 +250,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
         rank,
         unbacked,
         tensor.root if view else 0,
+        requires_grad=tensor.requires_grad,
         open_dim=open_dim,
         converted=view and tensor.converted,
     )

@@ -135,7 +135,8 @@ class Tensor(Value):
     element where that has many).
     `converted` is true for what `.to()`, `.float()`, `.cpu()` and the like returned, and for views of that.
     `dims` are its sizes where an export call declares them; `single` is a dimension that certainly has one element.
-    `root` identifies the storage: two tensors with one root may share memory.
+    `root` identifies the storage: two tensors with one root may share memory. `requires_grad` is true where a gradient certainly
+    flows, as far as parameters have one: it was computed from one, or by a layer that has some.
     """
 
     origin: str = "fresh"

@@ -64,7 +64,7 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
         put: tuple[str, list[Replacement]] | None = None
         if not isinstance(node.ctx, ast.Load):
             text += "[...]"
-            put = _put(draft, statement, node, numbers, place, kinds)
+            put = _put(draft, statement, node, numbers, ints, place, kinds)
         text, swaps = put if put is not None else (text, [])
         # What is of no known type may be a bool, which adds a dimension as an index, and no dimension has that number.
         known = all(_types(each) <= {"int"} for each in items if is_number_from_data(each))
@@ -94,7 +94,7 @@ def write_by_number(place: ItemWrite, context: RewriteContext) -> Fix | Refusal:
         if function is None:
             raise Refused("the index is not inside of a function")
         kinds = kinds_before(function, statement, draft.kinds({}))
-        put = _put_at(draft, statement, node, place, kinds)
+        put = converted_for_index(draft, statement, node, place, kinds)
         if put is None:
             raise Refused(f"what is written to `{source.of(node)}` is not known to be a tensor or a number")
         text = f"{primary(source.of(node.value))}[{draft.torch}.full((1,), {source.of(node.slice)})]"
@@ -195,6 +195,7 @@ def _put(
     statement: ast.stmt,
     node: ast.Subscript,
     numbers: list[bool],
+    ints: list[bool],
     place: ItemRead | ItemWrite,
     kinds: Kinds,
 ) -> tuple[str, list[Replacement]] | None:
@@ -204,10 +205,11 @@ def _put(
     """
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
     others = [each for each, number in zip(parts, numbers, strict=True) if not number]
-    if len(parts) - len(others) != 1 or any(not _keeps_dimensions(each) for each in others):
+    counted = [_keeps_dimensions(each) or one for each, one in zip(parts, ints, strict=True)]
+    if sum(numbers) != 1 or not all(one or number for one, number in zip(counted, numbers, strict=True)):
         return None
     source, at = draft.source, numbers.index(True)
-    swaps = _put_at(draft, statement, node, place, kinds)
+    swaps = converted_for_index(draft, statement, node, place, kinds)
     if swaps is None:
         return None
     taken = [source.of(each) if each in others else ":" for each in parts]
@@ -218,7 +220,7 @@ def _put(
     return f"{moved}[{draft.torch}.full((1,), {source.of(parts[at])})]", swaps
 
 
-def _put_at(
+def converted_for_index(
     draft: Draft, statement: ast.stmt, node: ast.Subscript, place: ItemRead | ItemWrite, kinds: Kinds
 ) -> list[Replacement] | None:
     """What changes in what `statement` writes to `node`: an index, unlike a view, converts nothing. None where it may be
