@@ -310,7 +310,7 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
             and all(each.arg for each in node.keywords)
         ):
             rank = _loss_rank(op.name, bound)
-    moved = _lies_otherwise(op, rank, given)
+    moved = _in_channels_last(node) or _lies_otherwise(op, rank, given)
     kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value, moved=moved), bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
         # Of this dtype alone they give no bools.
@@ -493,6 +493,15 @@ def _lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
         or name in ("where", "clone", "zeros_like", "ones_like", "empty_like")
     )
     return keeps and name not in _IN_ORDER and any(each.moved for each in given)
+
+
+def _in_channels_last(node: ast.Call) -> bool:
+    """Whether the call asks for its result in the order of channels_last."""
+    return any(
+        each.arg == "memory_format"
+        and (dotted(each.value) or "").rpartition(".")[2].startswith("channels_last")
+        for each in node.keywords
+    )
 
 
 def _squeezes_another(op: Op, node: ast.Call, receiver: Kind) -> bool:

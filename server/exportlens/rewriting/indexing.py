@@ -80,9 +80,9 @@ def indexed_by_tensors(source: Source, node: _Node, kinds: Kinds, torch: str) ->
 
 
 def found_selected(source: Source, node: _Node, kinds: Kinds, torch: str) -> tuple[Source, _Node] | None:
-    """The text where `node`, and what becomes its arms, has `found.select(0, 0)` for `found[0]`, `found` being as long as data
-    says; None where there is none. What torch asks of that length for an index it asks in front of the branch (measured
-    on torch 2.13)."""
+    """The text where `node`, and what becomes its arms, has `found.select(0, 0)` for `found[0]`, and `found.select(0, 0)[1]`
+    for `found[0, 1]`, `found` being as long as data says; None where there is none. What torch asks of that length for an
+    index it asks in front of the branch (measured on torch 2.13)."""
     statements: list[ast.stmt] = [node]
     if exits([node]) != {"falls"}:
         block, index = source.block_of(node)
@@ -97,11 +97,13 @@ def found_selected(source: Source, node: _Node, kinds: Kinds, torch: str) -> tup
                 and isinstance(each.ctx, ast.Load)
                 and id(each) not in test
                 and isinstance(each.value, ast.Name)
-                and _is_constant_int(each.slice)
                 and length_from_data(now.of(each.value))
             ):
-                text = f"{each.value.id}.select(0, {source.of(each.slice)})"
-                swaps[source.start(each)] = source.swap(each, text)
+                first, *others = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
+                if _is_constant_int(first):
+                    rest = f"[{', '.join(map(source.of, others))}]" if others else ""
+                    text = f"{each.value.id}.select(0, {source.of(first)}){rest}"
+                    swaps[source.start(each)] = source.swap(each, text)
 
     visit(statements, kinds.copy(), see)
     if not swaps:
