@@ -198,6 +198,10 @@ class _Uses:
         value = _copied(node.value) or node.value
         if self.is_it(value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
             self._also_called(target.id, node)
+        number = node.value.left if isinstance(node.value, ast.BinOp) else node.value
+        if isinstance(number, ast.Call) and isinstance(target, ast.Name) and target.id != self.name:
+            # `t = int(timestep)`, `last = int(t) - 1`: a number that is only tidied up keeps its name.
+            self._converted(number)
         if isinstance(target, ast.Name) and self._is_mask(node.value):
             self.masks.add(target.id)
         self._visit_children(node)
@@ -260,8 +264,8 @@ class _Uses:
                 # Python asks for one truth: a tensor with more than one element would raise.
                 self.number += isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
 
-    def _converted(self, test: ast.expr) -> None:
-        """Count `int(mode) == 0`, `bool(flag)`: a number or a truth value needs no conversion to be asked."""
+    def _converted(self, node: ast.expr) -> None:
+        """Count `int(mode) == 0`, `bool(flag)`: a number or a truth value needs no conversion to be asked or computed with."""
         self.strong += sum(
             isinstance(each, ast.Call)
             and isinstance(each.func, ast.Name)
@@ -269,7 +273,7 @@ class _Uses:
             and len(each.args) == 1
             and self.is_it(each.args[0])
             and not called_like_a_number(self.name)
-            for each in walk(test)
+            for each in walk(node)
         )
 
     def _visit_match(self, node: ast.Match) -> None:

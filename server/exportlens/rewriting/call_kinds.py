@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import Op
 from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor
+from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.kind import (
     LOCAL,
     NUMPY,
@@ -398,17 +399,12 @@ def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
     return returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
 
 
-def _written_float(node: ast.Call) -> float | None:
-    """`float("inf")` and `float("-inf")`."""
-    given = [each.value for each in node.args if isinstance(each, ast.Constant)]
-    return float(given[0]) if given in (["inf"], ["-inf"]) and len(node.args) == 1 else None  # type: ignore[arg-type]
-
-
 def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
     given = [kinds.of(each) for each in node.args]
     data = any(kind.from_data for kind in given)
-    if name == "float" and _written_float(node) is not None:
-        return Kind("number", type=name, value=Const(_written_float(node)))
+    infinite = infinity(node)
+    if infinite is not None:
+        return Kind("number", type=name, value=Const(infinite))
     if name in ("int", "float", "bool"):
         return (
             Kind("scalar" if data else "number", type=name)

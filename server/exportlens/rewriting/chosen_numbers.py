@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from exportlens.inference.values import Const
 from exportlens.rewriting.devices import is_computed_with
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.kind import SEVERAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
@@ -267,16 +268,10 @@ def _bound_to(statement: ast.AST, target: ast.Name) -> list[ast.expr]:
 
 
 def _infinity(source: Source, target: ast.Name) -> ast.expr | None:
-    """`float("inf")` or `math.inf`, with a sign or without, that `target` alone is bound to."""
+    """The infinity that `target` alone is bound to."""
     parent = source.parents[target]
     value = parent.value if isinstance(parent, ast.Assign) and parent.targets == [target] else None
-    inner = value.operand if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub) else value
-    if isinstance(inner, ast.Attribute):
-        return value if inner.attr == "inf" else None
-    named = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Name) and inner.func.id == "float"
-    given = inner.args[0] if isinstance(inner, ast.Call) and named and len(inner.args) == 1 else None
-    infinite = isinstance(given, ast.Constant) and str(given.value).strip("+-").lower() in ("inf", "infinity")
-    return value if infinite else None
+    return None if infinity(value) is None else value
 
 
 def _terms(value: ast.expr, is_added: bool) -> Iterator[tuple[ast.expr, bool]]:

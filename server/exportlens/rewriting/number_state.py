@@ -20,6 +20,7 @@ from exportlens.inference.values import ClassValue, Instance, Named, Tensor, opt
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.math_calls import NO_FLOAT, SAME_IN_TORCH
 from exportlens.rewriting.names import arguments, dotted, fresh
 from exportlens.rewriting.predicates import primary
@@ -601,17 +602,7 @@ def _constant(node: ast.expr | None) -> int | float | bool | None:
         return None if inner is None or isinstance(inner, bool) else -inner
     if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
         return node.value
-    if isinstance(node, ast.Call) and ast.unparse(node) in (
-        "float('inf')",
-        "float('Inf')",
-        "float('infinity')",
-    ):
-        return math.inf
-    return (
-        math.inf
-        if node is not None and dotted(node) in ("math.inf", "np.inf", "numpy.inf", "torch.inf")
-        else None
-    )
+    return infinity(node)
 
 
 def _holds(outer: Replacement, inner: Replacement) -> bool:

@@ -328,13 +328,15 @@ class Predicates:
                 else node.args
             )
             if len(pair) == 2:
-                a, b = (self.source.of(each) for each in pair)
+                a, b = (_primary(self.source.of(each)) for each in pair)
+                alike, equal = f"{a}.shape == {b}.shape", f"({a} == {b}).all()"
                 return Condition(
-                    f"{_primary(a)}.shape == {_primary(b)}.shape and ({_primary(a)} == {_primary(b)}).all()",
+                    f"{alike} and {equal}",
                     "mixed",
                     0,
                     "bool",
                     True,
+                    alone=f"({equal} if {alike} else {a}.new_zeros((), dtype={self.torch}.bool))",
                 )
         if called == "is_nonzero":
             owner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0]

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Function, Source
 
@@ -83,13 +84,9 @@ def _elements(made: ast.expr) -> int | None:
         return empty
     if name in _MADE_OF_VALUES:
         plain = len(given) == 1 and isinstance(given[0], (ast.Constant, ast.UnaryOp))
-        return 1 if plain or _is_infinity(given) else None
+        return 1 if plain or infinity(given[0]) is not None else None
     numbers = [each.value if isinstance(each, ast.Constant) else None for each in given]
     return 0 if 0 in numbers else 1 if set(numbers) == {1} else None
-
-
-def _is_infinity(given: list[ast.expr]) -> bool:
-    return len(given) == 1 and isinstance(given[0], ast.Call) and dotted(given[0].func) == "float"
 
 
 def _has_dimensions(node: ast.expr, function: Function, depth: int) -> bool:
