@@ -383,8 +383,8 @@ class _Number:
             parts = [self._type_of(node.body), self._type_of(node.orelse)]
         elif _is_size(node):
             return "int"
-        elif (inner := _read_out(node)) is not None and isinstance(inner, ast.Attribute):
-            return self._type_held(inner)
+        elif (inner := _read_out(node)) is not None:
+            return self._type_held(inner) if isinstance(inner, ast.Attribute) else "number"
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _EXTREMES:
             parts = [self._type_of(each) for each in node.args]
         elif isinstance(node, ast.Call) and (told := self._type_given(node)) is not None:

@@ -482,6 +482,21 @@ class M(nn.Module):
 """,
 )
 CASES(
+    "step-that-is-converted",
+    "(torch.randn(2, 4), torch.tensor(3))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.ones(8))
+
+    def forward(self, x, timestep):
+        t = int(timestep) - 1
+        scale = self.table[t] if t >= 0 else self.table[0]
+        return x * scale
+""",
+)
+CASES(
     "number-of-rounds-of-python",
     "(torch.randn(2, 4), 3)",
     """
