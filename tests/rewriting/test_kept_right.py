@@ -26,11 +26,6 @@ REFUSED = [
         "`State` is no Module",
     ),
     (
-        "a double of NumPy's beside an array of single precision",
-        MODULE + "        a = x.numpy()\n        return torch.from_numpy(a / np.sqrt(a.shape[-1]))\n",
-        "`np.sqrt(a.shape[-1])` may be an array or a number of NumPy's",
-    ),
-    (
         "a list beside an array",
         MODULE + "        a = x.numpy()\n        return torch.from_numpy(a * [1.0, 2.0, 3.0, 4.0])\n",
         "may be an array",

@@ -271,7 +271,7 @@ def _call_bound(
             return Shape()
         return call_container_method(machine, receiver, callee.name, plain, closed, frame, node)
     if isinstance(receiver, Array):
-        result = array_method(machine, receiver, callee.name, plain, frame, node)
+        result = array_method(machine, receiver, callee.name, plain, closed, frame, node)
         call_place(machine, "numpy.ndarray." + callee.name, receiver, plain, closed, result, frame, node)
         return result
     if (

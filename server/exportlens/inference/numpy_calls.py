@@ -151,6 +151,8 @@ def _rank(short: str, args: list[Value], kwargs: dict[str, Value]) -> int | None
         return 1 if is_plain_number(first) and first != Static("") else None
     if short in ("array", "asarray") and args:
         return _depth(args[0])
+    if short in _REDUCING and len(args) == 1 and not kwargs and isinstance(first, Array):
+        return 0
     if short in _KEEPING and len(args) == 1 and not kwargs and isinstance(first, Array):
         return first.rank
     return None
@@ -196,9 +198,18 @@ def _dtype_named(value: Value | None) -> str | None:
 
 
 def array_method(
-    machine: Machine, receiver: Array, name: str, args: list[Value], frame: Frame, node: ast.AST
+    machine: Machine,
+    receiver: Array,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
 ) -> Value:
     """What the method `name` of an array returns."""
+    if name in _REDUCING and not args and not kwargs:
+        dtype = receiver.dtype if (receiver.dtype or "").startswith("float") else None
+        return Array(receiver.traced, dtype, 0, held=receiver.held)
     if name in ("item", "tolist"):
         # Strict tracing gives floats one by one, and whole numbers in lists alone.
         if (receiver.dtype or "").startswith("int" if name == "item" else "float"):
@@ -278,6 +289,7 @@ _FLOATS = {
 # What makes one dimension, what as many as its first argument says, and what as many as its argument has.
 _ROWS = _words("arange linspace logspace geomspace hanning hamming blackman bartlett kaiser flatnonzero")
 _OF_SHAPE = _words("zeros ones empty full")
+_REDUCING = _words("max min sum mean std var prod median amax amin")
 _KEEPING = _OF_ONE | _words(
     "abs absolute ceil floor negative round sign square array asarray copy cumsum flip"
 )

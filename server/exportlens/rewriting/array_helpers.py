@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from exportlens.rewriting.callers import identifiers
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.text import Function, Source
@@ -17,6 +18,8 @@ class Helpers:
     """The functions of one text that arrays went into, and the arguments by which they came."""
 
     source: Source
+    # The texts of the file around that one.
+    around: list[str] = field(default_factory=list)
     entered: dict[Function, set[str]] = field(default_factory=dict)
     # What is returned to the callers is an array, or a tuple with arrays at these indices.
     returned: dict[Function, set[int | None]] = field(default_factory=dict)
@@ -49,11 +52,16 @@ class Helpers:
         ]
         if function.args.vararg or function.args.kwarg or inner:
             return False
+        if any(function.name in identifiers(each) for each in self.around):
+            return False
         for each in ast.walk(self.source.tree):
-            is_named = (isinstance(each, ast.Name) and each.id == function.name) or (
-                isinstance(each, ast.Attribute) and each.attr == function.name
+            is_method = isinstance(self.source.parents[function], ast.ClassDef)
+            is_named = (isinstance(each, ast.Attribute) and each.attr == function.name) or (
+                isinstance(each, ast.Name) and each.id == function.name and not is_method
             )
             parent = self.source.parents.get(each)
+            if isinstance(each, ast.FunctionDef) and each.name == function.name and each is not function:
+                return False
             if is_named and not (isinstance(parent, ast.Call) and parent.func is each):
                 return False
         return True
@@ -113,8 +121,12 @@ class Helpers:
             index = parent.elts.index(node)
             parent = self.source.parents[parent]
         function = self.source.enclosing_function(node)
-        if not isinstance(parent, ast.Return) or function is None or function not in self.entered:
+        if not isinstance(parent, ast.Return) or function is None:
             return None
+        if function not in self.entered:
+            if function.name in ("forward", "__init__", "__call__") or not self._is_plain(function):
+                return None
+            self.entered[function] = set()
         known = self.returned.setdefault(function, set())
         if index in known:
             return []

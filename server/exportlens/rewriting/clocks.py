@@ -12,7 +12,7 @@ from exportlens.rewriting.draft import Refused, plain_call
 from exportlens.rewriting.effects import is_log
 from exportlens.rewriting.guards import statement_not_while_compiling
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.text import Source
 
 _CLOCKS = frozenset(
@@ -56,7 +56,7 @@ def _is_told(source: Source, node: ast.AST, kinds: Kinds, seen: frozenset[str]) 
     while not isinstance(around, ast.stmt):
         if isinstance(around, ast.expr) and is_log(around, kinds):
             return True
-        if _is_kept(around) and isinstance(source.parents[around], ast.Expr):
+        if _is_kept(source, around) and isinstance(source.parents[around], ast.Expr):
             return True
         rounded = isinstance(around, ast.Call) and dotted(around.func) in ("round", "str", "float", "int")
         if not rounded and not isinstance(
@@ -67,7 +67,7 @@ def _is_told(source: Source, node: ast.AST, kinds: Kinds, seen: frozenset[str]) 
     if not isinstance(around, (ast.Assign, ast.AugAssign)):
         return False
     targets = around.targets if isinstance(around, ast.Assign) else [around.target]
-    targets = [each for each in targets if not _is_item_kept(each)]
+    targets = [each for each in targets if not _is_item_kept(source, each)]
     if not all(isinstance(each, (ast.Name, ast.Attribute)) for each in targets):
         return False
     paths = {dotted(each) or "" for each in targets} - seen
@@ -76,19 +76,32 @@ def _is_told(source: Source, node: ast.AST, kinds: Kinds, seen: frozenset[str]) 
     )
 
 
-def _is_kept(node: ast.AST) -> bool:
-    """`self.times.append(...)`."""
+def _is_kept(source: Source, node: ast.AST) -> bool:
+    """`self.times.append(...)`, `TIMES[name].append(...)`."""
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "append"
-        and (dotted(node.func) or "").startswith("self.")
+        and _outlives(source, node.func.value)
     )
 
 
-def _is_item_kept(node: ast.expr) -> bool:
+def _is_item_kept(source: Source, node: ast.expr) -> bool:
     """`self.times[name] = ...`."""
-    return isinstance(node, ast.Subscript) and (dotted(node.value) or "").startswith("self.")
+    return isinstance(node, ast.Subscript) and _outlives(source, node.value)
+
+
+def _outlives(source: Source, node: ast.expr) -> bool:
+    """Whether `node` is what a model, a class or the file holds, or an item of that."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    head = (dotted(node) or "").partition(".")[0]
+    function = source.enclosing_function(node)
+    while function is not None and head != "self":
+        if head in bound(function.body) or head in {each.arg for each in arguments(function.args)}:
+            return False
+        function = source.enclosing_function(function)
+    return bool(head) and (head != "self" or isinstance(node, ast.Attribute))
 
 
 def _reads(source: Source, statement: ast.stmt, path: str) -> Iterator[ast.expr]:

@@ -77,13 +77,15 @@ class Draft:
 
     def kinds(self, variables: Mapping[str, Value]) -> Kinds:
         kinds = Kinds.from_values(variables, {**self.modules, self.torch: "torch"})
-        kinds.around = [
-            placed.chunk for placed in self.context.document.placed if placed.chunk is not self.chunk
-        ]
+        kinds.around = Draft.others(self)
         kinds.functions = self._functions()
         kinds.elsewhere = self.context.elsewhere
         kinds.cancelled = self.context.cancelled
         return kinds
+
+    def others(self) -> list[Chunk]:
+        """The other chunks of the file."""
+        return [placed.chunk for placed in self.context.document.placed if placed.chunk is not self.chunk]
 
     def _functions(self) -> dict[str, ast.FunctionDef]:
         """The functions of the file and the methods of the chunk's class that no other class of the file has anew."""
@@ -171,6 +173,9 @@ class WholeDraft(Draft):
             ):
                 return each
         raise LookupError("the node is not in the file")
+
+    def others(self) -> list[Chunk]:
+        return []
 
     def _position(self, offset: int) -> Position:
         return Position(*self.source.line_and_column(offset))

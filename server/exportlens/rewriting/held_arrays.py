@@ -165,7 +165,7 @@ class _Holding(Homes):
         elif isinstance(self.node, ast.expr):
             given = [self.node]
         for each in given:
-            for one in each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]:
+            for one in _numbers_among(each):
                 home = self.known_home(self.followed(one))
                 if home is not None:
                     self._number(home)
@@ -337,6 +337,20 @@ class _Holding(Homes):
                     raise Refused(f"`.{each.attr}` is asked of it, which numbers of Python's may not have")
                 if self.dtype not in _DOUBLE and meets_number(each, home.last):
                     raise Refused("NumPy computes with it in single precision, and Python in double")
+
+
+def _numbers_among(given: ast.expr) -> Iterator[ast.expr]:
+    """The numbers that are given one by one, or computed with."""
+    if isinstance(given, (ast.Tuple, ast.List)):
+        for each in given.elts:
+            yield from _numbers_among(each)
+    elif isinstance(given, ast.UnaryOp):
+        yield from _numbers_among(given.operand)
+    elif isinstance(given, ast.BinOp):
+        yield from _numbers_among(given.left)
+        yield from _numbers_among(given.right)
+    else:
+        yield given
 
 
 def meets_number(node: ast.AST, name: str) -> bool:

@@ -44,8 +44,8 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
     counts = _counts_bound_anew(source, node, blocks, anew, kinds)
     if not names and not counts:
         return None
-    taken, lines = every_name(source.tree), []
-    swaps: list[Replacement] = []
+    taken = every_name(source.tree)
+    lines, swaps = _named_before(source, node, {*names, *counts})
     indent = source.indent_of(node)
     for name in counts:
         held, type_ = fresh(f"{name}_held", taken), kinds.names[name].type
@@ -84,6 +84,30 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
                 swaps += [source.swap(each, f"{held}.item()") for each in uses]
     head = "".join(f"{line}{source.newline}{indent}" for line in lines)
     return _again(source, node, swaps, head)
+
+
+def _named_before(source: Source, node: ast.If, names: set[str]) -> tuple[list[str], list[Replacement]]:
+    """`n = t.item()` in front of `if (n := t.item()) > 2`, and the name in its place. Raises Refused where the condition computes
+    something else before it names one of `names`."""
+    first = node.test
+    while not isinstance(first, ast.NamedExpr):
+        if isinstance(first, (ast.Compare, ast.BinOp)):
+            first = first.left
+        elif isinstance(first, ast.UnaryOp):
+            first = first.operand
+        elif isinstance(first, ast.BoolOp):
+            first = first.values[0]
+        else:
+            break
+    named = [
+        each for each in ast.walk(node.test) if isinstance(each, ast.NamedExpr) and each.target.id in names
+    ]
+    if not named:
+        return [], []
+    if named != [first]:
+        raise Refused(f"the condition names `{named[-1].target.id}` on the way: name it before")
+    name = named[0].target.id
+    return [f"{name} = {source.of(named[0].value)}"], [source.swap(named[0], name)]
 
 
 def _counts_bound_anew(

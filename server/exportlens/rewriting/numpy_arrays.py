@@ -37,6 +37,7 @@ from exportlens.rewriting.numpy_calls import (
     tensors_asked,
 )
 from exportlens.rewriting.numpy_integers import (
+    FLOATING,
     Known,
     averaged_of_any,
     dtype_of,
@@ -91,10 +92,7 @@ def _with_functions(
     """The whole way where it goes through functions of the file; raises `refused` where it does not."""
     node = whole.found(first)
     assert isinstance(node, ast.Call)
-    functions = {each.name for each in whole.source.tree.body if isinstance(each, ast.FunctionDef)}
-    around = whole.source.enclosing_function(node)
-    called = ast.walk(around) if around is not None else iter(())
-    if not any(isinstance(each, ast.Name) and each.id in functions for each in called):
+    if whole.source.enclosing_function(node) is None:
         raise refused
     return _whole_way(whole, node, dtypes, known)
 
@@ -158,7 +156,7 @@ class ArrayWay:
         self.operands: list[tuple[ast.expr, ast.expr, ast.AST]] = []
         self.widened: dict[ast.expr, Replacement] = {}
         self.opened: dict[ast.expr, Replacement] = {}
-        self.helpers = Helpers(self.source)
+        self.helpers = Helpers(self.source, [each.text for each in draft.others()])
         self.lists: set[ast.expr] = set()
         self.summed: set[ast.Call] = set()
         # Names that a helper gets an array of any dtype by.
@@ -253,13 +251,30 @@ class ArrayWay:
         if made is not None:
             self.made[other] = made
             self.passed.add(other)
+        elif isinstance(other, ast.BinOp) and (parts := self._created_with_numbers(other)):
+            self.made |= parts
+            self.passed.add(other)
         elif isinstance(other, ast.Name) and function is not None:
             self._create_bound(function, other.id)
+
+    def _created_with_numbers(self, node: ast.expr) -> dict[ast.AST, Replacement]:
+        """The arrays of doubles that NumPy makes in `node`, which else holds numbers that are written there, and computes with
+        them; none where it holds anything else."""
+        if isinstance(node, ast.BinOp):
+            sides = [each for each in (node.left, node.right) if not isinstance(each, ast.Constant)]
+            parts = [self._created_with_numbers(each) for each in sides]
+            return {key: value for each in parts for key, value in each.items()} if all(parts) else {}
+        made = self._created(node)
+        return {} if made is None or "float64" not in made.text else {node: made}
 
     def _refuse_operand(self, other: ast.expr, node: ast.expr, operation: ast.AST) -> None:
         function = self.source.enclosing_function(other)
         text = self.source.of(other)
         if other not in self.passed:
+            if isinstance(operation, ast.BinOp) and self._is_double(other, function):
+                # A number of double precision is no mere number to NumPy: what it meets becomes of that.
+                self._to_double(node)
+                return
             if not is_no_array(self.draft, other, function):
                 raise Refused(
                     f"`{text}` may be an array or a number of NumPy's, which do not do the same beside a tensor"
@@ -278,6 +293,32 @@ class ArrayWay:
                 raise Refused(
                     "NumPy makes doubles where an array of ints meets one of floats, and torch does not"
                 )
+
+    def _is_double(self, node: ast.expr, function: Function | None) -> bool:
+        """Whether NumPy makes one float of plain numbers at `node`."""
+        return (
+            isinstance(node, ast.Call)
+            and qualified_name(self.draft, node.func).removeprefix("numpy.") in FLOATING
+            and qualified_name(self.draft, node.func).startswith("numpy.")
+            and not node.keywords
+            and len(node.args) == 1
+            and node.args[0] not in self.passed
+            and is_no_array(self.draft, node.args[0], function)
+            and self.draft.kinds({}).of(node.args[0]).what != "tensor"
+        )
+
+    def _to_double(self, node: ast.expr) -> None:
+        """`.double()` behind `node`, and behind the brackets around it, which belong to no node."""
+        start, end = self.source.start(node), self.source.end(node)
+        opened, closed = "", ""
+        if not isinstance(node, (ast.Name, ast.Call, ast.Attribute, ast.Subscript)):
+            before, behind = self.source.text[:start].rstrip(), self.source.text[end:].lstrip()
+            if before.endswith("(") and behind.startswith(")"):
+                end = len(self.source.text) - len(behind) + 1
+            else:
+                opened, closed = "(", ")"
+        self.opened[node] = Replacement(start, start, opened)
+        self.widened[node] = Replacement(end, end, f"{closed}.double()")
 
     def _has_few_dimensions(self, array: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
         """Whether `array` has one or two dimensions, as far as it is written: what is turned around mostly has two."""

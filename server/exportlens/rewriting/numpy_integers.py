@@ -36,7 +36,7 @@ _KEEPING = frozenset(
 )
 _MEANS = frozenset({"mean", "std", "var", "percentile", "quantile", "median"})
 # Functions that give floats, of double precision where they are given ints of 32 bits or more.
-_FLOATING = frozenset(
+FLOATING = frozenset(
     {
         *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt"),
         *("sin", "cos", "tan", "sinh", "cosh", "tanh"),
@@ -71,9 +71,9 @@ def widened(operation: ast.expr, node: ast.expr, known: Known) -> bool:
         return operation.attr in _MEANS
     if isinstance(operation, ast.Call):
         head, _, name = (dotted(operation.func) or "").rpartition(".")
-        if head in ("np", "numpy") and name in _FLOATING and _is_narrow(node, known):
+        if head in ("np", "numpy") and name in FLOATING and _is_narrow(node, known):
             raise Refused(f"NumPy gives floats of few bits for the bools or bytes of `{ast.unparse(node)}`")
-        return head in ("np", "numpy") and name in _MEANS | _FLOATING
+        return head in ("np", "numpy") and name in _MEANS | FLOATING
     if not isinstance(operation, ast.BinOp):
         return False
     if isinstance(operation.op, ast.Sub) and _is_narrow(node, known):
@@ -208,9 +208,9 @@ def is_floating(node: ast.expr, known: Known, seen: frozenset[str] = frozenset()
     if name in _MEANS:
         return True
     if dotted(owner) in ("np", "numpy"):
-        made = name in _FLOATING or (name in _KEEPING | {"max", "min", "sum", "cumsum"} and bool(node.args))
+        made = name in FLOATING or (name in _KEEPING | {"max", "min", "sum", "cumsum"} and bool(node.args))
         kept = any(is_floating(each, known, seen) for each in node.args[1 if name == "where" else 0 :])
-        return made and (name in _FLOATING or kept)
+        return made and (name in FLOATING or kept)
     return name in _SAME | {"max", "min", "sum", "clip", "cumsum"} and is_floating(owner, known, seen)
 
 
