@@ -152,7 +152,10 @@ def _of_own(
     key = (
         function,
         id(instance),
-        *((name, each.what, each.dtype, each.rank, each.type, each.moved) for name, each in asked),
+        *(
+            (name, each.what, each.dtype, each.rank, each.type, each.moved, each.parted)
+            for name, each in asked
+        ),
     )
     plain = all(each.items is None and each.what != "container" for _, each in asked)
     if plain and key in kinds.answers:
@@ -248,7 +251,7 @@ def _of_arms(kinds: Kinds, arms: list[ast.expr]) -> Kind | None:
 def _out_of_arms(kinds: list[Kind]) -> Kind:
     """An output of torch.cond that is one of `kinds`, depending on the way taken: memory of its own."""
     if all(each.what == "tensor" for each in kinds):
-        return replace(merged(kinds), roots=frozenset(), value=None)
+        return replace(merged(kinds), roots=frozenset(), value=None, parted=False)
     if all(each.what in ("number", "size", "scalar") and each.type == "int" for each in kinds):
         return Kind("scalar", type="int")
     return Kind("tensor")
@@ -312,7 +315,9 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         ):
             rank = _loss_rank(op.name, bound)
     moved = _in_channels_last(node) or _lies_otherwise(op, rank, given)
-    kind = returned(op.returns, Kind("tensor", dtype, rank, roots, value=value, moved=moved), bound, op)
+    parted = _leaves_gaps(op, given, operands)
+    whole = Kind("tensor", dtype, rank, roots, value=value, moved=moved, parted=parted)
+    kind = returned(op.returns, whole, bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
         # Of this dtype alone they give no bools.
         kind = replace(kind, dtype="uint8")
@@ -498,6 +503,23 @@ def _in_channels_last(node: ast.Call) -> bool:
         and (dotted(each.value) or "").rpartition(".")[2].startswith("channels_last")
         for each in node.keywords
     )
+
+
+# What gives a part of each row, where the dimension is not the first, and what does so at any.
+_PARTS = frozenset({"select", "narrow", "chunk", "split", "tensor_split", "unbind"})
+_GAPS = frozenset({"diagonal", "unfold", "expand", "expand_as", "broadcast_to"})
+
+
+def _leaves_gaps(op: Op, given: list[Kind], operands: Mapping[str, object] | None) -> bool:
+    """Whether there may be gaps between the elements of what the call gives."""
+    name = op.name.rpartition(".")[2]
+    if not op.aliases or name in _IN_ORDER:
+        return False
+    if name in _GAPS or any(each.parted for each in given):
+        return True
+    dim = operands.get("dim") if operands is not None else None
+    known = dim.value if isinstance(dim, Kind) else None
+    return name in _PARTS and dim is not None and not (isinstance(known, Const) and known.value == 0)
 
 
 def _squeezes_another(op: Op, node: ast.Call, receiver: Kind) -> bool:

@@ -36,7 +36,8 @@ class Kind:
     `roots` are the names and attribute paths whose memory a tensor may share (empty: memory of its own;
     None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
     they are known, `keys` their keys in a dict. `moved` says that the dimensions of a tensor may lie in memory in
-    another order, as those of a transposed one do.
+    another order, as those of a transposed one do, and `parted` that there may be gaps between its elements, as where it
+    is a column: torch.cond and while_loop take none from an arm.
     """
 
     what: str
@@ -48,6 +49,7 @@ class Kind:
     value: Value | None = None
     keys: tuple[str | int, ...] = ()
     moved: bool = False
+    parted: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -139,6 +141,7 @@ def merged(kinds: list[Kind]) -> Kind:
         first.value if all(kind.value is first.value for kind in kinds) else None,
         first.keys if all(kind.keys == first.keys for kind in kinds) else (),
         any(kind.moved for kind in kinds),
+        any(kind.parted for kind in kinds),
     )
 
 
@@ -186,12 +189,13 @@ def length_from_data(kind: Kind) -> bool:
 def element_of(kind: Kind) -> Kind:
     """What iterating or unpacking gives."""
     if kind.what == "tensor":
-        return Kind("tensor", kind.dtype, None if kind.rank is None else kind.rank - 1, kind.roots)
+        rank = None if kind.rank is None else kind.rank - 1
+        return Kind("tensor", kind.dtype, rank, kind.roots, parted=kind.parted)
     if kind.what == "container":
         if kind.items:
             return merged(list(kind.items))
         if kind.type == "tensors":
-            return Kind("tensor", roots=kind.roots)
+            return Kind("tensor", roots=kind.roots, parted=kind.parted)
         if isinstance(kind.value, Sequence) and kind.value.element is not None:
             return replace(of_value(kind.value.element, ""), roots=kind.roots)
     if kind.what == "static" and kind.type == "size":
@@ -209,7 +213,11 @@ def returned(returns: Returns, tensor: Kind, bound: Any, op: Op | None) -> Kind:
             else None
         )
         return Kind(
-            "container", roots=tensor.roots, items=items, type="tensors" if _holds_tensors(returns) else ""
+            "container",
+            roots=tensor.roots,
+            items=items,
+            type="tensors" if _holds_tensors(returns) else "",
+            parted=tensor.parted,
         )
     if returns.kind in ("int", "float", "bool", "number"):
         if op is not None and op.data_dependent:

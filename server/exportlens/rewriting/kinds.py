@@ -372,6 +372,7 @@ class Kinds:
                 owner.rank,
                 owner.roots if known.alias else frozenset(),
                 moved=owner.moved if attr not in _TRANSPOSED else not owner.moved or owner.rank != 2,
+                parted=known.alias and owner.parted,
             )
         return returned(known.returns, Kind("static"), None, None)
 
@@ -391,6 +392,7 @@ class Kinds:
                 if masked or length_from_data(chosen) or self._is_cut_by_data(node.slice)
                 else None,
                 moved=owner.moved and not (masked or taken),
+                parted=not (masked or taken) and (owner.parted or leaves_gaps(node.slice)),
             )
         if owner.what == "container":
             if (
@@ -567,6 +569,30 @@ class Kinds:
 
     def _of_Call(self, node: ast.Call) -> Kind:
         return of_call(self, node)
+
+
+def leaves_gaps(index: ast.expr) -> bool:
+    """Whether what `index` takes of a tensor may have gaps between its elements: it is no stretch of the first dimension."""
+    parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
+    whole = [isinstance(each, ast.Slice) and not (each.lower or each.upper or each.step) for each in parts]
+    added = [isinstance(each, ast.Constant) and each.value is None for each in parts]
+    first = 0
+    while first < len(parts) and (added[first] or not _leaves_dimension(parts[first])):
+        first += 1
+    stretch = parts[first] if first < len(parts) else None
+    if isinstance(stretch, ast.Slice):
+        if stretch.step is not None:
+            return True
+        first += 1
+    return any(not (whole[at] or added[at] or _is_ellipsis(parts[at])) for at in range(first, len(parts)))
+
+
+def _leaves_dimension(part: ast.expr) -> bool:
+    return isinstance(part, ast.Slice) or _is_ellipsis(part)
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 def compares_with_none(node: ast.Compare) -> bool:

@@ -220,7 +220,7 @@ class Outputs:
             in_order = kind.moved and (self.results_in_order or name in self.in_order)
             if self._unshared(kind, used):
                 used |= set(kind.roots or ())
-                return f"{primary(text)}.contiguous()" if in_order else text
+                return f"{primary(text)}.contiguous()" if in_order or kind.parted else text
             order = f"memory_format={self.torch}.contiguous_format" if in_order else ""
             return f"{primary(text)}.clone({order})"
         if kind.what == "container":
@@ -244,7 +244,7 @@ class Outputs:
         if kind.what == "unknown" and kind.type == NUMPY:
             raise Refused(f"`{text}` is NumPy's, and no tensor")
         if kind.what == "unknown" and bound:
-            if f"text {text}" in used:
+            if f"text {text}" in used or (kind.roots and not self._unshared(kind, set())):
                 return f"{primary(text)}.clone()"
             used.add(f"text {text}")
             return text
