@@ -8,7 +8,7 @@ from collections.abc import Sequence as ValueSequence
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite, Place
-from exportlens.inference.values import Sequence, Shape, Slice, Tensor, TensorScalar, Value, options
+from exportlens.inference.values import Function, Sequence, Shape, Slice, Tensor, TensorScalar, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.bounded_writes import fill_where_below, is_bounded_by_data
 from exportlens.rewriting.context import RewriteContext
@@ -274,10 +274,28 @@ def _is_written_with_gradient(place: ItemWrite) -> bool:
         return False
     if "requires_grad" in function.scope.document.text or _may_be_bounded(place, function.node):
         return False
-    return is_recorded(place) or any(
-        isinstance(each, Tensor) and each.requires_grad
-        for value in (place.owner, place.value)
-        for each in options(value)
+    return (
+        is_recorded(place)
+        or _is_in_arm(function)
+        or any(
+            isinstance(each, Tensor) and each.requires_grad
+            for value in (place.owner, place.value)
+            for each in options(value)
+        )
+    )
+
+
+def _is_in_arm(function: Function) -> bool:
+    """Whether torch.cond runs `function`: strict tracing takes all that its arms compute with for recorded where one thing is."""
+    name = function.name
+    outer = function.closure
+    return outer is not None and any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "cond"
+        and any(isinstance(one, ast.Name) and one.id == name for one in each.args)
+        for statement in function.chunk.body
+        for each in walk(statement)
     )
 
 

@@ -66,6 +66,14 @@ def _targets(statement: ast.Assign) -> list[str | None]:
     return [dotted(each) for each in statement.targets]
 
 
+def _parts_of_targets(statement: ast.Assign) -> list[str | None]:
+    """What `statement` binds, also among others."""
+    parts = [
+        part for each in statement.targets for part in (each.elts if isinstance(each, ast.Tuple) else [each])
+    ]
+    return [dotted(each) for each in parts]
+
+
 def _refuse_unsteady(
     draft: Draft, source: Source, cls: ast.ClassDef, begin: ast.Assign, value: ast.expr
 ) -> None:
@@ -79,7 +87,9 @@ def _refuse_unsteady(
             )
         if path is None or not path.startswith("self."):
             continue
-        sets = [one for one in ast.walk(cls) if isinstance(one, ast.Assign) and path in _targets(one)]
+        sets = [
+            one for one in ast.walk(cls) if isinstance(one, ast.Assign) and path in _parts_of_targets(one)
+        ]
         early = len(sets) == 1 and source.enclosing_function(sets[0]) is constructor
         if path.count(".") != 1 or not early or source.start(sets[0]) > source.start(begin):
             raise Refused(f"`{path}` is not set once, before the state, in `__init__`")

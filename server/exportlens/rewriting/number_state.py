@@ -102,7 +102,9 @@ class _Number:
         self._refuse_other_users()
         begin, first = self._begin()
         uses = [
-            each for each in ast.walk(self.cls) if isinstance(each, ast.Attribute) and each.attr == self.attr
+            each
+            for each in ast.walk(self.cls)
+            if isinstance(each, ast.Attribute) and each.attr == self.attr and dotted(each) == self.path
         ]
         stores = [each for each in uses if not isinstance(each.ctx, ast.Load)]
         writes = [self._write(each) for each in stores if self.source.enclosing_statement(each) is not begin]
@@ -173,12 +175,20 @@ class _Number:
     def _refuse_other_users(self) -> None:
         """Raise Refused where others than methods of the class know of the attribute."""
         inside = {id(each) for each in ast.walk(self.cls)}
+        called: set[int] = set()
         for placed in self.draft.context.document.placed:
             chunk = self.source.tree if placed.chunk is self.draft.chunk else None
             for statement in chunk.body if chunk is not None else placed.chunk.body:
                 for each in ast.walk(statement):
+                    if isinstance(each, ast.Call):
+                        # Nobody calls a number: `x.size(0)` is of a tensor.
+                        called.add(id(each.func))
                     other = isinstance(each, ast.Attribute) and each.attr == self.attr
-                    if other and (id(each) not in inside or dotted(each) != self.path):
+                    if (
+                        other
+                        and id(each) not in called
+                        and (id(each) not in inside or dotted(each) != self.path)
+                    ):
                         raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
                     if isinstance(each, ast.Constant) and each.value == self.attr:
                         raise Refused(f"`{self.attr}` is also used by its name, as a text")
