@@ -187,6 +187,9 @@ def run_aug_assign(machine: Machine, node: ast.AugAssign, frame: Frame) -> bool:
             machine.notice(Mutation(machine.site(frame), node, old, type(node.op).__name__, (value,)))
         if isinstance(new, Tensor) and old.root:
             new = Tensor(old.origin, old.name, old.dtype, old.rank, old.unbacked, old.root, old.requires_grad)
+        elif isinstance(new, Tensor) and old.origin in ("buffer", "parameter", "attribute"):
+            # It is written in place, whatever size the other operand has.
+            new = replace(new, rank=old.rank, unbacked=old.unbacked, open_dim=old.open_dim)
     if isinstance(old, Sequence) and old.kind == "list" and isinstance(new, Sequence):
         # `list += other` changes the list that others hold too.
         machine.journal.write(old, "items", new.items)
