@@ -185,7 +185,7 @@ def test_an_operator_that_gives_several_tensors_gets_a_fake_kernel_of_as_many() 
         + "        a, b = halves(x, 2)\n        a = a.clone()\n        count(a)\n        return a + b\n"
     )
     mended = mend(HEAD + text)
-    assert "    return torch.empty_like(x), torch.empty_like(x)\n" in mended.text
+    assert mended.text.count("    return x / k, x - x / k\n") == len(("the operator", "its fake kernel"))
     assert "count.register_fake" not in mended.text and not mended.refusals
 
 

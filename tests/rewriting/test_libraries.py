@@ -40,8 +40,9 @@ def triple(x, k=2.0):
 
 @triple.register_fake
 def _(x, k=2.0):
-    # The result has the shape and dtype of `x`: change this where that is not so.
-    return torch.empty_like(x)
+    # The same as the operator: without data, its shapes and dtypes come of it.
+    # three times
+    return x * 3 * k
 """
 )
 CALLED = """import torch
@@ -106,3 +107,44 @@ def test_refused_with_its_reason(name: str) -> None:
     mended = mend(text)
     assert mended.text == text
     assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+OPERATORS = """import numpy as np
+import torch
+from torch import nn
+
+
+@torch.library.custom_op("{space}::gram", mutates_args=())
+def gram(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = nn.functional.linear(x, w)
+    return y @ y.transpose(-1, -2)
+
+
+@torch.library.custom_op("{space}::ranked", mutates_args=())
+def ranked(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    a = x.numpy()
+    order = np.argsort(a, axis=-1)
+    return torch.from_numpy(np.tanh(a)), torch.from_numpy(order)
+
+
+class M(nn.Module):
+    def forward(self, x):
+        values, order = ranked(x)
+        return gram(x, x[:2]), values.gather(-1, order), order + 1
+"""
+
+
+def test_a_fake_kernel_has_the_shapes_and_dtypes_of_its_operator() -> None:
+    before, mine = (OPERATORS.replace("{space}", f"faked_{end}") for end in ("a", "b"))
+    mended = mend(mine)
+    assert not mended.refusals
+    assert_equivalent(before, mended.text, [(torch.tensor([[0.5, -1.0, 2.0]]).repeat(3, 1),)])
+
+
+def test_a_shape_that_cannot_be_told_is_not_made_up() -> None:
+    mended = mend(
+        OPERATORS.replace("{space}", "faked_c").replace(
+            "torch.from_numpy(np.tanh(a))", "torch.from_numpy(a.sum(1))"
+        )
+    )
+    assert any("`sum` gives another shape than `x` has" in each for each in mended.refusals), mended.refusals

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from exportlens.finding import Applicability, Edit, Fix, Position, Range, Refusal
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.fake_kernels import fake_kernel
 from exportlens.rewriting.imports import document_imports
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.source.document import Chunk
@@ -146,13 +147,8 @@ def _rewritten(full: str, recipe: _Recipe, context: RewriteContext) -> Fix:
     device = f', device_types="{_DEVICES[key]}"' if key in _DEVICES else ""
     schema = f"{matched['takes']} -> Tensor"
     decorator = f'@{draft.torch}.library.custom_op("{full}", mutates_args=(){device}, schema="{schema}")'
-    unit, nl = draft.source.indent_unit(), draft.source.newline
-    fake = [
-        f"@{node.name}.register_fake",
-        f"def _({ast.unparse(node.args)}):",
-        f"{unit}# The result has the shape and dtype of `{parameters[0]}`: change this where that is not so.",
-        f"{unit}return {draft.torch}.empty_like({parameters[0]})",
-    ]
+    nl = draft.source.newline
+    fake = fake_kernel(draft, node, f"def _({ast.unparse(node.args)}):", parameters[0], 1)
     body = draft.source.text[draft.source.start(node) : draft.source.end(node)]
     head = body.index(
         "def ",

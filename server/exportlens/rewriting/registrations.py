@@ -25,6 +25,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
 from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.fake_kernels import fake_kernel
 from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.names import dotted, fresh
@@ -33,7 +34,7 @@ from exportlens.source.document import Chunk
 
 
 def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """A fake kernel behind the custom operator: empty tensors like its first one, for the user to confirm."""
+    """A fake kernel behind the custom operator."""
     try:
         function = place.callee.function if isinstance(place.callee, Bound) else place.callee
         if not isinstance(function, Function) or not isinstance(function.node, ast.FunctionDef):
@@ -58,18 +59,9 @@ def register_fake(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused(
                 "the operator does not take a tensor and give back one: write its fake kernel by hand"
             )
-        given = "The result has" if count == 1 else "Each result has"
-        made = ", ".join([f"{draft.torch}.empty_like({first})"] * count)
-        unit, nl = draft.source.indent_unit(), draft.source.newline
+        nl = draft.source.newline
         head = f"def _({ast.unparse(node.args)}) -> {returns}:"
-        lines = [
-            "",
-            "",
-            f"@{node.name}.register_fake",
-            head,
-            f"{unit}# {given} the shape and dtype of `{first}`: change this where that is not so.",
-            f"{unit}return {made}",
-        ]
+        lines = ["", "", *fake_kernel(draft, node, head, first, count)]
         end = draft.source.end(node)
         swap = Replacement(end, end, nl + nl.join(lines))
         return draft.replace(f"Register a fake kernel for `{node.name}`", [swap])
