@@ -10,6 +10,7 @@ from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScal
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.operands import meets_tensor
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.python_numbers import is_item
@@ -64,6 +65,9 @@ SAME_IN_TORCH = frozenset(
 _ASKING = frozenset({"isfinite", "isinf", "isnan"})
 # What takes the place of NumPy's function for a number, one bound after the other.
 _BOUNDS = {"clip": ("sym_max", "sym_min"), "maximum": ("sym_max",), "minimum": ("sym_min",)}
+# Functions of two numbers, and those that only multiply one.
+_OF_TWO = {f"math.{name}": name for name in ("atan2", "hypot", "fmod", "copysign")}
+_FACTORS = {"math.radians": "{}.pi / 180.0", "math.degrees": "180.0 / {}.pi"}
 _NUMBERS = (Const, Static, Shape, TensorScalar)
 NO_FLOAT = frozenset({"ceil", "floor", "trunc", "isfinite", "isinf", "isnan"})
 
@@ -77,6 +81,10 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the argument is not written in the call")
         if place.name == "math.pow":
             return _power(place, node, draft)
+        if place.name in _OF_TWO:
+            return _of_two(place, node, draft)
+        if place.name in _FACTORS:
+            return _scaled(place, node, draft)
         given = place.argument(0, "x")
         bounds = place.name.startswith("numpy.") and place.name.rpartition(".")[2] in _BOUNDS
         bounded = bounds and given is not None and all(map(_is_number, options(given)))
@@ -128,6 +136,34 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
         raise Refused(f"`{argument}` is not known to come from tensor data on each way")
     text = f"{draft.torch}.{function}({tensor}).item()"
     return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
+
+
+def _of_two(place: Call, node: ast.Call, draft: Draft) -> Fix:
+    """`math.atan2(a, b)` -> the number that torch computes of both with the precision of a Python float."""
+    if len(node.args) != 2 or node.keywords or any(isinstance(each, ast.Starred) for each in node.args):
+        raise Refused("the call is not of two arguments")
+    texts = []
+    for each, value in zip(node.args, place.args, strict=True):
+        text, ways = draft.source.of(each), options(value)
+        if all(isinstance(one, Tensor) for one in ways):
+            texts.append(f"{primary(text)}.double()")
+        elif all(isinstance(one, _NUMBERS) for one in ways):
+            texts.append(f"{draft.torch}.full((), {text}, dtype={draft.torch}.float64)")
+        else:
+            raise Refused(f"`{text}` is not known to be a number")
+    function = _OF_TWO[place.name]
+    text = f"{draft.torch}.{function}({', '.join(texts)}).item()"
+    return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
+
+
+def _scaled(place: Call, node: ast.Call, draft: Draft) -> Fix:
+    """`math.radians(n)` -> `n * (math.pi / 180)`, which is what it computes."""
+    given = place.argument(0, "x")
+    module = spelled(draft.modules, "math")
+    if given is None or len(node.args) != 1 or module is None or not all(map(_is_number, options(given))):
+        raise Refused(f"`{draft.source.of(node.args[0])}` is not known to be a number")
+    text = f"({primary(draft.source.of(node.args[0]))} * ({_FACTORS[place.name].format(module)}))"
+    return draft.replace("Multiply", [draft.source.swap(node, text)], Applicability.SAFE, uses_torch=False)
 
 
 def _power(place: Call, node: ast.Call, draft: Draft) -> Fix:
