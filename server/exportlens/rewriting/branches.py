@@ -86,6 +86,8 @@ class BranchRewrite:
         rest: list[list[ast.stmt]] = []
         if self.returning or self.leaving or "continues" in ways:
             rest = continuation(self.source, self.node, self.function, "continues" in ways)
+            if any("raises" in exits(block) for block in rest):
+                raise Refused("what follows the branch raises, on one way at least")
         self.region_end = self.node if not rest else self.source.block_of(self.node)[0][-1]
         self.then = Arm(
             self.node.body, rest if "falls" in exits(self.node.body) else [], self._inner_span(self.node.body)

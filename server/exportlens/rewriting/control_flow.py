@@ -37,6 +37,7 @@ from exportlens.rewriting.draft import (
 )
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
+from exportlens.rewriting.errors_behind import error_as_way, last_way
 from exportlens.rewriting.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.first_rounds import first_round_out
 from exportlens.rewriting.gradients import (
@@ -282,8 +283,12 @@ def convert(
     """The new text, and what was done. Raises Refused."""
     before = kinds.copy()
     functions: list[str] = []
-    if isinstance(node, ast.If) and raises(node):
-        return raise_text(source, node, kinds, torch, value), "Assert in the graph"
+    if isinstance(node, ast.If):
+        behind = error_as_way(source, node)
+        if behind is not None:
+            return _checked_last(*behind, kinds, torch, value)
+        if raises(node):
+            return raise_text(source, node, kinds, torch, value), "Assert in the graph"
     if (
         isinstance(node, ast.If)
         and not node.orelse
@@ -294,14 +299,10 @@ def convert(
     if isinstance(node, ast.Match):
         source, chain = as_branches(source, node, kinds)
         now = _after_subject(source, chain, kinds)
-        last = chain
-        while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
-            last = last.orelse[0]
+        last = last_way(chain)
         if last is not chain and raises(last):
             # What no case takes is an error: the last case is checked.
-            begin = source.start(chain)
-            source = Source(raise_text(source, last, now.copy(), torch, None))
-            chain = source.branch_at(begin)
+            return _checked_last(source, chain, now, torch, None)
         return convert(source, chain, now, torch, None, ({}, {}))
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
@@ -377,6 +378,17 @@ def _looped(
     loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
     text, functions = loop_rewrite.text()
     return text, functions, loop_rewrite.kinds_inside
+
+
+def _checked_last(
+    source: Source, node: ast.If, kinds: Kinds, torch: str, value: Value | None
+) -> tuple[str, str]:
+    """The text where the last way of `node`, which raises, is a check of the way before, and what is left of `node` converted."""
+    last, begin = last_way(node), source.start(node)
+    if last is node:
+        return raise_text(source, node, kinds, torch, value), "Assert in the graph"
+    source = Source(raise_text(source, last, kinds.copy(), torch, None))
+    return convert(source, source.branch_at(begin), kinds, torch, None, ({}, {}))
 
 
 def _branch(
