@@ -49,6 +49,7 @@ from exportlens.rewriting.growing import grown, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.idle_writes import written_in_any_case
+from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -60,6 +61,7 @@ from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
+from exportlens.rewriting.numbers_in_loops import held_for_loop
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
@@ -367,10 +369,15 @@ def _looped(
     """The text with `node` as while_loop, the names of its functions, and the kinds inside."""
     source, node = kept_in_rounds(source, node) or (source, node)
     source, node = transposed_by_methods(source, node, kinds) or (source, node)
+    source, node = indexed_by_tensors(source, node, kinds.copy(), torch, certain=True) or (source, node)
     now = kinds.copy()
     held = held_in_while_loop(source, node, now, torch)
     if held is not None:
         source, node, kinds = *held, now
+    now = kinds.copy()
+    numbers = held_for_loop(source, node, now, torch)
+    if numbers is not None:
+        source, node, kinds = *numbers, now
     now = kinds.copy()
     named = with_named_attributes(source, node, now)
     if named is not None:

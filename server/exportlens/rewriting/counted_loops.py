@@ -12,6 +12,7 @@ The `while` is rewritten as any other.
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.indexing import indexed_by_tensors
@@ -88,6 +89,10 @@ class _Counted:
         )
         block, index = changed.block_of(found)
         now = self.kinds.copy()
+        for each in (self.start, self.stop):
+            if isinstance(each, ast.Name) and now.of(each).what == "scalar":
+                # `range` takes no other number.
+                now.names[each.id] = replace(now.names[each.id], type="int")
         now.run(block[index - head : index])
         return changed, found, now
 

@@ -56,7 +56,7 @@ def counted(source: Source, node: Comprehension, kinds: Kinds, torch: str) -> st
     if call is None or not (call[0] == "len" or (call[0] == "sum" and one)):
         return None
     generator = _only(source, node)
-    predicates = Predicates(source, kinds.in_comprehension(node), torch)
+    predicates = Predicates(source, _inside(node, kinds), torch)
     conditions = [predicates.read(each) for each in generator.ifs]
     if any(each.form != "tensor" for each in conditions):
         raise Refused(why_not(source, generator.ifs[0]))
@@ -179,6 +179,16 @@ def _renamed(source: Source, node: Comprehension, taken: set[str]) -> list[Repla
             if isinstance(each, ast.Name) and each.id == name
         ]
     return swaps
+
+
+def _inside(node: Comprehension, kinds: Kinds) -> Kinds:
+    """The kinds inside of `node`: `kinds` are those around it, with the interpreter's of its own names."""
+    inside = kinds.in_comprehension(node)
+    for name in _targets(node):
+        told = kinds.names.get(name)
+        if told is not None and inside.names[name].what == "unknown":
+            inside.names[name] = told
+    return inside
 
 
 def _targets(node: Comprehension) -> set[str]:

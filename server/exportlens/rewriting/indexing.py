@@ -22,12 +22,14 @@ from exportlens.rewriting.operands import tensor_behind
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
-_Node = TypeVar("_Node", ast.If, ast.While)
+_Node = TypeVar("_Node", ast.If, ast.While, ast.While | ast.For)
 
 
-def indexed_by_tensors(source: Source, node: _Node, kinds: Kinds, torch: str) -> tuple[Source, _Node] | None:
+def indexed_by_tensors(
+    source: Source, node: _Node, kinds: Kinds, torch: str, *, certain: bool = False
+) -> tuple[Source, _Node] | None:
     """The text where `node`, and what becomes its arms or its body, has `x[j.unsqueeze(0)].select(0, 0)` for `x[j]`, `j` being one int of
-    a tensor, and `node` of it; None where there is none."""
+    a tensor, `certain` to have no dimensions, and `node` of it; None where there is none."""
     statements: list[ast.stmt] = [node]
     if exits([node]) != {"falls"}:
         block, index = source.block_of(node)
@@ -56,7 +58,7 @@ def indexed_by_tensors(source: Source, node: _Node, kinds: Kinds, torch: str) ->
                 if view and (roots is None or roots & written):
                     continue
                 text = _text(source, each, now)
-                if text is None:
+                if text is None or (certain and not _has_numbers(each, now)):
                     continue
                 if isinstance(each.ctx, ast.Store) and isinstance(statement, ast.Assign):
                     written_to, given = now.of(each.value), now.of(statement.value)
@@ -79,7 +81,14 @@ def indexed_by_tensors(source: Source, node: _Node, kinds: Kinds, torch: str) ->
     )
 
 
-def found_selected(source: Source, node: _Node, kinds: Kinds, torch: str) -> tuple[Source, _Node] | None:
+def _has_numbers(node: ast.Subscript, kinds: Kinds) -> bool:
+    """Whether the tensors among the indices certainly have no dimensions."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    known = [kinds.of(_read_of(part, kinds) or part) for part in parts]
+    return all(each.rank == 0 for each in known if each.what == "tensor")
+
+
+def found_selected(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
     """The text where `node`, and what becomes its arms, has `found.select(0, 0)` for `found[0]`, and `found.select(0, 0)[1]`
     for `found[0, 1]`, `found` being as long as data says; None where there is none. What torch asks of that length for an
     index it asks in front of the branch (measured on torch 2.13)."""

@@ -387,9 +387,25 @@ class LoopRewrite:
             if isinstance(outer, (ast.For, ast.While)) and name in self.live.before[outer.body[0]]:
                 return True
             if outer is self.function:
-                break
+                return self._is_given_on(block[index + 1 :], name)
             statement = outer
         return False
+
+    def _is_given_on(self, statements: list[ast.stmt], name: str) -> bool:
+        """Whether `statements` return `name` to code of the file, which may have operators as well."""
+        returned = {
+            one
+            for each in statements
+            if isinstance(each, ast.Return) and each.value
+            for one in reads(each.value)
+        }
+        if name not in returned:
+            return False
+        owner = self.source.parents.get(self.function)
+        called = owner.name if isinstance(owner, ast.ClassDef) and self.function.name == "forward" else None
+        bodies = [self.source.tree.body, *(chunk.body for chunk in self.kinds.around)]
+        calls = (each for body in bodies for one in body for each in walk(one) if isinstance(each, ast.Call))
+        return called is None or any(dotted(each.func) == called for each in calls)
 
     def _written_later(self) -> set[str]:
         """The names that are written in place somewhere else in the function."""
@@ -407,6 +423,9 @@ class LoopRewrite:
         Ints are carried as well, but not where the loop stands inside of a torch.cond.
         """
         for each in ast.walk(self.node):
+            if isinstance(each, ast.Assign) and name in bound(each) and name not in reads(each.value):
+                # What it is bound to may be an int.
+                return False
             if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
                 parent = self.source.parents[each]
                 if not isinstance(parent, (ast.BinOp, ast.Compare, ast.AugAssign)):
