@@ -60,8 +60,8 @@ from exportlens.rewriting.logical_values import logical, why_not
 from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
-from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.numbers_in_loops import held_for_loop
+from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread

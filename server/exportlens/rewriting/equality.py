@@ -32,6 +32,10 @@ def elementwise_answer(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("a bool of Python is wanted, not a tensor of it")
         method = place.receiver is not None and isinstance(node.func, ast.Attribute)
         if called == "equal":
+            if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+                text = _equal(source, node, method, draft.torch, same=False)
+                text = text if isinstance(source.parents[parent], (ast.Return, ast.Assign)) else f"({text})"
+                return draft.replace("Answer with a tensor", [source.swap(parent, text)])
             text = _equal(source, node, method, draft.torch)
             text = text if isinstance(parent, (ast.Return, ast.Assign)) else f"({text})"
             return draft.replace("Answer with a tensor", [source.swap(node, text)])
@@ -47,7 +51,8 @@ def elementwise_answer(place: Call, context: RewriteContext) -> Fix | Refusal:
         return Refusal(str(refused))
 
 
-def _equal(source: Source, node: ast.Call, method: bool, torch: str) -> str:
+def _equal(source: Source, node: ast.Call, method: bool, torch: str, same: bool = True) -> str:
+    """Whether the two are the `same`, or that they are not, as a tensor. Raises Refused."""
     owner = [node.func.value] if method and isinstance(node.func, ast.Attribute) else []
     pair = [*owner, *node.args]
     if len(pair) != 2 or any(dotted(each) is None for each in pair):
@@ -55,4 +60,5 @@ def _equal(source: Source, node: ast.Call, method: bool, torch: str) -> str:
             "which shapes the two have decides the answer too: give both a name, or write `(a == b).all()` where the shapes are alike"
         )
     a, b = map(source.of, pair)
-    return f"({a} == {b}).all() if {a}.shape == {b}.shape else {torch}.tensor(False)"
+    answer = f"({a} == {b}).all()" if same else f"({a} != {b}).any()"
+    return f"{answer} if {a}.shape == {b}.shape else {torch}.full((), {not same})"

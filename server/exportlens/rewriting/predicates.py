@@ -73,7 +73,14 @@ class Predicates:
                 "the loop's condition is partly configuration: move that part into an `if` around the loop"
             )
         if condition.form == "tensor":
-            return self.scalar_bool(condition)
+            text = self.scalar_bool(condition)
+            # What a loop is asked with may not be the very tensor that it carries, nor a view of it.
+            computed = isinstance(parse_python(text, mode="eval").body, (ast.BinOp, ast.Compare, ast.UnaryOp))
+            return (
+                text
+                if computed or self.kinds.of(parse_python(text, mode="eval").body).fresh
+                else f"{_primary(text)}.clone()"
+            )
         if condition.form == "static":
             raise Refused("the loop's condition does not depend on tensor data as far as it can be followed")
         return condition.text
