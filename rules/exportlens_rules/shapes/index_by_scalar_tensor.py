@@ -395,13 +395,22 @@ def _may_be_one_in_a_branch(place: ItemRead | ItemWrite, parts: ValueSequence[Va
     nodes = index.elts if isinstance(index, ast.Tuple) else [index]
     return bool(operators_around(place)) and any(
         isinstance(node, ast.Subscript)
-        and not isinstance(node.slice, (ast.Slice, ast.Tuple))
+        and not any(isinstance(each, (ast.Slice, ast.Constant)) and _adds(each) for each in _indices(node))
         and all(
             isinstance(option, Tensor) and option.rank is None and (option.dtype or "").startswith("int")
             for option in options(part)
         )
         for part, node in zip(parts, nodes, strict=False)
     )
+
+
+def _indices(node: ast.Subscript) -> list[ast.expr]:
+    return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def _adds(index: ast.Slice | ast.Constant) -> bool:
+    """Whether an index leaves a dimension, or makes one."""
+    return isinstance(index, ast.Slice) or index.value is None or index.value is Ellipsis
 
 
 def _is_scalar_index(part: Value) -> bool:

@@ -159,7 +159,7 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
                 )
         added_to = isinstance(statement, ast.AugAssign) and statement.target is node
         text = _text(source, node, kinds) if added_to or not isinstance(statement, ast.AugAssign) else None
-        if text is None and isinstance(place, ItemRead):
+        if text is None and (isinstance(place, ItemRead) or isinstance(statement, ast.Assign) or added_to):
             text = _text(source, node, kinds, place)
         if text is None and isinstance(place, ItemRead) and _is_plain(place):
             text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)].select(0, 0)"
@@ -236,7 +236,9 @@ def _inside(source: Source, node: ast.expr, swaps: dict[int, Replacement]) -> bo
     return any(each.start < end and start < each.end for each in swaps.values())
 
 
-def _text(source: Source, node: ast.Subscript, kinds: Kinds, place: ItemRead | None = None) -> str | None:
+def _text(
+    source: Source, node: ast.Subscript, kinds: Kinds, place: ItemRead | ItemWrite | None = None
+) -> str | None:
     """The new text of `node`; None where its index is none, or what it gives is not certain. Of `place` the interpreter knows
     what the text around it does not tell."""
     if kinds.of(node.value).what != "tensor" and (place is None or not _is_tensor(place.owner)):
