@@ -108,12 +108,10 @@ def renewed_otherwise(
     path = ast.dump(loaded(target))
     around = parents(function)
     branch = around.get(statement)
-    if not isinstance(branch, ast.If) or not isinstance(branch.test, ast.Compare) or len(branch.test.ops) > 1:
+    found_none = _finds_none(branch.test, path) if isinstance(branch, ast.If) else None
+    if found_none is None or not isinstance(branch, ast.If):
         return False
-    compared, right = branch.test.left, branch.test.comparators[0]
-    if not _is_path(compared, path) or not isinstance(right, ast.Constant) or right.value is not None:
-        return False
-    begins = branch.body if isinstance(branch.test.ops[0], ast.Is) else branch.orelse
+    begins = branch.body if found_none else branch.orelse
     other = branch.orelse if begins is branch.body else branch.body
     if statement not in begins or certainly_written(function, branch, path, around):
         return False
@@ -124,6 +122,19 @@ def renewed_otherwise(
         and not converts(each.value, [path])
         for each in other
     )
+
+
+def _finds_none(test: ast.expr, path: str) -> bool | None:
+    """Whether `test` comes out true where the attribute is None, or (False) false; None where it asks something else."""
+    if isinstance(test, ast.BoolOp):
+        wanted = isinstance(test.op, ast.Or)
+        return wanted if any(_finds_none(each, path) is wanted for each in test.values) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) > 1 or not _is_path(test.left, path):
+        return None
+    right = test.comparators[0]
+    if not isinstance(right, ast.Constant) or right.value is not None:
+        return None
+    return isinstance(test.ops[0], ast.Is)
 
 
 def parents(function: ast.AST) -> dict[ast.AST, ast.AST]:

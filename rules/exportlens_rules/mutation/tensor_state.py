@@ -14,6 +14,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.plain_writes import name_written_by, written_plainly
 from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
+from exportlens.rewriting.unbegun_numbers import begun_by_a_number
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads, renewed_otherwise
@@ -232,7 +233,11 @@ class M(nn.Module):
             fix = copy_state_of_layer(report.place, context)
             if not isinstance(fix, Refusal):
                 return fix
-        return copy_into_state(report.place, context)
+        fix = copy_into_state(report.place, context)
+        if isinstance(fix, Refusal) and report.place.began == Const(None):
+            other = begun_by_a_number(report.place, context)
+            return fix if isinstance(other, Refusal) else other
+        return fix
 
 
 def _is_carried(place: AttributeWrite) -> bool:
