@@ -83,6 +83,18 @@ DERIVED = (
     + "    inputs = (torch.randn(3, 4), torch.randn(6, 4))\n"
     + '    torch.export.export(Net(), inputs, dynamic_shapes={"x": {0: short}, "y": {0: long}})\n'
 )
+MULTIPLE = (
+    HEAD
+    + "class Net(nn.Module):\n    def forward(self, x):\n        return x.view(4, -1) + torch.ones(4, 6)\n"
+    + MAIN
+    + '    rows = torch.export.Dim("rows")\n'
+    + '    torch.export.export(Net(), (torch.randn(8, 3),), dynamic_shapes={"x": {0: rows}})\n'
+)
+IN_THE_CALL = (
+    MULTIPLE.replace('    rows = torch.export.Dim("rows")\n', "")
+    .replace("{0: rows}", '{0: torch.export.Dim("rows")}')
+    .replace("x.view(4, -1) + torch.ones(4, 6)", "x.view(x.shape[0] // 2, 2, 3).sum(1)")
+)
 STRICT_ONLY = (
     HEAD
     + """class Net(nn.Module):
@@ -136,6 +148,8 @@ CASES = {
     ),
     "too wide": (TOO_WIDE, ["EXL418"], ['torch.export.Dim("batch", max=128)']),
     "derived": (DERIVED, ["EXL418"], ["long = 2 * short"]),
+    "multiple": (MULTIPLE, ["EXL418"], ['_rows = torch.export.Dim("_rows", min=1)', "rows = 4 * _rows"]),
+    "multiple in the call": (IN_THE_CALL, ["EXL418"], ['{0: 2 * torch.export.Dim("_rows", min=1)}']),
     "one mode": (STRICT_ONLY, ["strict"], ["strict=False)"]),
     "hint": (HINT, ["EXL408"], ["torch._check(k != 0)"]),
     "other size": (USED, ["EXL420"], ['dynamic_shapes={"x": {0: torch.export.Dim.AUTO}}']),

@@ -63,7 +63,9 @@ def tie_dims(wanted: dict[str, ast.expr], context: RewriteContext) -> Fix:
     before = min((declared[name] for name in known), key=lambda each: each.order)
     lines = [f"{name} = {_text(value, before, declared)}" for name, value in added.items()]
     if lines and before.variable is None:
-        raise Refused("the Dims are written inside of the export call: give them names first")
+        # What is written inside of the export call has no line before it: a Dim of the same name is the same Dim.
+        known = {name: _Inlined(added).visit(value) for name, value in known.items()}
+        lines = []
     for name, value in known.items():
         mine = declared[name]
         swaps = [mine.draft.source.swap(mine.call, _text(value, mine, declared))]
@@ -80,6 +82,16 @@ def tie_dims(wanted: dict[str, ast.expr], context: RewriteContext) -> Fix:
         tuple(edits),
         fix.applicability,
     )
+
+
+class _Inlined(ast.NodeTransformer):
+    """Puts the Dims in the places of their names."""
+
+    def __init__(self, dims: dict[str, ast.expr]) -> None:
+        self.dims = dims
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.dims.get(node.id, node)
 
 
 def _declared(context: RewriteContext) -> Iterator[_Declared]:
@@ -127,7 +139,10 @@ def _text(value: ast.expr, where: _Declared, declared: dict[str, _Declared]) -> 
 def _bounded(value: ast.Call, where: _Declared, old: _Declared | None) -> str:
     """A Dim with torch's bounds, and the file's own where torch names none."""
     bounds = {key.arg: key.value for key in (old.call.keywords if old else ()) if key.arg in _BOUNDS}
-    bounds |= {key.arg: key.value for key in value.keywords if key.arg in _BOUNDS}
+    # Where there is no end, torch writes `max=oo`.
+    bounds |= {
+        key.arg: key.value for key in value.keywords if key.arg in _BOUNDS and ast.unparse(key.value) != "oo"
+    }
     callee = where.draft.source.of(where.call.func)
     parts = [f'"{_name(value)}"', *(f"{key}={ast.unparse(bounds[key])}" for key in _BOUNDS if key in bounds)]
     return f"{callee}({', '.join(parts)})"
