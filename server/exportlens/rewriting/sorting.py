@@ -1,4 +1,5 @@
-"""Python's own sorting of tensors becomes torch.sort, where the elements certainly are tensors without dimensions."""
+"""Python's own sorting of tensors becomes torch.sort, where the elements certainly are tensors without dimensions, and of the places
+in a tensor torch.argsort."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import ast
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind, element_of
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import reads
+from exportlens.rewriting.names import dotted, reads
+from exportlens.rewriting.operands import read_out
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source, replaced
 
@@ -17,11 +19,17 @@ def sorted_text(source: Source, node: ast.Call, kinds: Kinds, torch: str) -> str
     if not isinstance(node.func, ast.Name):
         raise Refused("the list is sorted in place: bind a sorted tensor to its name")
     given = {key.arg: key.value for key in node.keywords}
+    reverse = given.get("reverse")
+    places = _places(source, node, given.get("key"), kinds)
+    if places is not None and (reverse is None or isinstance(reverse, ast.Constant)):
+        # Python keeps equal ones in their order, both ways.
+        order = ", descending=True" if isinstance(reverse, ast.Constant) and reverse.value else ""
+        text = f"{torch}.argsort({places}.reshape(-1), stable=True{order}).tolist()"
+        return replaced(source.text, [source.swap(node, text)])
     if len(node.args) != 1 or "key" in given:
         raise Refused(
             "a key orders the elements: sort the keys with `torch.argsort` and select by its indices"
         )
-    reverse = given.get("reverse")
     if reverse is not None and not isinstance(reverse, ast.Constant):
         raise Refused(f"`{source.of(reverse)}` is no plain True or False")
     order = ", descending=True" if reverse is not None and reverse.value else ""
@@ -34,6 +42,32 @@ def sorted_text(source: Source, node: ast.Call, kinds: Kinds, torch: str) -> str
             )
         ],
     )
+
+
+def _places(source: Source, node: ast.Call, key: ast.expr | None, kinds: Kinds) -> str | None:
+    """The tensor whose places are sorted by what it holds there: `sorted(range(len(t)), key=lambda i: t[i].item())`."""
+    places = node.args[0] if len(node.args) == 1 else None
+    if (
+        not (isinstance(places, ast.Call) and dotted(places.func) == "range" and len(places.args) == 1)
+        or not (isinstance(key, ast.Lambda) and len(key.args.args) == 1)
+        or {each.arg for each in node.keywords} - {"key", "reverse"}
+    ):
+        return None
+    item, sign = key.body, ""
+    if isinstance(item, ast.UnaryOp) and isinstance(item.op, ast.USub):
+        item, sign = item.operand, "-"
+    read = read_out(item)
+    item = item if read is None or read[0] not in ("item", "float") else read[1]
+    if not (isinstance(item, ast.Subscript) and ast.unparse(item.slice) == key.args.args[0].arg):
+        return None
+    path = dotted(item.value)
+    sizes = {f"len({path})", f"{path}.size(0)", f"{path}.shape[0]", f"{path}.numel()"}
+    if path is None or kinds.of(item.value).what != "tensor" or ast.unparse(places.args[0]) not in sizes:
+        return None
+    if sign and (kinds.of(item.value).dtype or "bool").startswith(("bool", "uint")):
+        # Of these torch gives no negative.
+        return None
+    return f"({sign}{path})" if sign else path
 
 
 def _stacked(source: Source, elements: ast.expr, kinds: Kinds, torch: str) -> str:
