@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 
 from exportlens.finding import Applicability, Edit, Fix, Range, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, behind_imports
+from exportlens.rewriting.joined_options import joined
 from exportlens.rewriting.liveness import Liveness
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import bound
 from exportlens.rewriting.predicates import primary
-from exportlens.rewriting.text import Function, Replacement
+from exportlens.rewriting.text import Function, Replacement, replaced
 
 _PACK = "torch.nn.utils.rnn.pack_padded_sequence"
 _UNPACK = "torch.nn.utils.rnn.pad_packed_sequence"
@@ -82,10 +84,23 @@ def padded_for_packed(place: Call, context: RewriteContext) -> Fix | Refusal:
         function = draft.source.enclosing_function(draft.source.find(place.node))
         if function is None:
             raise Refused("the sequences are not packed in a function")
-        edits = [*_functions(draft), *draft.replace("", _Packing(draft, function).swaps()).edits]
+        edits = [*_functions(draft), *_padded(draft, function).edits]
         return Fix("Run the layer on padded sequences", tuple(edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _padded(draft: Draft, function: Function) -> Fix:
+    """The calls of `function` replaced, as they are written or where branches on whether there are lengths are one."""
+    try:
+        return draft.replace("", _Packing(draft, function).swaps())
+    except Refused:
+        changed = joined(draft.source, function)
+        if changed is None:
+            raise
+        source, function = changed
+        swaps = _Packing(replace(draft, source=source), function).swaps()
+        return draft.fix("", replaced(source.text, swaps))
 
 
 def _functions(draft: Draft) -> list[Edit]:
