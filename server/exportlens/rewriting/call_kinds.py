@@ -315,7 +315,7 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         ):
             rank = _loss_rank(op.name, bound)
     moved = _in_channels_last(node) or _lies_otherwise(op, rank, given)
-    parted = _leaves_gaps(op, given, operands)
+    parted = "memory_format" not in keywords and _leaves_gaps(op, given, operands)
     whole = Kind("tensor", dtype, rank, roots, value=value, moved=moved, parted=parted)
     kind = returned(op.returns, whole, bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
@@ -507,12 +507,19 @@ def _in_channels_last(node: ast.Call) -> bool:
 
 # What gives a part of each row, where the dimension is not the first, and what does so at any.
 _PARTS = frozenset({"select", "narrow", "chunk", "split", "tensor_split", "unbind"})
+# What keeps the strides of a part where all that stands around it is of size 1, as in a batch of one (measured on torch 2.13).
+_OF_ONE = frozenset(
+    {"clone", "contiguous", "to", "type", "type_as", "float", "double", "half", "bfloat16", "long", "int", "bool", "short", "cpu",
+     "cuda", "flip", "sort", "dropout", "nan_to_num", "hardtanh", "relu6", "prelu", "index_fill", "index_put", "pad"}
+)  # fmt: skip
 _GAPS = frozenset({"diagonal", "unfold", "expand", "expand_as", "broadcast_to"})
 
 
 def _leaves_gaps(op: Op, given: list[Kind], operands: Mapping[str, object] | None) -> bool:
     """Whether there may be gaps between the elements of what the call gives."""
     name = op.name.rpartition(".")[2]
+    if any(each.parted for each in given) and (name in _OF_ONE or name.endswith(("_", "_like"))):
+        return True
     if not op.aliases or name in _IN_ORDER:
         return False
     if name in _GAPS or any(each.parted for each in given):

@@ -83,7 +83,6 @@ def ternary_text(
         targets = statement.targets if isinstance(statement, ast.Assign) else []
         refuse_identity(source, [each.id for each in targets if isinstance(each, ast.Name)])
         outputs = Outputs(source, torch, mark)
-        outputs.results_in_order = sides[0].moved != sides[1].moved
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
         before = _clones(source, node, kinds)
     refuse_recurrent_layer([node.body, node.orelse], kinds)

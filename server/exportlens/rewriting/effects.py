@@ -178,19 +178,25 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             items = told.items if told.items is not None and not kind.items else kind.items
             if told.items is not None and kind.items is not None and len(told.items) == len(kind.items):
                 items = tuple(
-                    replace(one, roots=other.roots) for one, other in zip(told.items, kind.items, strict=True)
+                    replace(one, roots=other.roots, parted=other.parted)
+                    for one, other in zip(told.items, kind.items, strict=True)
                 )
             elif told.items is not None:
-                items = tuple(replace(one, roots=kind.roots) for one in told.items)
+                items = tuple(replace(one, roots=kind.roots, parted=kind.parted) for one in told.items)
             names[name] = replace(
-                told, type=kind.type, items=items, keys=kind.keys or told.keys, roots=kind.roots
+                told,
+                type=kind.type,
+                items=items,
+                keys=kind.keys or told.keys,
+                roots=kind.roots,
+                parted=kind.parted,
             )
         elif told.what == kind.what == "scalar" and not told.type:
             names[name] = kind
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
-            again = replace(told, roots=kind.roots, dtype=dtype, moved=kind.moved)
+            again = replace(told, roots=kind.roots, dtype=dtype, moved=kind.moved, parted=kind.parted)
             names[name] = same.setdefault(id(kind), again)
     found = known.copy()
     found.told = known.told or known.names

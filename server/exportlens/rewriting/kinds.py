@@ -479,7 +479,7 @@ class Kinds:
         element = self.in_comprehension(node).of(node.elt)
         plain = len(node.generators) == 1 and not node.generators[0].ifs
         if element.what == "tensor" and plain and self.has_elements(node.generators[0].iter):
-            return Kind("container", roots=element.roots, type="tensors")
+            return Kind("container", roots=element.roots, type="tensors", parted=element.parted)
         return Kind("container", roots=None)
 
     def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Kind:

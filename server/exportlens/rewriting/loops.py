@@ -316,6 +316,8 @@ class LoopRewrite:
                 raise Refused(
                     f"`{name}` is carried through the loop, and no tensor or int as far as is known"
                 )
+            elif kind.parted or kind.moved:
+                text = f"{name}.clone(memory_format={self.torch}.contiguous_format)"
             kinds[name] = Kind(kind.what, kind.dtype, kind.rank, frozenset({name}), kind.type)
             texts.append(text)
         return kinds, texts

@@ -92,9 +92,6 @@ class Outputs:
         self.items: dict[int, str] = {}
         # The names that a loop around the branch binds.
         self.anew: set[str] = set()
-        # Names whose dimensions lie in memory in another order on one side, and whether results do: torch.cond takes one order.
-        self.in_order: set[str] = set()
-        self.results_in_order = False
 
     # --- names at a merge -----------------------------------------------------------------------------------
 
@@ -124,8 +121,6 @@ class Outputs:
                         "float tensors only: write both as floats"
                     )
                 self.as_float.add(name)
-            if a.moved != b.moved or (a.moved and a.roots != b.roots):
-                self.in_order.add(name)
             self._unify_name(name, a, b, used_as_number)
 
     def _unify_name(self, name: str, a: Kind, b: Kind, used_as_number: Callable[[str], bool]) -> None:
@@ -217,10 +212,12 @@ class Outputs:
 
     def leaf(self, name: str, text: str, kind: Kind, bound: bool, used: set[str]) -> str:
         if kind.what == "tensor":
-            in_order = kind.moved and (self.results_in_order or name in self.in_order)
+            # torch.cond takes one order of dimensions in memory; of what has a size of 1, contiguous() leaves another as it is.
+            in_order = kind.moved or kind.parted
             if self._unshared(kind, used):
                 used |= set(kind.roots or ())
-                return f"{primary(text)}.contiguous()" if in_order or kind.parted else text
+                if not in_order:
+                    return text
             order = f"memory_format={self.torch}.contiguous_format" if in_order else ""
             return f"{primary(text)}.clone({order})"
         if kind.what == "container":
@@ -298,7 +295,6 @@ class Outputs:
             dtype = self._mixed(found, again or asks_type_of_result(self.source, values[0][0]))
             if dtype is not None:
                 return Shape(dtypes={0: dtype})
-            self._order(found)
             for each in found[1:]:
                 self._same_result(found[0], each)
             return Shape(counts={0} if self._needs_tensor(found) else set())
@@ -333,7 +329,6 @@ class Outputs:
             if dtype is not None:
                 dtypes[index] = dtype
                 continue
-            self._order(found)
             for known in found[1:]:
                 self._same_result(found[0], known)
             if self._needs_tensor(found):
@@ -341,9 +336,6 @@ class Outputs:
         if all(part is not None for part in parts):
             raise Refused("the branch returns constants only")
         return Shape(parts, counts, dtypes)
-
-    def _order(self, found: list[Kind]) -> None:
-        self.results_in_order = self.results_in_order or len({each.moved for each in found}) > 1
 
     def _match_items(self, column: Sequence[tuple[ast.expr, Kinds]], again: bool) -> None:
         """Take in which numbers in dicts that are returned are tensors on another way."""
