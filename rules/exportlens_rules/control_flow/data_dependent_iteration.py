@@ -12,6 +12,7 @@ from exportlens.inference.values import Function, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.found_loops import NO_OPERATOR, rewrite_found
+from exportlens.rewriting.listed_items import items_of_listed
 from exportlens.rewriting.sizes import shape_for_listed_length
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
@@ -92,6 +93,10 @@ def forward(self, x):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         if isinstance(report.place, Iteration):
             return rewrite_found(report.place, context)
+        if isinstance(report.place, Conversion) and report.place.to == "list":
+            items = items_of_listed(report.place, context)
+            if isinstance(items, Fix):
+                return items
         counted = (
             shape_for_listed_length(report.place, context) if isinstance(report.place, Conversion) else None
         )
