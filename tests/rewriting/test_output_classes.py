@@ -94,8 +94,7 @@ class Pair:
     __slots__ = ("first", "second")
 
     def __init__(self, first, second):
-        self.first = first
-        self.second = second
+        self.first, self.second = first, second
 
 
 class M(nn.Module):

@@ -404,6 +404,18 @@ def _by_constructor(draft: Draft, node: ast.ClassDef) -> list[str]:
     ]
 
 
+def _assigned(statement: ast.stmt) -> list[tuple[ast.expr | None, ast.expr | None]]:
+    """The targets of an assignment with what each gets, also those of `self.a, self.b = a, b`; (None, None) for anything else."""
+    if isinstance(statement, ast.AnnAssign):
+        return [(statement.target, statement.value)]
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return [(None, None)]
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
 def _kept_by_constructor(node: ast.ClassDef) -> list[str]:
     """The attribute that each parameter of `__init__` becomes, in order: the object can be made again from them.
 
@@ -422,17 +434,12 @@ def _kept_by_constructor(node: ast.ClassDef) -> list[str]:
     for statement in init.body:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
             continue  # a docstring
-        target = (
-            statement.targets[0]
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1
-            else statement.target
-            if isinstance(statement, ast.AnnAssign)
-            else None
-        )
-        value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
-        if not (isinstance(target, ast.Attribute) and isinstance(value, ast.Name) and value.id not in kept):
-            raise Refused(why)
-        kept[value.id] = target.attr
+        for target, value in _assigned(statement):
+            if not (
+                isinstance(target, ast.Attribute) and isinstance(value, ast.Name) and value.id not in kept
+            ):
+                raise Refused(why)
+            kept[value.id] = target.attr
     parameters = [each.arg for each in [*init.args.posonlyargs, *init.args.args]][1:]
     if set(kept) != set(parameters):
         raise Refused(why)
