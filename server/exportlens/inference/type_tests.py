@@ -120,6 +120,8 @@ def _is_a(value: Value, kind: Value) -> bool | None:
             return False
         return None
     if isinstance(value, Array):
+        if name == "numpy.generic" and value.rank is not None and not value.plain:
+            return value.rank == 0
         if value.rank == 0:
             return None  # a number of NumPy's, or one of Python that was made of it
         return (

@@ -9,6 +9,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
 from exportlens.inference.values import Tensor, Value, options
 from exportlens.rewriting.array_creation import created
+from exportlens.rewriting.array_gathering import Gathering
 from exportlens.rewriting.array_helpers import Helpers
 from exportlens.rewriting.array_methods import COPIED, ENDS, dot, translated
 from exportlens.rewriting.array_operands import (
@@ -24,11 +25,10 @@ from exportlens.rewriting.imports import imported
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import bound, dotted
+from exportlens.rewriting.names import bound
 from exportlens.rewriting.numpy_calls import (
     LEGACY,
     PRODUCTS,
-    PUT_TOGETHER,
     is_int,
     is_numpy,
     qualified_name,
@@ -38,12 +38,9 @@ from exportlens.rewriting.numpy_calls import (
 )
 from exportlens.rewriting.numpy_integers import (
     FLOATING,
-    Known,
     averaged_of_any,
-    dtype_of,
     given_to_name,
     is_floating,
-    is_whole,
     refuse_bytes,
     widened,
 )
@@ -125,7 +122,7 @@ def _whole_way(
     return swaps
 
 
-class ArrayWay:
+class ArrayWay(Gathering):
     """Follows an array from `t.numpy()` through names, arithmetic, NumPy's functions and methods to where it ends."""
 
     def __init__(self, draft: Draft, arrays: list[ast.Call], kinds: Kinds) -> None:
@@ -173,9 +170,6 @@ class ArrayWay:
         if function is not None:
             kinds = kinds_before(function, self.source.enclosing_statement(array), kinds)
         return kinds.of(array.func.value) if isinstance(array.func, ast.Attribute) else UNKNOWN_KIND
-
-    def _known(self, node: ast.expr) -> Known:
-        return Known(self.source.enclosing_function(node), self.dtypes, self.of_any)
 
     @property
     def _functions(self) -> list[ast.AST]:
@@ -341,10 +335,6 @@ class ArrayWay:
             )
         return self.ranks.get(array) in (1, 2)
 
-    def _name(self, near: ast.AST, name: str) -> None:
-        self.names.add(name)
-        self.named.add((self.source.enclosing_function(near), name))
-
     def _is_store_of_array(self, node: ast.Name) -> bool:
         """Whether `node` binds a name that has been followed in its function."""
         if isinstance(node.ctx, ast.Load) or node.id not in self.names:
@@ -465,86 +455,6 @@ class ArrayWay:
                 start, start, f"{opening}{text} if {text}.is_floating_point() else "
             )
             self.widened[node] = Replacement(end, end, f".double(){closing}")
-
-    def _together(self, parent: ast.List | ast.Tuple | ast.ListComp) -> ast.expr | None:
-        """The array that NumPy puts together of those in the list `parent`, here or under the list's name."""
-        statement = self.source.parents[parent]
-        self.put_together += [parent.elt] if isinstance(parent, ast.ListComp) else parent.elts
-        if isinstance(parent, ast.ListComp) and isinstance(statement, ast.Assign):
-            self._listed(parent, statement)
-            return None
-        return self._put_together(parent)
-
-    def _put_together(self, given: ast.expr) -> ast.expr | None:
-        """The array that NumPy puts together of those in the list `given`."""
-        call = self.source.parents[given]
-        name = (
-            qualified_name(self.draft, call.func).removeprefix("numpy.") if isinstance(call, ast.Call) else ""
-        )
-        if (
-            not isinstance(call, ast.Call)
-            or name not in PUT_TOGETHER
-            or call.args[0] is not given
-            or len(call.args) > 2
-            or any(key.arg != "axis" for key in call.keywords)
-        ):
-            raise Refused("the array is used in a way that has no counterpart in torch")
-        if call in self.passed or call.func in self.made:
-            return None
-        self.made[call.func] = self.source.swap(call.func, f"{self.draft.torch}.{PUT_TOGETHER[name]}")
-        return call
-
-    def _listed(self, value: ast.expr, statement: ast.Assign) -> None:
-        """Follow the list of arrays that `statement` gives a name: it is filled with arrays alone, and put together."""
-        target = statement.targets[0]
-        function = self.source.enclosing_function(statement)
-        if len(statement.targets) != 1 or not isinstance(target, ast.Name) or function is None:
-            raise Refused("the array is used in a way that has no counterpart in torch")
-        if value in self.lists:
-            return
-        self.lists.add(value)
-        for each in ast.walk(function):
-            if not isinstance(each, ast.Name) or each.id != target.id or each is target:
-                continue
-            parent = self.source.parents[each]
-            call = self.source.parents[parent]
-            if not isinstance(each.ctx, ast.Load):
-                raise Refused(f"the list `{each.id}` is bound several times")
-            if isinstance(parent, ast.Attribute) and parent.attr == "append" and isinstance(call, ast.Call):
-                self.put_together += call.args
-            elif isinstance(parent, ast.Call) and dotted(parent.func) == "len":
-                continue
-            else:
-                made = self._put_together(each)
-                self.leaves += [] if made is None else [made]
-
-    def _appended(self, owner: ast.expr) -> None:
-        """Follow the list `owner`, which is empty first, and to which an array is appended."""
-        given = (
-            given_to_name(owner.id, self.source.enclosing_function(owner))
-            if isinstance(owner, ast.Name)
-            else []
-        )
-        statement = self.source.parents[given[0]] if len(given) == 1 else None
-        if not isinstance(statement, ast.Assign) or ast.unparse(given[0]) not in ("[]", "list()"):
-            raise Refused("the array is put into a list that something else may be in")
-        self._listed(given[0], statement)
-
-    def _gone_through(self, loop: ast.For | ast.comprehension) -> None:
-        """Follow the rows that a loop takes of an array, one after the other."""
-        if not isinstance(loop.target, ast.Name):
-            raise Refused("the array is used in a way that has no counterpart in torch")
-        within = loop if isinstance(loop, ast.For) else self.source.parents[loop]
-        name = loop.target.id
-        if name in self.names or (isinstance(loop, ast.For) and name in bound(loop.body)):
-            raise Refused(f"`{name}` is bound several times")
-        self._name(loop, name)
-        self.bindings.add(loop)
-        self.leaves += [
-            each
-            for each in ast.walk(within)
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
-        ]
 
     def _is_index(self, node: ast.expr) -> bool:
         parent = self.source.parents[node]
@@ -751,57 +661,6 @@ class ArrayWay:
             self._handed_to(helper, call, node)
             return None
         raise Refused("the array is used in a way that has no counterpart in torch")
-
-    def _sum_over(self, call: ast.Call, second: ast.expr) -> None:
-        """`torch.tensordot` for `np.dot(a, b)` where `b` may have more than two dimensions."""
-        source = self.source
-        text = source.of(second)
-        if not isinstance(second, ast.Name):
-            raise Refused(f"it is not known how many dimensions `{text}` has: use the operator `@`")
-        self.summed.add(call)
-        self.made[call.func] = source.swap(call.func, f"{self.draft.torch}.tensordot")
-        end = source.end(call) - 1
-        self.made[call] = Replacement(end, end, f", dims=([-1], [max({text}.dim() - 2, 0)])")
-
-    def _handed_to(self, helper: Function, call: ast.Call, node: ast.expr) -> None:
-        """Follow the array `node`, an argument of `call`, into the function that is called."""
-        name = self.helpers.parameter(helper, call, node)
-        known = self._known(node)
-        reads = self.helpers.enter(helper, name)
-        if any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(helper.args)):
-            raise Refused(f"`{name}` is the default of another argument")
-        dtype = dtype_of(node, known)
-        for each in reads:
-            if dtype is not None:
-                self.dtypes[each] = dtype
-            else:
-                self.of_any.add(each)
-        if dtype is None and is_whole(node, known):
-            raise Refused(f"`{helper.name}` gets whole numbers, of how many bits is not known")
-        self._name(helper.body[0], name)
-        self.leaves += reads
-
-    def _given_back(self, node: ast.expr) -> bool:
-        """Whether `node` is returned from a helper; the calls of it are arrays then, or what they are unpacked to."""
-        calls = self.helpers.give_back(node)
-        if calls is None:
-            return False
-        parent = self.source.parents[node]
-        for call in calls:
-            if isinstance(parent, ast.Return):
-                self.leaves.append(call)
-                continue
-            statement = self.source.parents[call]
-            targets = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            if not isinstance(targets, ast.Tuple) or not isinstance(parent, ast.Tuple):
-                raise Refused("what a helper returns together is not unpacked where it is called")
-            target = targets.elts[parent.elts.index(node)]
-            if len(targets.elts) != len(parent.elts) or not isinstance(target, ast.Name):
-                raise Refused("what a helper returns together is not unpacked where it is called")
-            assert isinstance(statement, ast.Assign)
-            self.bindings.add(targets)
-            self._follow(statement, target.id)
-        return True
 
 
 def _names(node: ast.expr) -> list[ast.Name]:
