@@ -127,6 +127,8 @@ class _Rounds:
         )
         if called is None or called.keywords or name != ("range" if target is loop.target else "enumerate"):
             return False
+        if set(bound(target)) & set(bound(loop.body)):
+            return False
         if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or len(test.ops) > 1:
             return False
         count = ast.unparse(called.args[0])
