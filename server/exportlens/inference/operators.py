@@ -38,7 +38,7 @@ from exportlens.inference.values import (
     from_data,
 )
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -86,7 +86,7 @@ def binary(
 ) -> Value:
     """`left op right`."""
     if isinstance(left, Const) and isinstance(right, Const):
-        return fold(_BINARY[type(op)], left.value, right.value)
+        return fold(BINARY[type(op)], left.value, right.value)
     if isinstance(left, Choice) or isinstance(right, Choice):
         return _over_options(left, right, lambda a, b: binary(machine, op, a, b, frame, node))
     if isinstance(left, Tensor) or isinstance(right, Tensor):

@@ -31,6 +31,8 @@ _REDUCING = frozenset({"prod", "sum", "mean", "max", "min"})
 _NUMBERS = ("int", "float")
 # What is given numbers, and tells nothing of arrays.
 _OF_NUMBERS = frozenset({"abs", "float", "int", "max", "min", "pow", "print", "range", "round", "super"})
+# Several arguments of theirs are one size each.
+_OF_SIZES = frozenset({f"torch.{name}" for name in ("empty", "ones", "rand", "randn", "zeros", "Tensor", "FloatTensor")})
 
 
 def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | Refusal:
@@ -319,7 +321,8 @@ def _is_array_use(node: ast.AST, paths: set[str | None], draft: Draft) -> bool:
     elif isinstance(node, ast.Call):
         name = draft.qualified(node.func)
         numpy = name.startswith("numpy.") and name.rpartition(".")[2] in _ELEMENTWISE
-        if not (numpy or name in _OF_NUMBERS or name.startswith(("math.", "torch.nn."))):
+        sizes = name in _OF_SIZES and len(node.args) > 1
+        if not (numpy or sizes or name in _OF_NUMBERS or name.startswith(("math.", "torch.nn."))):
             used = [*node.args, *(key.value for key in node.keywords)]
     return any(dotted(each) in paths for each in used)
 

@@ -15,8 +15,9 @@ import math
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_order
+from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Instance, Named, Tensor, options
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -606,10 +607,17 @@ def _writes_in_place(node: ast.stmt) -> bool:
 
 
 def _constant(node: ast.expr | None) -> int | float | bool | None:
-    """The number that is written out."""
+    """The number that is written out, or computed of such numbers: `2.0**16`."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _constant(node.operand)
         return None if inner is None or isinstance(inner, bool) else -inner
+    if isinstance(node, ast.BinOp):
+        left, right = _constant(node.left), _constant(node.right)
+        if left is None or right is None:
+            return None
+        computed = fold(BINARY[type(node.op)], left, right)
+        number = computed.value if isinstance(computed, Const) else None
+        return number if isinstance(number, (bool, int, float)) else None
     if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
         return node.value
     return infinity(node)
