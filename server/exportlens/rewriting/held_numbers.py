@@ -32,7 +32,9 @@ _NUMBERS = ("int", "float")
 # What is given numbers, and tells nothing of arrays.
 _OF_NUMBERS = frozenset({"abs", "float", "int", "max", "min", "pow", "print", "range", "round", "super"})
 # Several arguments of theirs are one size each.
-_OF_SIZES = frozenset({f"torch.{name}" for name in ("empty", "ones", "rand", "randn", "zeros", "Tensor", "FloatTensor")})
+_OF_SIZES = frozenset(
+    {f"torch.{name}" for name in ("empty", "ones", "rand", "randn", "zeros", "Tensor", "FloatTensor")}
+)
 
 
 def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | Refusal:

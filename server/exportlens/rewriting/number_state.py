@@ -14,16 +14,16 @@ import ast
 import math
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.classes import class_order
 from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor, options
+from exportlens.inference.values import ClassValue, Const, Instance, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.math_calls import NO_FLOAT, SAME_IN_TORCH
 from exportlens.rewriting.names import arguments, dotted, fresh
+from exportlens.rewriting.plain_objects import made_module
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.text import Function, Replacement
@@ -45,7 +45,7 @@ _MATHEMATICAL |= {f"math.{name}": "bool" for name in ("isfinite", "isinf", "isna
 _BOUNDING = frozenset({"numpy.clip", "numpy.minimum", "numpy.maximum"})
 # Calls that take tensors, of which the number may be a part: `F.softmax(x / self.tau, -1)`.
 _TAKING_TENSORS = frozenset(
-    {"softmax", "log_softmax", "sigmoid", "tanh", "relu", "exp", "linear", "cross_entropy", "mse_loss", "where", "matmul"}
+    {"softmax", "log_softmax", "sigmoid", "tanh", "relu", "exp", "linear", "cross_entropy", "mse_loss", "where", "matmul", "copy_"}
 )  # fmt: skip
 # Functions of torch whose first argument is no tensor.
 _TAKING_NO_TENSOR = frozenset(
@@ -75,14 +75,15 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
         if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
             raise Refused("the class that counts is not in this file")
-        if not any(isinstance(each, Named) for each in class_order(owner)):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
+        base = made_module(draft, cls, owner, place.owner)
         function = place.site.function.node if place.site.function is not None else None
         assert isinstance(place.owner, Instance)
-        swaps = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", "")).swaps()
+        number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
+        number.is_module = not base
+        swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
         return draft.replace(message, swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -95,6 +96,7 @@ class _Number:
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, exported: str) -> None:
         self.draft, self.source, self.cls, self.owner, self.attr = draft, draft.source, cls, owner, attr
         self.path = f"self.{attr}"
+        self.is_module = True
         # What is known to be traced: other Modules may call any method of one without a `forward`.
         methods = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)} - {"__init__"}
         self.entries = {"forward", exported} | (set() if "forward" in methods else methods)
@@ -209,7 +211,8 @@ class _Number:
         if first is None:
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
         self.type = first
-        refuse_before_module(self.source, found[0][0])
+        if self.is_module:
+            refuse_before_module(self.source, found[0][0])
         return found[0]
 
     def _type_at_first(self, begin: ast.stmt, value: ast.expr) -> str | None:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.classes import class_order
 from exportlens.inference.places import ContainerWrite
-from exportlens.inference.values import ClassValue, Instance, Named
+from exportlens.inference.values import ClassValue, Instance
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted, fresh
+from exportlens.rewriting.plain_objects import is_module
 from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.text import Replacement
 
@@ -32,7 +32,7 @@ def items_as_attributes(place: ContainerWrite, context: RewriteContext) -> Fix |
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
         if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
             raise Refused("the class that keeps them is not in this file")
-        if not any(isinstance(each, Named) for each in class_order(owner)):
+        if not is_module(owner):
             raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite, Call, Mutation, Output, Place
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import (
@@ -15,7 +14,6 @@ from exportlens.inference.values import (
     Const,
     Function,
     Instance,
-    Named,
     Sequence,
     Tensor,
     Value,
@@ -29,6 +27,7 @@ from exportlens.rewriting.fake_kernels import fake_kernel
 from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.names import dotted, fresh
+from exportlens.rewriting.plain_objects import made_module
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
 
@@ -189,11 +188,10 @@ def register_tensor(
     try:
         if owner.scope.path != context.document.path:
             raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
-        if not any(isinstance(each, Named) for each in class_order(owner)):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         draft = Draft.of_chunk(owner.chunk, context)
         node = draft.source.find(owner.node)
         assert isinstance(node, ast.ClassDef)
+        base = made_module(draft, node, owner, place.owner if isinstance(place, AttributeWrite) else None)
         _refuse_other_values(context, attribute)
         for method in node.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
@@ -204,15 +202,16 @@ def register_tensor(
                     or found[0].value is None
                 ):
                     raise Refused(f"`self.{attribute}` is set several times in `__init__`")
-                refuse_before_module(draft.source, found[0])
+                if not base:
+                    refuse_before_module(draft.source, found[0])
                 if isinstance(found[0].value, ast.Constant):
                     raise Refused(f"`{draft.source.of(found[0])}` begins with no tensor")
                 value = draft.source.of(found[0].value)
                 text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
                 return draft.replace(
                     f"Register `{attribute}` as a buffer",
-                    [draft.source.swap(found[0], text)],
-                    uses_torch=False,
+                    [*base, draft.source.swap(found[0], text)],
+                    uses_torch=bool(base),
                 )
         raise Refused(f"`self.{attribute}` is not set in `__init__`")
     except (Refused, LookupError, SyntaxError) as refused:

@@ -1,0 +1,71 @@
+"""Which plain objects do not become Modules: what would be lost, or would be told from before, stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+from exportlens.rewriting.plain_objects import OF_MODULES
+from torch import nn
+
+from tests.rewriting.fixing_all import mend
+
+MODEL = """import torch
+from torch import nn
+
+
+class Mean:
+    def __init__(self):
+        self.value = torch.zeros(4)
+
+    def update(self, x):
+        self.value = 0.9 * self.value + 0.1 * x.mean(0)
+        return self.value
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = Mean()
+
+    def forward(self, x: torch.Tensor):
+        return x - self.mean.update(x)
+"""
+REFUSED = [
+    ("self.mean = Mean()", "self.mean, self.count = Mean(), 0", "as an attribute"),
+    (
+        "        super().__init__()\n        self.mean = Mean()",
+        "        self.mean = Mean()\n        super().__init__()",
+        "before",
+    ),
+    ("class M(nn.Module)", "class Other(Mean):\n    pass\n\n\nclass M(nn.Module)", "`Other` is made of it"),
+    (
+        "    def update",
+        "    def __len__(self):\n        return 4\n\n    def update",
+        "a `__len__` of its own",
+    ),
+    ("update", "forward", "a `forward` of its own"),
+    ("class Mean:", "class Mean(metaclass=type):", "more than a plain class"),
+    (
+        "torch.zeros(4)\n",
+        "torch.zeros(4)\n        self.weight = nn.Parameter(torch.ones(4))\n",
+        "parameters or Modules",
+    ),
+]
+
+
+def test_a_plain_object_becomes_a_module() -> None:
+    mended = mend(MODEL).text
+    assert "class Mean(nn.Module):\n    def __init__(self):\n        super().__init__()\n" in mended
+    assert "self.value.copy_(" in mended
+
+
+@pytest.mark.parametrize(("old", "new", "reason"), REFUSED, ids=[reason for _, _, reason in REFUSED])
+def test_what_is_no_plain_holder_stays_a_class(old: str, new: str, reason: str) -> None:
+    text = MODEL.replace(old, new)
+    mended = mend(text)
+    assert mended.text == text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+def test_no_attribute_is_a_name_that_a_module_has() -> None:
+    names = {name for name in dir(nn.Module()) if not name.startswith("__")}
+    assert names <= OF_MODULES
