@@ -19,13 +19,6 @@ REFUSED = [
         "the error is caught in the same function",
     ),
     (
-        "state of what is no Module",
-        "class State:\n    def __init__(self):\n        self.v = torch.zeros(4)\n\n\n"
-        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.state = State()\n\n"
-        "    def forward(self, x):\n        self.state.v = self.state.v * 0.5 + x[0]\n        return x + self.state.v\n",
-        "`State` is no Module",
-    ),
-    (
         "a list beside an array",
         MODULE + "        a = x.numpy()\n        return torch.from_numpy(a * [1.0, 2.0, 3.0, 4.0])\n",
         "may be an array",
