@@ -181,7 +181,12 @@ def _method_specials(
             "char": "int8",
         }.get(name, name)
         return replace(
-            tensor, dtype=dtype, origin="constant" if constant else "fresh", name="", converted=True
+            tensor,
+            dtype=dtype,
+            origin="constant" if constant else "fresh",
+            name="",
+            converted=True,
+            requires_grad=tensor.requires_grad if dtype.startswith(("float", "bfloat")) else None,
         )
     if name in (
         "cuda",
@@ -199,6 +204,7 @@ def _method_specials(
             origin="constant" if constant else tensor.origin if name.endswith("_") else "fresh",
             root=tensor.root if name != "clone" else 0,
             converted=name in ("cuda", "cpu") or (tensor.converted and name != "clone"),
+            requires_grad=False if name in ("detach", "detach_") else tensor.requires_grad,
         )
     return None
 

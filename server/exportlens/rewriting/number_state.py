@@ -457,10 +457,25 @@ class _Number:
             args = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
             defaults = _defaults(args)
             if value.id in {each.arg for each in arguments(args)} and value.id not in defaults:
-                return "number"
+                return self._type_from_callers(args, value.id)
             value = defaults.get(value.id, value)
         constant = _constant(value)
         return None if constant is None else type(constant).__name__
+
+    def _type_from_callers(self, args: ast.arguments, name: str) -> str:
+        """The type of the number that all of the file give the constructor as its parameter `name`, where they write it out."""
+        names = [each.arg for each in [*args.posonlyargs, *args.args]][1:]
+        types: set[str | None] = set()
+        for placed in self.draft.context.document.placed:
+            for each in (one for statement in placed.chunk.body for one in ast.walk(statement)):
+                if not (isinstance(each, ast.Call) and dotted(each.func) == self.cls.name):
+                    continue
+                given = dict(zip(names, each.args, strict=False)) | {
+                    one.arg: one.value for one in each.keywords if one.arg
+                }
+                number = _constant(given.get(name))
+                types.add(None if number is None else type(number).__name__)
+        return types.pop() or "number" if len(types) == 1 else "number"
 
     def _refuse_read(self, read: ast.expr, depth: int = 0) -> None:
         """Raise Refused where a number that is only known when the program runs may not be used as this one is."""

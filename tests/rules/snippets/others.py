@@ -283,6 +283,13 @@ class M(nn.Module):
         ),
         _with_layer("def forward(self, x):\n    self.scale = x.shape[0] * 0.5\n    return x * self.scale"),
     ],
+    "EXL411": [
+        # Nothing is recorded of what is detached.
+        _with_layer(
+            "def forward(self, x, n: torch.Tensor):\n    kept, k = torch.zeros(5, 4), n.item()\n"
+            "    kept[k] = self.layer(x).detach()[0]\n    kept[:k] = self.layer(x).mean(0).detach()\n    return kept"
+        ),
+    ],
     "EXL206": [
         _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),
         _with_layer(
