@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from exportlens.inference.classes import is_module_class
 from exportlens.inference.iteration import elements_of, length_of, names_in
@@ -291,6 +292,10 @@ def _sorted(
     return Sequence("list", None, element, filled=is_filled(args[0]))
 
 
+def _is_fraction(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, float) and value.value % 1 > 0
+
+
 def _notice_extreme(
     machine: Machine, name: str, element: Value, kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> None:
@@ -339,6 +344,9 @@ def _extreme(name: str) -> Run:
             if machine.emits(Conversion):
                 # Whole numbers have an operator for this, floats do not.
                 told = next((value for value in scalars if value.type == "float"), scalars[0])
+                if isinstance(told, TensorScalar) and not told.type and any(map(_is_fraction, values)):
+                    # Nobody bounds whole numbers by 1e-6.
+                    told = replace(told, type="float")
                 machine.notice(Conversion(machine.site(frame), node, told, "compare", name, names_in(frame)))
             return scalars[0]
         tensors = [value for value in values if isinstance(value, Tensor) and from_data(value)]

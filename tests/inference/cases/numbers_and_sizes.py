@@ -750,3 +750,21 @@ class M(nn.Module):
         return x
 """,
 )
+CASES(
+    "number-from-data-bounded-by-a-fraction",
+    "(torch.randn(2, 3),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x / max(x.abs().max().item(), 1e-6)
+""",
+)
+CASES(
+    "whole-number-from-data-bounded",
+    "(torch.tensor([3, 4]),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x / max(x.max().item(), 1)
+""",
+)
