@@ -21,6 +21,8 @@ _OF_ANOTHER_SHAPE = frozenset(
         "take", "tensordot", "tile", "transpose", "unique", "var", "vstack", "where", "zoom",
     }
 )  # fmt: skip
+# Those that take one dimension away where they are told which: behind `stack`, the one that it made.
+_REDUCING = frozenset({"max", "mean", "median", "min", "prod", "std", "sum", "var"})
 _PLAIN = frozenset({"abs", "len", "list", "max", "min", "range", "reversed", "sum", "tuple", "zip"})
 _LEAVING_TORCH = frozenset({"numpy", "item", "tolist", "data_ptr", "__array__"})
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
@@ -95,10 +97,21 @@ def _made_by(node: ast.FunctionDef, result: ast.expr | None) -> str:
             ):
                 result = result.func.value
             else:
-                return called
+                return "" if _takes_stack_apart(called, result) else called
         else:
             return ""
     return ""
+
+
+def _takes_stack_apart(called: str, call: ast.Call) -> bool:
+    """`np.median(np.stack([a, b]), axis=0)`: of as many dimensions as what was stacked."""
+    stacked = call.args[0] if call.args else None
+    return (
+        called in _REDUCING
+        and isinstance(stacked, ast.Call)
+        and (dotted(stacked.func) or "").rpartition(".")[2] == "stack"
+        and [key.arg for key in call.keywords if key.arg in ("axis", "dim")] != []
+    )
 
 
 def _is_traced(draft: Draft, body: Sequence[ast.stmt]) -> bool:
