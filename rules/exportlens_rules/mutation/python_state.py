@@ -225,7 +225,8 @@ def _is_carried(place: AttributeWrite) -> bool:
     if place.elsewhere or statement is None or target is None or function is None:
         return False
     began = place.began
-    number = isinstance(began, Const) and type(began.value) in (int, float)
+    # What is put back as it was is the same in each call.
+    number = isinstance(began, Const) and type(began.value) in (int, float) and place.value != began
     return number and (
         reads(statement.value, [ast.dump(loaded(target))])
         or reads_through(function.node, statement, ast.dump(loaded(target)))
