@@ -187,6 +187,9 @@ class M(nn.Module):
             return  # what traced code made starts anew in each call
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
             return
+        of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
+        if of_list and _holds_the_same(place):
+            return
         if _is_number(place.old) and _computed_from_itself(place) and _is_read_elsewhere(place):
             yield self.report(
                 place,
@@ -215,13 +218,16 @@ class M(nn.Module):
             origins = {
                 part.origin if isinstance(part, Tensor) else "" for part in _parts(place.began or place.old)
             }
-        computed = "computed from the old one" if _computed_from_itself(place) else "that the next call reads"
+        computed = "computed from what it was" if _computed_from_itself(place) else "that the next call reads"
         advice = f"Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer."
         if place.began == Const(None):
             advice = "Register a buffer of its final shape in `__init__`, and write it in place."
+        elif of_list:
+            advice = "Keep one registered buffer, with a dimension for the items, and write it in place."
         yield self.report(
             place,
-            f"`self.{place.attr}` is bound to a new tensor {computed}: the exported program forgets it after each call. {advice}",
+            f"`self.{place.attr}` is bound to {'new tensors' if of_list else 'a new tensor'} {computed}: the exported program "
+            f"forgets {'them' if of_list else 'it'} after each call. {advice}",
             outcome=_BUFFER if origins == {"buffer"} else None,
         )
 
@@ -310,10 +316,12 @@ def _is_read_elsewhere(place: AttributeWrite) -> bool:
 
 
 def _parts(value: Value) -> Iterator[Value]:
-    """What `value` may be; of a tuple, as the state of an LSTM is one, its items."""
+    """What `value` may be; of a tuple or a list, as the state of an LSTM and of several layers is one, its items."""
     for option in options(value):
-        if isinstance(option, Sequence) and option.kind == "tuple" and option.items:
+        if isinstance(option, Sequence) and option.kind in ("tuple", "list") and option.items:
             yield from option.items
+        elif isinstance(option, Sequence) and option.kind == "list" and option.element is not None:
+            yield from options(option.element)
         else:
             yield option
 
@@ -344,18 +352,23 @@ def _computed_from_itself(place: AttributeWrite) -> bool:
 
 def _is_handed_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
     """Whether a function is given the tensor and gives it back moved or converted: `self.grid = to_device(self.grid, x.device)`."""
-    old = [*_parts(place.old)] if place.old is not None else []
-    roots = {part.root for part in old if isinstance(part, Tensor)}
     return (
         isinstance(value, ast.Call)
         and any(ast.dump(each) in targets for each in value.args)
-        and all(
-            part in old
-            # A conversion keeps the name that a tensor is known by.
-            or (isinstance(part, Tensor) and part.name == f"self.{place.attr}")
-            or (isinstance(part, Tensor) and part.converted and part.root in roots)
-            for part in _parts(place.value)
-        )
+        and _holds_the_same(place)
+    )
+
+
+def _holds_the_same(place: AttributeWrite) -> bool:
+    """Whether all that is bound is what the attribute held, moved or converted."""
+    old = [*_parts(place.old)] if place.old is not None else []
+    roots = {part.root for part in old if isinstance(part, Tensor)}
+    return all(
+        part in old
+        # A conversion keeps the name that a tensor is known by.
+        or (isinstance(part, Tensor) and part.name == f"self.{place.attr}")
+        or (isinstance(part, Tensor) and part.converted and part.root in roots)
+        for part in _parts(place.value)
     )
 
 

@@ -285,6 +285,10 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             raise Refused("the attribute is set together with others, on a line with other statements")
         if place.began == Const(None) and not isinstance(place.old, Tensor):
             raise Refused("the state is None at first: make it a tensor of its final shape in `__init__`")
+        if isinstance(place.old, Sequence) and place.old.kind == "list":
+            raise Refused(
+                "a list has no buffers: keep its tensors in one buffer, with a dimension for the items, or in a buffer each"
+            )
         if not isinstance(place.old, Tensor) or (
             isinstance(place.value, Tensor)
             and None not in (place.old.rank, place.value.rank)

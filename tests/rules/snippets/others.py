@@ -101,6 +101,16 @@ MUST = {
         _with_layer(
             "def forward(self, x):\n    old = self.mean\n    self.mean = x.mean(0)\n    return x - old"
         ),
+        # Lists of tensors, one for each layer.
+        _STATEFUL.replace("BEGIN", "[torch.zeros(4), torch.zeros(4)]").replace(
+            "FORWARD",
+            "self.h = [0.5 * self.h[0] + x[0, 0], self.h[1] + x[0, 1]]\n        return x + self.h[0] * self.h[1]",
+        ),
+        _STATEFUL.replace("BEGIN", "[torch.zeros(5, 4) for _ in range(3)]").replace(
+            "FORWARD",
+            "longer = [torch.cat([each, x[0]])[-5:] for each in self.h]\n        out = x + self.h[0].mean(0)\n"
+            "        self.h = [each.detach() for each in longer]\n        return out",
+        ),
         # What a layer gives besides its output, under a name.
         _STATEFUL.replace("BEGIN", "torch.zeros(1, 2, 4)").replace(
             "FORWARD", "out, h = self.rnn(x, self.h)\n        self.h = h.detach()\n        return out"
@@ -294,6 +304,15 @@ class M(nn.Module):
         _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),
         _with_layer(
             "def forward(self, x):\n    self.mean.mul_(0.9).add_(0.1 * x.mean(0))\n    return x - self.mean"
+        ),
+        # Lists that are made anew in each call, or moved.
+        _STATEFUL.replace("BEGIN", "[torch.ones(4), torch.ones(4)]").replace(
+            "FORWARD",
+            "self.h = [each.to(x.device) for each in self.h]\n        return x + self.h[0] * self.h[1]",
+        ),
+        _STATEFUL.replace("BEGIN", "[]").replace(
+            "FORWARD",
+            "self.h = [x.mean(), x.sum()]\n        return x + self.h[0] * self.h[1]",
         ),
         # Tables that are made anew where they are too short, whatever the name they are asked under.
         _STATEFUL.replace("BEGIN", "None").replace(
