@@ -428,6 +428,9 @@ def set_attribute(
             value.registered = True
         if isinstance(value, Tensor) and value.origin == "buffer" and not value.name:
             value = replace(value, name=f"self.{attr}")
+        if isinstance(value, Tensor) and value.origin == "fresh" and not machine.tracing:
+            # What a constructor computes of parameters (`self.mean = self.weight.detach().clone()`) was made before tracing as well.
+            value = replace(value, origin="constant", name="")
         old = owner.attributes.get(attr)
         if isinstance(value, Tensor) and value.origin == "constant":
             if machine.tracing and not machine.settings.strict:

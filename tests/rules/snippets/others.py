@@ -101,6 +101,10 @@ MUST = {
         _with_layer(
             "def forward(self, x):\n    old = self.mean\n    self.mean = x.mean(0)\n    return x - old"
         ),
+        # What the constructor computes of a parameter.
+        _STATEFUL.replace("BEGIN", "self.rnn.weight_hh_l0.detach().clone()").replace(
+            "FORWARD", "self.h = 0.5 * self.h + x.mean()\n        return x + self.h.sum()"
+        ),
         # Lists of tensors, one for each layer.
         _STATEFUL.replace("BEGIN", "[torch.zeros(4), torch.zeros(4)]").replace(
             "FORWARD",
