@@ -34,6 +34,12 @@ REFUSED = [
         "`n` is an int before the loop, and none after its first round",
     ),
     (
+        "a name that another branch on data binds",
+        "high = x.sum() > 0\nif high:\n    f = x.mean()\n    x = x * f\ny = x + 1\nif x.mean() > 0:\n    y = y * 2\n"
+        "    if high:\n        y = y / f\nreturn y",
+        "`f` is only bound where data says so",
+    ),
+    (
         "a branch that may raise",
         "if x.sum() > 0:\n    x = x + 1\n    if self.count:\n        raise ValueError('counted')\nreturn x",
         "one way through the branch raises",

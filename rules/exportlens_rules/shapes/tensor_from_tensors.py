@@ -113,6 +113,8 @@ def forward(self, x):
             and given.type_name != "torch.Size"
             and not given.guessed
             and any(True for _ in tensors_in(given))
+            # Beside a number that is a symbol, torch.tensor makes symbols of the tensors as well.
+            and not (place.name == "torch.tensor" and numbers_in(given))
         ):
             yield self.report(
                 place,

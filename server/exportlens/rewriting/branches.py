@@ -236,6 +236,30 @@ class BranchRewrite:
         if missing & elsewhere:
             raise Refused(f"`{min(missing & elsewhere)}` is bound on another way than the one that reads it")
 
+        open_names = set(bound(self.function.body)) - self._certain() - set(bound(arm.statements))
+        for name in sorted(reads(arm.statements) & open_names):
+            if self._is_bound_by_data(name):
+                raise Refused(f"`{name}` is only bound where data says so, and both ways are traced")
+
+    def _is_bound_by_data(self, name: str) -> bool:
+        """Whether all that binds `name` before the branch stands in another branch that tensor data decides."""
+        above = set(self.source.ancestors(self.node))
+        predicates = Predicates(self.source, self.kinds, self.torch)
+        binding = [
+            each
+            for each in walk(self.function)
+            if isinstance(each, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With))
+            and name in bound(each)
+            and self.source.start(each) < self.source.start(self.node)
+        ]
+        return bool(binding) and all(
+            any(
+                isinstance(outer, ast.If) and outer not in above and predicates.from_data(outer.test)
+                for outer in self.source.ancestors(each)
+            )
+            for each in binding
+        )
+
     def _certain(self) -> set[str]:
         """The names that certainly are bound where the branch begins."""
         return certainly_bound_before(self.function, self.node) | {

@@ -76,6 +76,13 @@ _CONTROL_FLOW = {
 }
 
 
+# What of math gives no float.
+_MATH_TYPES = {
+    **dict.fromkeys(("floor", "ceil", "trunc", "isqrt", "gcd", "lcm", "comb", "perm", "factorial"), "int"),
+    **dict.fromkeys(("isnan", "isinf", "isfinite", "isclose"), "bool"),
+}
+
+
 def of_call(kinds: Kinds, node: ast.Call) -> Kind:
     if kinds.results:
         known = kinds.results.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
@@ -93,6 +100,8 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
             return extreme([kinds.of(each) for each in node.args])
         if name == "torch.sym_sqrt":
             return Kind("scalar", type="float")
+        if name.startswith("math.") and any(kinds.of(each).from_data for each in node.args):
+            return Kind("scalar", type=_MATH_TYPES.get(name.removeprefix("math."), "float"))
         op = knowledge.lookup_function(name)
         if op is None and name.startswith("numpy."):
             return replace(UNKNOWN_KIND, type=NUMPY)

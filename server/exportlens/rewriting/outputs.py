@@ -4,7 +4,7 @@ way."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
@@ -223,7 +223,8 @@ class Outputs:
         if kind.what == "container":
             if any(item.what in ("number", "size", "scalar") for item in kind.items or ()):
                 self._take_numbers_of(text)
-            if self._unshared(kind, used) and (kind.items is None or bound):
+            if self._unshared(kind, used) and (kind.items is None or (bound and _are_apart(kind.items))):
+                used |= set(kind.roots or ())
                 return text
             if (
                 kind.items is not None
@@ -585,3 +586,14 @@ def _dtype_differs(a: str, b: str) -> bool:
         # What is only known to be of some float dtype is of the default one, mostly.
         return not full.startswith(families[short]) or (short == "float" and full not in ("float", "float32"))
     return a != b
+
+
+def _are_apart(items: Iterable[Kind]) -> bool:
+    """Whether no two of the tensors among `items` share memory: `(mid[0], mid[0])` is one of two names."""
+    seen: set[str] = set()
+    for item in items:
+        if item.what == "tensor" and item.roots:
+            if item.roots & seen:
+                return False
+            seen |= item.roots
+    return True

@@ -768,3 +768,13 @@ class M(nn.Module):
         return x / max(x.max().item(), 1)
 """,
 )
+CASES(
+    "tensors-beside-numbers-from-data",
+    "(torch.rand(3, 3),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        total, count = x.sum().item(), x.long().sum().item()
+        return torch.tensor([x[0, 0] / total, 0.25 * total]), torch.tensor([[count, x[0, 1]], [x[1, 1], 1.0]])
+""",
+)
