@@ -40,6 +40,11 @@ REFUSED = [
         "`f` is only bound where data says so",
     ),
     (
+        "a ternary between contexts",
+        "with torch.no_grad() if x.sum() > 0 else torch.enable_grad():\n    x = self.linear(x)\nreturn x",
+        "chooses a context, an error or a function",
+    ),
+    (
         "a branch that may raise",
         "if x.sum() > 0:\n    x = x + 1\n    if self.count:\n        raise ValueError('counted')\nreturn x",
         "one way through the branch raises",

@@ -38,6 +38,11 @@ def ternary_text(
         for each in ast.walk(arm)
     ):
         raise Refused("a side of the ternary binds a name or awaits")
+    parent = source.parents[node]
+    if isinstance(parent, (ast.withitem, ast.Raise)) or (
+        isinstance(parent, ast.Call) and parent.func is node
+    ):
+        raise Refused("the ternary chooses a context, an error or a function, which torch.cond does not give")
     condition = Predicates(source, kinds, torch).read(node.test, value=value)
     if condition.form == "static":
         raise Refused("the condition does not depend on tensor data as far as it can be followed")
