@@ -4,7 +4,7 @@ import * as fs from 'node:fs';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { chromium, type BrowserContext, type Locator, type Page } from 'playwright-core';
-import { expect } from 'vitest';
+import { expect, vi } from 'vitest';
 import { CHROMIUM, PICTURES, requireInstalled } from './places';
 
 const MENU_ATTEMPTS = 5;
@@ -138,12 +138,17 @@ export class EditorWindow {
 
   /** Rests the mouse on something, without scrolling it anywhere: the editor scrolls its own way. */
   async pointAt(what: Locator): Promise<void> {
-    // What is drawn anew at this moment has no place for a moment.
-    await expect.poll(() => what.boundingBox(), { timeout: 10_000 }).not.toBeNull();
-    const box = await what.boundingBox();
-    if (box === null) {
-      throw new Error('it is not on screen');
-    }
+    // What is drawn anew has no place for a moment, also in the moment after it had one: the place that was seen is taken.
+    const box = await vi.waitFor(
+      async () => {
+        const place = await what.boundingBox({ timeout: 1_000 });
+        if (place === null) {
+          throw new Error('it is not on screen');
+        }
+        return place;
+      },
+      { timeout: 20_000, interval: 100 },
+    );
     await this.page.mouse.move(box.x + box.width / 2, box.y + box.height / 2, { steps: 5 });
   }
 
