@@ -220,8 +220,9 @@ def _either(left: Value, right: Value) -> Value:
         result = join(result, each)
     opened = {each.open_dim for each in tensors if each.unbacked}
     if isinstance(result, Tensor) and opened:
-        # Sizes that differ between the branches are open behind them.
-        result = replace(result, unbacked=True, open_dim=opened.pop() if len(opened) == 1 else None)
+        # Sizes that differ between the branches are open behind them: a dimension that is so in one is so in the result.
+        certain = opened - {None}
+        result = replace(result, unbacked=True, open_dim=certain.pop() if len(certain) == 1 else None)
     return result
 
 

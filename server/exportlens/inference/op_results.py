@@ -106,6 +106,8 @@ class Made:
         if dtype is None and self.bound is not None:
             given = self.bound.get("dtype")
             dtype = dtype_of_named(given) if isinstance(given, Value) else None
+            if dtype is None and self.op.name == "torch.full" and given in (None, Const(None)):
+                dtype = _dtype_of_filled(self.bound.get("fill_value"))
         unbacked = self.op.dynamic_shape and not self.constant
         if not unbacked and any(tensor.unbacked for tensor in self.tensors):
             # A reduction over everything loses the size that depends on data; others may keep it.
@@ -195,6 +197,12 @@ class Made:
         if self.constant and self.op.data_dependent:
             return Static(kind)
         return Static("" if kind == "number" else kind)
+
+
+def _dtype_of_filled(number: Value | tuple[Value, ...] | None) -> str | None:
+    """The dtype of a tensor that is filled with a number of Python: that of floats is a setting of torch."""
+    type_ = number.type if isinstance(number, (TensorScalar, Shape, Static)) else ""
+    return {"int": "int64", "bool": "bool"}.get(type_)
 
 
 def _is_of_data(size: Value) -> bool:

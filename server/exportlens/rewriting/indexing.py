@@ -9,7 +9,6 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.afterwards import afterwards
-from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import Write, kinds_before, loaded, own_expressions, visit, writes_of
@@ -17,7 +16,7 @@ from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.number_indices import is_int
+from exportlens.rewriting.number_indices import index_in_brackets, is_int
 from exportlens.rewriting.operands import tensor_behind
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -136,14 +135,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
     """`x[j.unsqueeze(0)].select(0, 0)` for `x[j]`, `j` being one int of a tensor."""
     try:
         draft = Draft.of(place, context)
-        source, node = draft.source, draft.source.find(place.node)
-        refuse_caught_index(source, node)
-        if not isinstance(node, ast.Subscript):
-            raise Refused("the index is not written in brackets")
-        statement = source.enclosing_statement(node)
-        function = source.enclosing_function(statement)
-        if function is None:
-            raise Refused("the index is not inside of a function")
+        source = draft.source
+        node, statement, function = index_in_brackets(draft, place)
         kinds = kinds_before(function, statement, draft.kinds({}))
         roots = kinds.of(node.value).roots
         if isinstance(node.ctx, ast.Load) and not isinstance(source.parents[node], (ast.BinOp, ast.Compare)):

@@ -30,6 +30,7 @@ def has_number_from_data(key: Value) -> bool:
     """Whether such a number stands among other indices."""
     return (
         isinstance(key, Sequence)
+        and key.kind == "tuple"
         and key.items is not None
         and len(key.items) > 1
         and any(map(is_number_from_data, key.items))
@@ -40,19 +41,14 @@ def select_by_number(place: ItemRead | ItemWrite, context: RewriteContext) -> Fi
     """`x[i, n]` -> `x[i].select(0, n)`, and `x[i, n] = v` -> `x[i].select(0, n)[...] = v`."""
     try:
         draft = Draft.of(place, context)
-        node = draft.source.find(place.node)
-        refuse_caught_index(draft.source, node)
-        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
-            raise Refused("the indices are not written out in brackets")
+        node, statement, function = index_in_brackets(draft, place)
+        if not isinstance(node.slice, ast.Tuple):
+            raise Refused("the indices are not written out one by one")
         key = place.key
         items = key.items if isinstance(key, Sequence) and key.items is not None else []
         parts = node.slice.elts
         if len(items) != len(parts):
             raise Refused("the indices are not written out one by one")
-        statement = draft.source.enclosing_statement(node)
-        function = draft.source.enclosing_function(statement)
-        if function is None:
-            raise Refused("the indices are not inside of a function")
         kinds = kinds_before(function, statement, draft.kinds({}))
         told = all(isinstance(each, Tensor) for each in options(place.owner))
         certain = told or kinds.of(node.value).what == "tensor" or _is_cloned(function, node.value)
@@ -85,14 +81,8 @@ def write_by_number(place: ItemWrite, context: RewriteContext) -> Fix | Refusal:
     """`x[n] = v` -> `x[torch.full((1,), n)] = v`: what fits a row fits one row of rows."""
     try:
         draft = Draft.of(place, context)
-        source, node = draft.source, draft.source.find(place.node)
-        refuse_caught_index(source, node)
-        if not isinstance(node, ast.Subscript):
-            raise Refused("the index is not written in brackets")
-        statement = source.enclosing_statement(node)
-        function = source.enclosing_function(statement)
-        if function is None:
-            raise Refused("the index is not inside of a function")
+        source = draft.source
+        node, statement, function = index_in_brackets(draft, place)
         kinds = kinds_before(function, statement, draft.kinds({}))
         put = converted_for_index(draft, statement, node, place, kinds)
         if put is None:
@@ -109,10 +99,17 @@ def is_list_of_numbers_from_data(key: Value) -> bool:
     if not isinstance(key, Sequence) or key.kind != "list":
         return False
     parts = key.items if key.items is not None else [key.element]
-    return bool(parts) and all(
-        isinstance(each, TensorScalar) and each.type == "int"
-        for part in parts
-        for each in (options(part) if part is not None else [part])
+    known = [_types(part) if part is not None and is_number_from_data(part) else None for part in parts]
+    ints = [part is not None and is_int(part) for part in parts]
+    # Beside an int a bool is a number as well, among bools alone it is part of a mask.
+    certain = any(ints) or any(types == {"int"} for types in known)
+    return (
+        certain
+        and any(known)
+        and all(
+            one or (types is not None and types <= {"int", ""})
+            for one, types in zip(ints, known, strict=True)
+        )
     )
 
 
@@ -120,14 +117,25 @@ def index_by_tensor_of_numbers(place: ItemRead | ItemWrite, context: RewriteCont
     """`x[[n, m]]` -> `x[torch.tensor([n, m], dtype=torch.int64)]`, which is what such a list comes to."""
     try:
         draft = Draft.of(place, context)
-        node = draft.source.find(place.node)
-        if not isinstance(node, ast.Subscript):
-            raise Refused("the index is not written in brackets")
+        node, _, _ = index_in_brackets(draft, place)
         text = f"{draft.torch}.tensor({draft.source.of(node.slice)}, dtype={draft.torch}.int64)"
         swap = draft.source.swap(node.slice, text)
         return draft.replace("Make a tensor of the numbers", [swap], Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def index_in_brackets(draft: Draft, place: ItemRead | ItemWrite) -> tuple[ast.Subscript, ast.stmt, Function]:
+    """`x[key]` at `place`, its statement and its function. Raises Refused, also where an IndexError of it is caught."""
+    source, node = draft.source, draft.source.find(place.node)
+    refuse_caught_index(source, node)
+    if not isinstance(node, ast.Subscript):
+        raise Refused("the index is not written in brackets")
+    statement = source.enclosing_statement(node)
+    function = source.enclosing_function(statement)
+    if function is None:
+        raise Refused("the index is not inside of a function")
+    return node, statement, function
 
 
 def is_int(part: Value) -> bool:

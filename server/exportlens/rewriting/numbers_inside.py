@@ -259,10 +259,11 @@ def extremes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
     return _again(source, node, swaps, "") if swaps else None
 
 
-def divisors_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
-    """The text where the arms of `node` divide numbers by numbers of rows that a tensor holds, and `node` of it; None where they
-    divide by none. Where gradients are recorded torch.cond traces both arms with the sizes that there are, and Python
-    divides by no 0 in the one that is not taken (measured on torch 2.13)."""
+def sizes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where the arms of `node` divide by and subtract numbers of rows that a tensor holds, and `node` of it; None where
+    they do neither. Measured on torch 2.13: where gradients are recorded torch.cond traces both arms with the sizes that there
+    are, and Python divides by no 0 in the one that is not taken; and what an arm asks of a size, such as that `3 - n` is none
+    below zero, the program asks outside of the branch as well, whichever is taken."""
     swaps: list[Replacement] = []
 
     def see(statement: ast.stmt, now: Kinds) -> None:
@@ -271,8 +272,7 @@ def divisors_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
         for each in own_expressions(statement):
             if (
                 isinstance(each, ast.BinOp)
-                and isinstance(each.op, (ast.Div, ast.FloorDiv, ast.Mod))
-                and now.of(each.left).what in ("number", "size", "scalar")
+                and (isinstance(each.op, ast.Sub) or _divides_numbers(each, now))
                 and isinstance(each.right, (ast.Call, ast.Subscript))
                 and not _reads_item(each.right)
                 and now.of(each.right).what == "scalar"
@@ -283,6 +283,14 @@ def divisors_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
     for block in _blocks(source, node):
         visit(block, kinds.copy(), see)
     return _again(source, node, swaps, "") if swaps else None
+
+
+def _divides_numbers(node: ast.BinOp, kinds: Kinds) -> bool:
+    return isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)) and kinds.of(node.left).what in (
+        "number",
+        "size",
+        "scalar",
+    )
 
 
 def _reads_item(node: ast.expr) -> bool:

@@ -25,10 +25,10 @@ from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import (
-    divisors_inside,
     extremes_inside,
     numbers_held,
     picked_elements,
+    sizes_inside,
 )
 from exportlens.rewriting.operands import compared, detached, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.optional import made_where_used
@@ -69,7 +69,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         picked_elements,
         held_between_rounds,
         extremes_inside,
-        divisors_inside,
+        sizes_inside,
         numbers_held,
         found_selected,
         indexed_by_tensors,
