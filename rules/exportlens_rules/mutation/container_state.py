@@ -15,6 +15,7 @@ from exportlens.inference.values import (
     Static,
     Tensor,
     TensorScalar,
+    Unknown,
     Value,
     options,
 )
@@ -23,6 +24,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.kept_names import under_one_name, updated_items
 from exportlens_rules.mutation.state_reads import (
     certainly_written,
     converts,
@@ -166,7 +168,6 @@ class M(nn.Module):
         function = None if place.site.function is None else place.site.function.node
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
-        node = place.node
         if isinstance(place, AttributeWrite):
             statement = _lengthened(place)
             if statement is not None:
@@ -176,7 +177,8 @@ class M(nn.Module):
                     yield self.report(place, _GROWS.format(words(holder)))
             return
         assert isinstance(place, ContainerWrite)
-        if isinstance(node, ast.Subscript):
+        function, node = under_one_name(place, function)
+        if place.how == "[]" and isinstance(node, ast.Subscript):
             number = _is_number(place.value)
             if (number or _is_tensor(place.value)) and _item_is_carried(place, node, function):
                 what = (
@@ -184,18 +186,28 @@ class M(nn.Module):
                 )
                 yield self.report(
                     place,
-                    f"`{words(node)}` is {what}: the exported program starts each call from what stood there while "
+                    f"`{words(place.node)}` is {what}: the exported program starts each call from what stood there while "
                     "tracing. Keep it in a buffer of the model, and write it in place.",
                     outcome=_NUMBER if number else None,
                 )
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            called = node.func.value
-            if _is_tensor(place.value) and _is_read_as_a_whole(place, function, node, called):
-                yield self.report(place, _GROWS.format(words(called)))
+        elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            return
+        elif place.how == "update":
+            if any(_is_read_above(function, node, item) for item in updated_items(node)):
+                yield self.report(place, _GROWS.format(words(node.func.value)))
+        elif (
+            _is_tensor(place.value) or _is_joined(place, function, node.func.value)
+        ) and _is_read_as_a_whole(place, function, node, node.func.value):
+            yield self.report(place, _GROWS.format(words(node.func.value)))
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
-        if isinstance(report.place, ContainerWrite) and report.place.how == "[]":
-            return items_as_attributes(report.place, context)
+        place = report.place
+        if isinstance(place, ContainerWrite) and place.owner is None:
+            return Refusal(
+                "whose state the global is, is for you to say: keep it in a buffer of the model, or hand it in"
+            )
+        if isinstance(place, ContainerWrite) and place.how == "[]":
+            return items_as_attributes(place, context)
         return Refusal(_HOW_MANY)
 
 
@@ -226,7 +238,40 @@ def _target(statement: ast.Assign | ast.AugAssign) -> ast.Attribute:
 
 
 def _is_tensor(value: Value) -> bool:
-    return all(isinstance(option, Tensor) and option.origin != "constant" for option in options(value))
+    """Whether `value` is a tensor, or a tuple or list of them, as the key and value of a layer are."""
+    return all(
+        all(map(_is_tensor, option.items))
+        if isinstance(option, Sequence) and option.items
+        else isinstance(option, Tensor) and option.origin != "constant"
+        for option in options(value)
+    )
+
+
+def _is_joined(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
+    """Whether what is not known is a tensor, as all that is kept is stacked."""
+    return isinstance(place.value, Unknown) and any(
+        isinstance(each, ast.Call)
+        and ast.unparse(each.func) in ("torch.stack", "torch.cat", "torch.concat")
+        and bool(each.args)
+        and any(ast.dump(one) == ast.dump(holder) for one in ast.walk(each.args[0]))
+        for method in _called_with(place, function)
+        for each in ast.walk(method)
+    )
+
+
+def _is_read_above(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.expr, item: ast.Subscript
+) -> bool:
+    """Whether `function` reads the item in a statement before that of `call`, which sets it in any case."""
+    path, around = ast.dump(item), parents(function)
+    statement: ast.AST = call
+    while not isinstance(statement, ast.stmt):
+        statement = around[statement]
+    return around[statement] is function and any(
+        ast.dump(each) == path and each.lineno < call.lineno
+        for each in ast.walk(function)
+        if isinstance(each, ast.Subscript)
+    )
 
 
 def _is_number(value: Value) -> bool:
@@ -241,13 +286,11 @@ def _item_is_carried(
     place: ContainerWrite, target: ast.Subscript, function: ast.FunctionDef | ast.AsyncFunctionDef
 ) -> bool:
     """Whether the item is computed from what the last call left there, and something else reads it."""
-    statement = next(
-        (each for each in ancestors(place) if isinstance(each, (ast.Assign, ast.AugAssign))), None
-    )
-    if statement is None:
-        return False
     path = ast.dump(loaded(target))
     around = parents(function)
+    statement = around[target]
+    if not isinstance(statement, (ast.Assign, ast.AugAssign)):
+        return False
     if certainly_written(function, statement, path, around):
         return False
     functions = _called_with(place, function)
@@ -273,7 +316,7 @@ def _called_with(place: Place, function: ast.AST) -> list[ast.AST]:
         if isinstance(each, ast.FunctionDef)
     }
     found: dict[str, ast.AST] = {}
-    waiting = ["forward"]
+    waiting = ["forward"] if "forward" in methods else _names_called(place)
     while waiting:
         name = waiting.pop()
         if name in methods and name not in found:
@@ -282,11 +325,32 @@ def _called_with(place: Place, function: ast.AST) -> list[ast.AST]:
     return [function, *(each for each in found.values() if each is not function)]
 
 
+def _names_called(place: Place) -> list[str]:
+    """The methods that the code which leads here may call of an object that is no Module."""
+    return [
+        each.attr
+        for _, chunk, _ in place.site.trail
+        for statement in chunk.body
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Attribute) and each.attr != "__init__"
+    ]
+
+
 def _is_read_elsewhere(function: ast.AST, statement: ast.stmt, target: ast.Subscript) -> bool:
-    """Whether another statement reads the item, or one that may be the same."""
+    """Whether another statement reads the item, one that may be the same, or all of them."""
     inside = {id(node) for node in ast.walk(statement)}
     holder, key = ast.dump(target.value), target.slice
+    around = parents(function)
     return any(
+        isinstance(node, (ast.Attribute, ast.Name))
+        and isinstance(node.ctx, ast.Load)
+        and id(node) not in inside
+        and ast.dump(node) == holder
+        and not isinstance(around[node], ast.Subscript)
+        and not _tells_nothing_of_old_items(node, around[node], around, 0)
+        and not isinstance(around[node], ast.Compare)
+        for node in ast.walk(function)
+    ) or any(
         isinstance(node, ast.Subscript)
         and isinstance(node.ctx, ast.Load)
         and id(node) not in inside
@@ -325,7 +389,7 @@ def _is_read_as_a_whole(
         line = write.lineno if each is function else 0
         for node in ast.walk(each):
             if (
-                isinstance(node, ast.Attribute)
+                isinstance(node, (ast.Attribute, ast.Name))
                 and id(node) not in inside
                 and ast.dump(node) == path
                 and not _tells_nothing_of_old_items(node, around[node], around, line)
@@ -375,6 +439,8 @@ def _is_set_back(function: ast.AST, path: str) -> bool:
 
 
 def _is_path(node: ast.expr, path: str) -> bool:
+    if isinstance(node, ast.Name):
+        return ast.dump(ast.Name(node.id, ast.Load())) == path
     return isinstance(node, (ast.Attribute, ast.Subscript)) and ast.dump(loaded(node)) == path
 
 

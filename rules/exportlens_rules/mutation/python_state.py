@@ -7,13 +7,23 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite, Place
-from exportlens.inference.values import Const, Instance, Sequence, Shape, Static, TensorScalar, options
+from exportlens.inference.values import (
+    ClassValue,
+    Const,
+    Instance,
+    Sequence,
+    Shape,
+    Static,
+    TensorScalar,
+    options,
+)
 from exportlens.outcome import BAKED, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
+from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.reading import ancestors, words
 
 
@@ -101,7 +111,9 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, AttributeWrite)
-        if not isinstance(place.owner, Instance) or place.owner.traced or place.old is None:
+        if not isinstance(place.owner, (Instance, ClassValue)) or place.old is None:
+            return
+        if isinstance(place.owner, Instance) and place.owner.traced:
             return
         given = options(place.value)
         if all(isinstance(option, TensorScalar) for option in given):
@@ -123,6 +135,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, AttributeWrite)
+        if isinstance(report.place.owner, ClassValue):
+            return Refusal(OF_CLASS)
         return number_in_buffer(report.place, context)
 
 

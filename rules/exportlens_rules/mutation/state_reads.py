@@ -21,7 +21,7 @@ def reads(value: ast.AST, targets: list[str]) -> bool:
     """Whether an expression reads the values of the very attribute or item."""
     if isinstance(value, ast.Attribute) and value.attr in _FACTS and ast.dump(value.value) in targets:
         return False
-    if isinstance(value, (ast.Attribute, ast.Subscript)) and ast.dump(value) in targets:
+    if isinstance(value, (ast.Attribute, ast.Subscript, ast.Name, ast.Call)) and ast.dump(value) in targets:
         return True
     if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
         return False

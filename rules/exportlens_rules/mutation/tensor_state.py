@@ -8,15 +8,26 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite, Place
-from exportlens.inference.values import Const, Function, Instance, Sequence, Tensor, Value, options
+from exportlens.inference.values import (
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Sequence,
+    Tensor,
+    Value,
+    options,
+)
 from exportlens.outcome import BAKED, OK, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.plain_writes import name_written_by, written_plainly
+from exportlens.rewriting.named_attributes import copied_by_name
+from exportlens.rewriting.plain_writes import written_plainly
 from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rewriting.unbegun_numbers import begun_by_a_number
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.named_state import is_carried_by_name, named_statement
 from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads, renewed_otherwise
 from exportlens_rules.reading import ancestors, words
 
@@ -24,6 +35,8 @@ _BUFFER = Outcome(WRONG, OK)
 _KEPT = frozenset({"attribute", "outside", "constant", "buffer"})
 # Who starts from a number sets it back to that number before each sample: so does the program.
 _NUMBER = Outcome(BAKED, BAKED)
+
+OF_CLASS = "the class keeps it for all of its objects: whether each shall have its own is for you to say. Keep it in a buffer of the model"
 
 
 class TensorState(Rule):
@@ -181,9 +194,9 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, AttributeWrite)
-        if place.augmented or not isinstance(place.owner, Instance) or place.old is None:
+        if place.augmented or not isinstance(place.owner, (Instance, ClassValue)) or place.old is None:
             return
-        if place.owner.traced:
+        if isinstance(place.owner, Instance) and place.owner.traced:
             return  # what traced code made starts anew in each call
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
             return
@@ -200,13 +213,13 @@ class M(nn.Module):
             )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
-        if name_written_by(place.node) is not None:
-            assert isinstance(place.node, ast.Call)
-            owner, _, value = place.node.args
-            if origins <= _KEPT and reads(value, [ast.dump(ast.Attribute(owner, place.attr, ast.Load()))]):
+        named = named_statement(place)
+        if named is not None:
+            none = place.old == Const(None) == place.began
+            if (none or origins <= _KEPT) and is_carried_by_name(place, *named):
                 yield self.report(
                     place,
-                    f"`{words(place.node)}` binds the attribute to a new tensor computed from the old one: the exported "
+                    f"`{words(named[0])}` binds the attribute to a new tensor that the next call reads: the exported "
                     "program forgets it after each call. Write in place, to a registered buffer.",
                     outcome=_BUFFER if origins == {"buffer"} else None,
                 )
@@ -233,8 +246,13 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, AttributeWrite)
-        if name_written_by(report.place.node) is not None:
-            return written_plainly(report.place, context)
+        if isinstance(report.place.owner, ClassValue):
+            return Refusal(OF_CLASS)
+        named = named_statement(report.place)
+        if named is not None:
+            if named[1].attr is not None:
+                return written_plainly(report.place, context)
+            return copied_by_name(report.place, context)
         if _has_company(report.place):
             fix = copy_state_of_layer(report.place, context)
             if not isinstance(fix, Refusal):
@@ -261,8 +279,11 @@ def _is_carried(place: AttributeWrite) -> bool:
     ):
         return False
     began = [*_parts(place.began)]
-    if began != [Const(None)] and not all(
-        isinstance(part, Tensor) and part.origin in _KEPT for part in began
+    empty = isinstance(place.began, Sequence) and place.began.items == []
+    if (
+        began != [Const(None)]
+        and not empty
+        and not all(isinstance(part, Tensor) and part.origin in _KEPT for part in began)
     ):
         return False
     path = [ast.dump(loaded(target))]
@@ -364,7 +385,7 @@ def _holds_the_same(place: AttributeWrite) -> bool:
     old = [*_parts(place.old)] if place.old is not None else []
     roots = {part.root for part in old if isinstance(part, Tensor)}
     return all(
-        part in old
+        any(part is each or (part == each and isinstance(part, Tensor) and part.name) for each in old)
         # A conversion keeps the name that a tensor is known by.
         or (isinstance(part, Tensor) and part.name == f"self.{place.attr}")
         or (isinstance(part, Tensor) and part.converted and part.root in roots)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from exportlens.inference.attributes import set_attribute
 from exportlens.inference.calls import call_value
+from exportlens.inference.classes import is_module_class
 from exportlens.inference.expressions import evaluate, unpacked
 from exportlens.inference.items import set_item
 from exportlens.inference.iteration import elements_of
@@ -16,6 +17,7 @@ from exportlens.inference.operators import binary
 from exportlens.inference.places import Mutation, NameWrite
 from exportlens.inference.uses import part_by_use
 from exportlens.inference.values import (
+    Const,
     Function,
     Instance,
     Sequence,
@@ -40,10 +42,28 @@ def assign(machine: Machine, target: ast.expr, value: Value, frame: Frame) -> No
         set_attribute(machine, evaluate(machine, target.value, frame), target.attr, value, frame, target)
     elif isinstance(target, ast.Subscript):
         owner = evaluate(machine, target.value, frame)
-        set_item(machine, owner, evaluate(machine, target.slice, frame), value, frame, target)
+        key = evaluate(machine, target.slice, frame)
+        if not _set_by_name(machine, target, key, value, frame):
+            set_item(machine, owner, key, value, frame, target)
         _take_gradient(machine, target.value, owner, value, frame)
     elif isinstance(target, ast.Starred):
         assign(machine, target.value, value, frame)
+
+
+def _set_by_name(
+    machine: Machine, target: ast.Subscript, key: Value, value: Value, frame: Frame, augmented: bool = False
+) -> bool:
+    """`owner.__dict__["state"] = value`, and the same of the `_buffers` of a Module: an attribute is set."""
+    holder = target.value
+    if not (isinstance(holder, ast.Attribute) and holder.attr in ("__dict__", "_buffers")):
+        return False
+    if not (isinstance(key, Const) and isinstance(key.value, str)):
+        return False
+    owner = evaluate(machine, holder.value, frame)
+    if not isinstance(owner, Instance) or (holder.attr == "_buffers" and not is_module_class(owner.cls)):
+        return False
+    set_attribute(machine, owner, key.value, value, frame, target, augmented)
+    return True
 
 
 def _take_gradient(machine: Machine, node: ast.expr, owner: Value, value: Value, frame: Frame) -> None:
@@ -207,15 +227,9 @@ def run_aug_assign(machine: Machine, node: ast.AugAssign, frame: Frame) -> bool:
         )
     elif isinstance(node.target, ast.Subscript):
         owner = evaluate(machine, node.target.value, frame)
-        set_item(
-            machine,
-            owner,
-            evaluate(machine, node.target.slice, frame),
-            new,
-            frame,
-            node.target,
-            augmented=True,
-        )
+        key = evaluate(machine, node.target.slice, frame)
+        if not _set_by_name(machine, node.target, key, new, frame, augmented=True):
+            set_item(machine, owner, key, new, frame, node.target, augmented=True)
     else:
         assign(machine, node.target, new, frame)
     return True

@@ -408,8 +408,8 @@ def set_attribute(
             if isinstance(option, Instance):
                 set_attribute(machine, option, attr, value, frame, node, augmented)
         return
-    if machine.tracing and not machine.quiet and isinstance(owner, (Instance, Tensor, Function)):
-        old = owner.attributes.get(attr) if isinstance(owner, Instance) else None
+    if machine.tracing and not machine.quiet and isinstance(owner, (Instance, ClassValue, Tensor, Function)):
+        old = owner.attributes.get(attr) if isinstance(owner, (Instance, ClassValue)) else None
         began, writers = machine.attributes_written.setdefault((id(owner), attr), (old, []))
         writer = None if frame.function is None else frame.function.node
         elsewhere = any(each is not writer for each in writers)

@@ -39,7 +39,7 @@ def call_container_method(
 ) -> Value:
     """`owner.name(...)` for a builtin container or string."""
     if isinstance(owner, (Sequence, Mapping_)):
-        notice_method(machine, owner, name, args, frame, node)
+        notice_method(machine, owner, name, args, kwargs, frame, node)
     if isinstance(owner, Sequence):
         return _sequence_method(machine, owner, name, args, frame, node)
     if isinstance(owner, Mapping_):

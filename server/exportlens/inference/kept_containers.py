@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import ContainerWrite
-from exportlens.inference.values import Instance, Value
+from exportlens.inference.values import Instance, Mapping_, Tensor, Value
 
 _ADDING = frozenset({"append", "appendleft", "extend", "insert", "add"})
 
 
 def notice_method(
-    machine: Machine, container: Value, name: str, args: list[Value], frame: Frame, node: ast.AST
+    machine: Machine,
+    container: Value,
+    name: str,
+    args: list[Value],
+    kwargs: Mapping[str, Value],
+    frame: Frame,
+    node: ast.AST,
 ) -> None:
     """`owner.attr.name(...)`: a method of a list or a dict that an object may keep."""
-    if name in _ADDING and args and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    if name == "update" and isinstance(container, Mapping_):
+        _notice_update(machine, container, args, kwargs, frame, node)
+    elif name in _ADDING and args and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         _notice_write(machine, container, name, args[-1], frame, node, node.func.value)
     elif name == "clear" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         _note_emptied(machine, container, frame, node.func.value)
+
+
+def _notice_update(
+    machine: Machine,
+    container: Mapping_,
+    args: list[Value],
+    kwargs: Mapping[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> None:
+    """`owner.attr.update(...)`: each item that it sets."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    given = {**(args[0].items if args and isinstance(args[0], Mapping_) else {}), **kwargs}
+    for value in given.values():
+        if isinstance(value, Tensor):
+            _notice_write(machine, container, "update", value, frame, node, node.func.value)
+            return
 
 
 def notice_item(machine: Machine, container: Value, value: Value, frame: Frame, node: ast.AST) -> None:
@@ -42,12 +69,31 @@ def _notice_write(
 ) -> None:
     if not machine.emits(ContainerWrite):
         return
-    owner = _keeper(container, frame, expression)
-    if owner is None or not isinstance(expression, ast.Attribute):
+    owner, attr = _keeper(container, frame, expression), getattr(expression, "attr", "")
+    if owner is None and isinstance(expression, ast.Name):
+        # Under another name: `states = self.states`.
+        owner, attr = _keeper_of_name(container, frame)
+        if owner is None and _is_global(container, expression.id, frame):
+            machine.notice(ContainerWrite(machine.site(frame), node, None, expression.id, how, value))
+    if owner is None or (id(owner), attr) in machine.attributes_written:
         return
-    if (id(owner), expression.attr) in machine.attributes_written:
-        return
-    machine.notice(ContainerWrite(machine.site(frame), node, owner, expression.attr, how, value))
+    machine.notice(ContainerWrite(machine.site(frame), node, owner, attr, how, value))
+
+
+def _keeper_of_name(container: Value, frame: Frame) -> tuple[Instance | None, str]:
+    """The object of which a method runs, and its attribute that holds `container`, where both were there before the call."""
+    owner = frame.locals.get("self")
+    if isinstance(owner, Instance) and not owner.traced:
+        for attr, held in owner.attributes.items():
+            if held is container:
+                return owner, attr
+    return None, ""
+
+
+def _is_global(container: Value, name: str, frame: Frame) -> bool:
+    return (
+        frame.function is not None and name not in frame.locals and frame.scope.values.get(name) is container
+    )
 
 
 def _note_emptied(machine: Machine, container: Value, frame: Frame, expression: ast.expr) -> None:

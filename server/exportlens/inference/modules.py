@@ -120,7 +120,8 @@ def module_attribute(machine: Machine, owner: Instance, attr: str) -> Value | No
     if method is not None:
         return Native("torch.nn.Module." + attr, lambda m, a, k, f, n: method(m, owner, a, k), owner)
     if attr in ("_modules", "_parameters", "_buffers"):
-        return Mapping_({}, Unknown("state of a module"))
+        buffers = {name: held for name, held in owner.attributes.items() if _is_buffer(held)}
+        return Mapping_(buffers if attr == "_buffers" else {}, Unknown("state of a module"))
     items = owner.attributes.get("__items__")
     if (
         isinstance(items, Sequence)
@@ -130,6 +131,10 @@ def module_attribute(machine: Machine, owner: Instance, attr: str) -> Value | No
     ):
         return items.items[int(attr)]
     return items.items.get(attr) if isinstance(items, Mapping_) else None
+
+
+def _is_buffer(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.origin == "buffer"
 
 
 def _base_attribute(machine: Machine, owner: Instance, attr: str) -> Value | None:

@@ -456,6 +456,8 @@ NATIVES: dict[str, Run] = {
     "torch.device": _device,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
+    "builtins.object.__setattr__": _setattr,
+    "torch.nn.Module.__setattr__": _setattr,
     "builtins.hasattr": _hasattr,
     "builtins.print": _check,
     "math.prod": _product,

@@ -191,9 +191,9 @@ class ItemWrite(Place):
 @dataclass(slots=True)
 class ContainerWrite(Place):
     """`owner.attr`, a list or a dict that was there when the call began and has not been emptied since, is changed by `how`: a method
-    that adds to it, such as "append", or "[]". `value` is what comes in."""
+    that adds to it, such as "append", or "[]". `value` is what comes in. `owner` is None where it is the global `attr`."""
 
-    owner: Value
+    owner: Value | None
     attr: str
     how: str
     value: Value

@@ -1,0 +1,181 @@
+"""State that goes by a computed name, another name, a global, a class or a property-like home, and what only looks like it."""
+
+from __future__ import annotations
+
+_HEAD = """
+from collections import deque
+
+import torch
+from torch import nn
+"""
+_MODEL = (
+    _HEAD
+    + """
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        BEGIN
+
+    def forward(self, x: torch.Tensor):
+        FORWARD
+"""
+)
+
+
+def _model(begin: str, forward: str) -> str:
+    nl = "\n        "
+    return _MODEL.replace("BEGIN", begin.replace("\n", nl)).replace("FORWARD", forward.replace("\n", nl))
+
+
+_BEGIN_NAMES = "for name in ('low', 'high'):\n    setattr(self, name, BEGIN)"
+_ZEROS = _BEGIN_NAMES.replace("BEGIN", "torch.zeros(4)")
+
+MUST: dict[str, list[str]] = {
+    "EXL205": [
+        _HEAD
+        + """
+
+class M(nn.Module):
+    calls = 0
+
+    def forward(self, x: torch.Tensor):
+        type(self).calls += 1
+        return x * self.calls
+""",
+    ],
+    "EXL206": [
+        _model(
+            _ZEROS,
+            "for name in ('low', 'high'):\n    setattr(self, name, 0.9 * getattr(self, name) + x.mean(0))\nreturn x - self.low",
+        ),
+        # What one name held is read under another once the attribute is written.
+        _model(
+            _ZEROS,
+            "out = x\nfor name in ('low', 'high'):\n    old = getattr(self, name)\n    setattr(self, name, x.mean(0))\n"
+            "    out = out - old\nreturn out",
+        ),
+        _model(
+            _BEGIN_NAMES.replace("BEGIN", "None"),
+            "out = x\nfor name in ('low', 'high'):\n    old = getattr(self, name)\n    if old is not None:\n"
+            "        out = out + old\n    setattr(self, name, x * 2)\nreturn out",
+        ),
+        _model(
+            "self.h = torch.zeros(4)",
+            "object.__setattr__(self, 'h', 0.5 * self.h + x.mean(0))\nreturn x + self.h",
+        ),
+        _model(
+            "self.h = torch.zeros(4)",
+            "self.__dict__['h'] = 0.5 * self.__dict__['h'] + x.mean(0)\nreturn x + self.h",
+        ),
+        # A list that is empty before the first call.
+        _model(
+            "self.last = []",
+            "both = [x * 2, x * 3]\nif not self.last:\n    self.last = [torch.zeros_like(each) for each in both]\n"
+            "out = [a - b for a, b in zip(both, self.last)]\nself.last = both\nreturn torch.cat(out)",
+        ),
+        _HEAD
+        + """
+
+class M(nn.Module):
+    seen = torch.zeros(4)
+
+    def forward(self, x: torch.Tensor):
+        M.seen = M.seen + x.sum(0)
+        return x / (1 + M.seen.abs())
+""",
+    ],
+    "EXL218": [
+        # Read as a whole, and under another name.
+        _model(
+            "self.h = [torch.zeros(4) for _ in range(2)]",
+            "for i in range(2):\n    self.h[i] = 0.5 * self.h[i] + x.mean(0)\nreturn x @ torch.stack(self.h).T",
+        ),
+        _model(
+            "self.h = [torch.zeros(4), torch.zeros(4)]",
+            "h = self.h\nfor i in range(2):\n    h[i] = 0.5 * h[i] + x.mean(0)\nreturn x @ torch.stack(h).T",
+        ),
+        # Several tensors in one item.
+        _model(
+            "self.past = [None, None]",
+            "for i in range(2):\n    k, v = x * 2, x + 1\n    if self.past[i] is not None:\n        before, other = self.past[i]\n"
+            "        k, v = k + before, v + other\n    self.past[i] = (k, v)\n    x = k * v\nreturn x",
+        ),
+        _model(
+            "self.h = {'a': torch.zeros(4), 'b': torch.zeros(4)}",
+            "a, b = self.h['a'], self.h['b']\na = 0.5 * a + x.mean(0)\nb = b + a\nself.h.update(a=a, b=b)\nreturn x + b",
+        ),
+        # What nothing else tells of is a tensor, as it is stacked.
+        _model(
+            "self.h = deque([torch.zeros(2, 4) for _ in range(3)], maxlen=3)",
+            "self.h.append(x)\nreturn torch.stack(list(self.h)).mean(0)",
+        ).replace("x: torch.Tensor", "x"),
+        _HEAD
+        + """
+KEPT = {"mean": torch.zeros(4)}
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        KEPT["mean"] = 0.9 * KEPT["mean"] + 0.1 * x.mean(0)
+        return x - KEPT["mean"]
+""",
+        # An object that is no Module, one of whose methods writes and another reads.
+        _HEAD
+        + """
+
+class Mean:
+    def __init__(self):
+        self.kept = {"w": torch.zeros(4)}
+
+    def update(self, key, value):
+        self.kept[key] = 0.9 * self.kept[key] + 0.1 * value
+
+    def get(self, key):
+        return self.kept[key]
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = Mean()
+
+    def forward(self, x: torch.Tensor):
+        self.mean.update("w", x.mean(0))
+        return x - self.mean.get("w")
+""",
+    ],
+}
+
+MUST_NOT: dict[str, list[str]] = {
+    "EXL206": [
+        # Tables that are made anew where they are too short.
+        _model(
+            _BEGIN_NAMES.replace("BEGIN", "None"),
+            "for name in ('low', 'high'):\n    table = getattr(self, name)\n    if table is None or table.shape[0] < x.shape[0]:\n"
+            "        setattr(self, name, torch.arange(x.shape[0]).float())\nreturn x + self.low[:, None]",
+        ),
+        # Only what this call put there is read.
+        _model(
+            "pass",
+            "for name, v in (('mean', x.mean()), ('std', x.std())):\n    setattr(self, f'last_{name}', v)\nreturn x / self.last_std",
+        ),
+        # Moved.
+        _model(
+            _ZEROS,
+            "for name in ('low', 'high'):\n    setattr(self, name, getattr(self, name).to(x.device))\nreturn x + self.low",
+        ),
+    ],
+    "EXL218": [
+        # A dict of each call's own, under another name.
+        _model(
+            "self.h = {}",
+            "made = {}\nself.h = made\nmade['a'] = x * 2\nreturn x + made['a']",
+        ),
+        # Numbers and tensors that are only kept for whoever looks at them.
+        _model(
+            "self.kept = {}",
+            "kept = self.kept\nkept['last'] = x.mean(0)\nkept.update(first=x[0])\nreturn x * 2",
+        ),
+    ],
+}
