@@ -409,7 +409,7 @@ def set_attribute(
                 set_attribute(machine, option, attr, value, frame, node, augmented)
         return
     if machine.tracing and not machine.quiet and isinstance(owner, (Instance, ClassValue, Tensor, Function)):
-        old = owner.attributes.get(attr) if isinstance(owner, (Instance, ClassValue)) else None
+        old = _before(owner, attr) if isinstance(owner, (Instance, ClassValue)) else None
         began, writers = machine.attributes_written.setdefault((id(owner), attr), (old, []))
         writer = None if frame.function is None else frame.function.node
         elsewhere = any(each is not writer for each in writers)
@@ -448,6 +448,14 @@ def set_attribute(
         machine.journal.write(owner.attributes, attr, value)
     elif isinstance(owner, ClassValue):
         machine.journal.write(owner.attributes, attr, value)
+
+
+def _before(owner: Instance | ClassValue, attr: str) -> Value | None:
+    """What `owner.attr` is before a write: its own, or a number or None that the body of its class holds for all."""
+    if attr in owner.attributes or isinstance(owner, ClassValue):
+        return owner.attributes.get(attr)
+    shared, _, hidden = class_attribute(owner.cls, attr)
+    return shared if isinstance(shared, Const) and not hidden else None
 
 
 def _after_write(fingerprint: object, attr: str, value: Value) -> object:

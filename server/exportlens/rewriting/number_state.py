@@ -17,6 +17,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, Tensor, options
+from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -120,7 +121,7 @@ class _Number:
             )
         for each in reads:
             self._refuse_read(each)
-        swaps = [self._registered(begin, first)]
+        swaps = self._registered(begin, first)
         outside = [each for each in reads if not self._sets_it(self.source.enclosing_statement(each))]
         inside = self._read_out(outside, writes) + self._extremes(outside)
         for write in writes:
@@ -207,11 +208,14 @@ class _Number:
                     found += [(each, value) for target, value in _pairs(each) if dotted(target) == self.path]
                 elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
                     found.append((each, each.value))
+        in_class = begun_in_class(self.cls, self.attr)
+        if not found and in_class is not None and self.is_module:
+            found = [in_class]
         first = self._type_at_first(*found[0]) if len(found) == 1 else None
         if first is None:
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
         self.type = first
-        if self.is_module:
+        if self.is_module and found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
 
@@ -267,11 +271,13 @@ class _Number:
             waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
         return found
 
-    def _registered(self, begin: ast.Assign | ast.AnnAssign, first: ast.expr) -> Replacement:
+    def _registered(self, begin: ast.Assign | ast.AnnAssign, first: ast.expr) -> list[Replacement]:
         torch, value = self.draft.torch, self.source.of(first)
         dtype = f", dtype={torch}.float64" if self.type == "float" else ""
         made = f"{torch}.tensor({value}{dtype})"
         text = f'self.register_buffer("{self.attr}", {made}, persistent=False)'
+        if begin in self.cls.body:
+            return registered_by_constructor(self.source, self.cls, begin, text)
         others = [] if isinstance(begin, ast.AnnAssign) else _pairs(begin)
         others = [(target, value) for target, value in others if dotted(target) != self.path]
         if others and not self.source.begins_line(begin):
@@ -281,7 +287,7 @@ class _Number:
         indent = self.source.newline + self.source.indent_of(begin)
         for target, given in others:
             text += f"{indent}{self.source.of(target)} = {self.source.of(given)}"
-        return self.source.swap(begin, text)
+        return [self.source.swap(begin, text)]
 
     def _written(self, write: ast.stmt) -> str:
         if not isinstance(write, (ast.Assign, ast.AugAssign)):
