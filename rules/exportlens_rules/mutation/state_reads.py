@@ -12,14 +12,14 @@ _ALIKE = frozenset(
 )
 
 # Where a tensor is, and what it looks like, is not what it holds.
-_FACTS = frozenset(
+FACTS = frozenset(
     {"device", "dtype", "shape", "ndim", "layout", "is_cuda", "requires_grad", "size", "dim", "numel"}
 )
 
 
 def reads(value: ast.AST, targets: list[str]) -> bool:
     """Whether an expression reads the values of the very attribute or item."""
-    if isinstance(value, ast.Attribute) and value.attr in _FACTS and ast.dump(value.value) in targets:
+    if isinstance(value, ast.Attribute) and value.attr in FACTS and ast.dump(value.value) in targets:
         return False
     if isinstance(value, (ast.Attribute, ast.Subscript, ast.Name, ast.Call)) and ast.dump(value) in targets:
         return True

@@ -28,6 +28,7 @@ from exportlens.rewriting.unbegun_numbers import begun_by_a_number
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.named_state import is_carried_by_name, named_statement
+from exportlens_rules.mutation.read_by_others import is_read_by_others
 from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads, renewed_otherwise
 from exportlens_rules.reading import ancestors, words
 
@@ -226,7 +227,11 @@ class M(nn.Module):
             return
         kept = origins <= _KEPT or _was_only_converted(place)
         if not (kept and _computed_from_itself(place)):
-            if not _is_carried(place) and not _is_renewed(place):
+            if (
+                not _is_carried(place)
+                and not _is_renewed(place)
+                and (_holds_the_same(place) or not is_read_by_others(place))
+            ):
                 return
             origins = {
                 part.origin if isinstance(part, Tensor) else "" for part in _parts(place.began or place.old)
@@ -269,16 +274,17 @@ def _is_carried(place: AttributeWrite) -> bool:
     function = place.site.function
     statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    missing = place.began is None and function is not None and _asks_for(function.node, place.attr)
     if (
         place.elsewhere
-        or place.began is None
+        or (place.began is None and not missing)
         or target is None
         or statement is None
         or function is None
         or not isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
         return False
-    began = [*_parts(place.began)]
+    began = [Const(None)] if place.began is None else [*_parts(place.began)]
     empty = isinstance(place.began, Sequence) and place.began.items == []
     if (
         began != [Const(None)]
@@ -293,6 +299,18 @@ def _is_carried(place: AttributeWrite) -> bool:
         # The same tensor again, moved, converted or made anew where it is too short.
         return False
     return read_before(function.node, statement, target)
+
+
+def _asks_for(function: ast.AST, attr: str) -> bool:
+    """Whether `function` asks if there is such an attribute, as the first call makes it."""
+    return any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Name)
+        and each.func.id == "hasattr"
+        and isinstance(each.args[-1], ast.Constant)
+        and each.args[-1].value == attr
+        for each in ast.walk(function)
+    )
 
 
 def _is_renewed(place: AttributeWrite) -> bool:

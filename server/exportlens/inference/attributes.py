@@ -291,6 +291,8 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
     """An attribute of an object: its own, its class's (methods bound, properties run), or what torch.nn.Module gives it."""
     if attr in owner.attributes:
         value = owner.attributes[attr]
+        if machine.tracing and not machine.quiet and isinstance(value, Tensor) and not owner.traced:
+            _note_read(machine, owner, attr, frame, node)
         if (
             isinstance(value, Tensor)
             and value.origin == "constant"
@@ -330,6 +332,13 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
     if hidden or owner.open:
         return Unknown(f"`{attr}` may come from a base class that is not followed")
     return Unknown(f"`{attr}` is not set in what was followed")
+
+
+def _note_read(machine: Machine, owner: Instance, attr: str, frame: Frame, node: ast.AST) -> None:
+    """The function that runs reads what the attribute held when the call began."""
+    key = (id(owner), attr)
+    if frame.function is not None and key not in machine.attributes_written:
+        machine.attributes_read.setdefault(key, []).append((frame.function.node, node))
 
 
 def bind(machine: Machine, value: Value, owner: Value, attr: str, frame: Frame, node: ast.AST) -> Value:
@@ -416,7 +425,10 @@ def set_attribute(
         writers.append(writer)
         if machine.emits(AttributeWrite):
             site = machine.site(frame)
-            machine.notice(AttributeWrite(site, node, owner, attr, value, old, augmented, began, elsewhere))
+            readers = tuple(machine.attributes_read.get((id(owner), attr), ()))
+            machine.notice(
+                AttributeWrite(site, node, owner, attr, value, old, augmented, began, elsewhere, readers)
+            )
     if isinstance(owner, Instance):
         written, _, _ = class_attribute(owner.cls, attr)
         if isinstance(written, Function) and written.setter is not None:

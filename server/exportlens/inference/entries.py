@@ -90,6 +90,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
     machine.version = 0
     machine.refusals = 0
     machine.attributes_written.clear()
+    machine.attributes_read.clear()
     machine.tracing = False
     frame = Frame(cls.scope, cls.chunk, {})
     doubt = machine.doubt
@@ -340,6 +341,7 @@ def run_exported(machine: Machine, call: ExportCall, *, declared: bool = False) 
     machine.entry = model.cls.name
     machine.steps = 0
     machine.attributes_written.clear()
+    machine.attributes_read.clear()
     machine.tracing = True
     try:
         call_function(machine, forward, [model, *inputs], {}, None, forward.node)

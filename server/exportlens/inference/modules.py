@@ -235,6 +235,10 @@ def _register_buffer(machine: Machine, owner: Instance, args: list[Value], kwarg
         )
         if isinstance(made, Unknown):
             made = Tensor("buffer", f"self.{name.value}")
+        if machine.tracing and not machine.quiet:
+            # What the call began with is not what it registers.
+            began = owner.attributes.get(name.value)
+            machine.attributes_written.setdefault((id(owner), name.value), (began, []))
         machine.journal.write(owner.attributes, name.value, made)
     return Const(None)
 

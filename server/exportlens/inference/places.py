@@ -152,7 +152,8 @@ class UnregisteredRead(Place):
 @dataclass(slots=True)
 class AttributeWrite(Place):
     """`owner.attr = value` (`augmented` for `+=`, where `value` is the new one). `old` is what was there, None if nothing was;
-    `began` what was there when the call began, and `elsewhere` whether another function wrote it earlier in the call.
+    `began` what was there when the call began, and `elsewhere` whether another function wrote it earlier in the call. `readers` are the
+    functions that read it before any wrote it, with the nodes that did.
     """
 
     owner: Value
@@ -162,6 +163,7 @@ class AttributeWrite(Place):
     augmented: bool = False
     began: Value | None = None
     elsewhere: bool = False
+    readers: tuple[tuple[ast.AST, ast.AST], ...] = ()
 
 
 @dataclass(slots=True)

@@ -66,6 +66,12 @@ def kept_apart(
             where = source.end(load)
             if isinstance(region, ast.stmt) or not begin <= where <= end:
                 swaps[where] = Replacement(where, where, ".clone()")
+        if method is not function and method.name in writers:
+            # It reads the attribute, and calls what writes to it.
+            for read in _saved(source, method, path, source.end(method)):
+                swaps.setdefault(
+                    source.end(read), Replacement(source.end(read), source.end(read), ".clone()")
+                )
     for read in _saved(source, function, path, begin):
         swaps.setdefault(source.end(read), Replacement(source.end(read), source.end(read), ".clone()"))
     return list(swaps.values())

@@ -285,6 +285,8 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             raise Refused("the attribute is set together with others, on a line with other statements")
         if place.began == Const(None) and not isinstance(place.old, Tensor):
             raise Refused("the state is None at first: make it a tensor of its final shape in `__init__`")
+        if place.began is None and isinstance(place.owner, Instance):
+            raise Refused("the first call makes the state: make it a tensor of its final shape in `__init__`")
         if isinstance(place.old, Sequence) and place.old.kind == "list":
             raise Refused(
                 "a list has no buffers: keep its tensors in one buffer, with a dimension for the items, or in a buffer each"

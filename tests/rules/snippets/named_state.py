@@ -68,6 +68,17 @@ class M(nn.Module):
             "self.h = torch.zeros(4)",
             "self.__dict__['h'] = 0.5 * self.__dict__['h'] + x.mean(0)\nreturn x + self.h",
         ),
+        # The first call makes it.
+        _model(
+            "pass",
+            "if not hasattr(self, 'h'):\n    self.h = torch.zeros(4)\nout = x - self.h\nself.h = x.mean(0)\nreturn out",
+        ),
+        # One method reads it, and another writes what it is given.
+        _model(
+            "self.h = torch.zeros(4)",
+            "out = x - self.h\nself.push(out)\nreturn out",
+        )
+        + "\n    def push(self, value):\n        self.h = value.mean(0)\n",
         # A list that is empty before the first call.
         _model(
             "self.last = []",
@@ -155,6 +166,13 @@ MUST_NOT: dict[str, list[str]] = {
             "for name in ('low', 'high'):\n    table = getattr(self, name)\n    if table is None or table.shape[0] < x.shape[0]:\n"
             "        setattr(self, name, torch.arange(x.shape[0]).float())\nreturn x + self.low[:, None]",
         ),
+        _model(
+            "pass",
+            "if not hasattr(self, 'h'):\n    self.h = torch.arange(x.shape[0]).float()\nreturn x + self.h[:, None]",
+        ),
+        # Another method only moves it, or is given nothing of its values.
+        _model("self.h = torch.zeros(4)", "out = x - self.h\nself.move(x)\nreturn out")
+        + "\n    def move(self, like):\n        self.h = self.h.to(like.device)\n",
         # Only what this call put there is read.
         _model(
             "pass",

@@ -1,0 +1,56 @@
+"""State that one function of a call reads and another one, such as the setter of a property, writes for the next call."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.places import AttributeWrite
+from exportlens.inference.values import Tensor, options
+
+from exportlens_rules.mutation.state_reads import FACTS, converts, loaded, parents, reads
+from exportlens_rules.reading import ancestors
+
+
+def is_read_by_others(place: AttributeWrite) -> bool:
+    """Whether a function has read what the last call left, and another one binds what it is given, in any case, for the next call."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    if statement is None or function is None or place.elsewhere or place.began is None:
+        return False
+    if not place.site.certain or place.site.conditions or not isinstance(place.node, ast.Attribute):
+        return False
+    if not all(
+        isinstance(each, Tensor) and each.origin in ("attribute", "constant", "buffer")
+        for each in options(place.began)
+    ):
+        return False
+    if statement not in getattr(function.node, "body", ()):
+        return False
+    path = ast.dump(loaded(place.node))
+    given = [ast.dump(ast.Name(each.arg, ast.Load())) for each in function.node.args.args[1:]]
+    if not reads(statement.value, given) or converts(statement.value, [path]):
+        return False
+    return any(reader is not function.node and _is_used(reader, node, path) for reader, node in place.readers)
+
+
+def _is_used(reader: ast.AST, node: ast.AST, path: str) -> bool:
+    """Whether the values that `node` reads are used, not only what they look like or whether they are there."""
+    around = parents(reader)
+    use = around.get(node)
+    if use is None or (isinstance(use, ast.Attribute) and use.attr in FACTS):
+        return False
+    if isinstance(use, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in use.ops):
+        return False
+    statement = use
+    while not isinstance(statement, ast.stmt):
+        statement = around[statement]
+    if not isinstance(statement, ast.Assign) or not converts(statement.value, [path]):
+        return True
+    names = {each.id for each in statement.targets if isinstance(each, ast.Name)}
+    return any(
+        isinstance(each, ast.Name)
+        and isinstance(each.ctx, ast.Load)
+        and each.id in names
+        and _is_used(reader, each, ast.dump(each))
+        for each in ast.walk(reader)
+    )
