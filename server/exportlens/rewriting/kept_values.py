@@ -67,14 +67,24 @@ def kept_apart(
             if isinstance(region, ast.stmt) or not begin <= where <= end:
                 swaps[where] = Replacement(where, where, ".clone()")
         if method is not function and method.name in writers:
-            # It reads the attribute, and calls what writes to it.
-            for read in _saved(source, method, path, source.end(method)):
+            # It reads the attribute, and then calls what writes to it.
+            for read in _saved(source, method, path, _last_call(source, method, writers)):
                 swaps.setdefault(
                     source.end(read), Replacement(source.end(read), source.end(read), ".clone()")
                 )
     for read in _saved(source, function, path, begin):
         swaps.setdefault(source.end(read), Replacement(source.end(read), source.end(read), ".clone()"))
     return list(swaps.values())
+
+
+def _last_call(source: Source, method: Function, writers: set[str]) -> int:
+    """Where the last call of one of `writers` in `method` stands, or ends the loop that it is in."""
+    ends = [0]
+    for each in ast.walk(method):
+        if _calls(each, writers):
+            loops = [one for one in source.ancestors(each) if isinstance(one, (ast.For, ast.While))]
+            ends.append(source.end(loops[-1]) if loops else source.start(each))
+    return max(ends)
 
 
 def _saved(source: Source, function: Function, path: str, begin: int) -> Iterator[ast.expr]:
