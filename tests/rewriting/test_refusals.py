@@ -66,7 +66,7 @@ REFUSED = [
     ),
     (
         "a size from data that would move into the branch",
-        "n = x.abs().sum().int().item()\nif n > 4:\n    last = n - 1\nelse:\n    last = 0\n"
+        "n = x.abs().sum().int().item()\nif n > 4:\n    last = n / 2\nelse:\n    last = 0.5\n"
         "return x + torch.logspace(0, last, steps=n).sum()",
         "cannot be traced either",
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -127,7 +128,9 @@ class _Search:
         pairs: set[frozenset[str]] = set()
 
         def see(call: ast.Call, now: Kinds, caller: Function) -> None:
-            pairs.update(_sharing(_given(call, function), now, _views(caller)))
+            given = _given(call, function)
+            pairs.update(_sharing(given, now, _views(caller)))
+            pairs.update(_pieces(given, caller))
 
         self.calls_of(function, see)
         return pairs
@@ -235,6 +238,33 @@ def _views(function: Function) -> set[str]:
                 views.update(bound(target))
                 others -= set(bound(target))
     return views - others
+
+
+# Methods and functions that give the views of which one tensor consists.
+_CUTTING = frozenset(
+    {"split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit"}
+)
+
+
+def _pieces(given: Mapping[str, ast.expr], caller: Function) -> Iterator[frozenset[str]]:
+    """The pairs of what is `given` that `caller` unpacks from one cut tensor, whatever that is: `q, k = qk.chunk(2, -1)`."""
+    stores: dict[str, int] = {}
+    for each in ast.walk(caller):
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
+            stores[each.id] = stores.get(each.id, 0) + 1
+    for node in ast.walk(caller):
+        if not (
+            isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], (ast.Tuple, ast.List))
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+            and node.value.func.attr in _CUTTING
+        ):
+            continue
+        pieces = {name for name in bound(node.targets[0]) if stores.get(name) == 1}
+        handed = [name for name, value in given.items() if isinstance(value, ast.Name) and value.id in pieces]
+        yield from map(frozenset, itertools.combinations(handed, 2))
 
 
 def _part_of(node: ast.expr) -> str | None:

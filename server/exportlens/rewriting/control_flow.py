@@ -414,6 +414,10 @@ def _branch(
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:
+        if isinstance(refused, RefusedNumber) and refused.counts:
+            text = _read_back(source, node, kinds, torch, value, arms)
+            if text is not None:
+                return text
         for changed, branch, now in _other_forms(source, node, kinds, torch, refused):
             try:
                 return _cond(changed, branch, now, torch, value, ({}, {}))
@@ -422,12 +426,26 @@ def _branch(
         text = _by_option(source, node, kinds, torch)
         if text is not None:
             return text
-        if not isinstance(refused, RefusedNumber):
-            raise
-        try:
-            return _cond(source, node, kinds, torch, value, arms, NumbersReadBack)
-        except (Refused, LookupError, SyntaxError):
-            raise refused from None
+        if isinstance(refused, RefusedNumber) and not refused.counts:
+            text = _read_back(source, node, kinds, torch, value, arms)
+            if text is not None:
+                return text
+        raise
+
+
+def _read_back(
+    source: Source,
+    node: ast.If,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> str | None:
+    """The text where the numbers that the branch chooses are read behind it; None where they cannot be."""
+    try:
+        return _cond(source, node, kinds, torch, value, arms, NumbersReadBack)
+    except (Refused, LookupError, SyntaxError):
+        return None
 
 
 def _by_option(source: Source, node: ast.If, kinds: Kinds, torch: str) -> str | None:

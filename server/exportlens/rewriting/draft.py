@@ -26,7 +26,12 @@ class Refused(Exception):
 
 
 class RefusedNumber(Refused):
-    """A Python number that tensor data would choose is no output of a branch."""
+    """A Python number that tensor data would choose is no output of a branch. One that `counts` is an int which data decides on one
+    side at least: nothing is lost where it is read behind the branch."""
+
+    def __init__(self, reason: str, *, counts: bool = False) -> None:
+        super().__init__(reason)
+        self.counts = counts
 
 
 class RefusedNested(Refused):

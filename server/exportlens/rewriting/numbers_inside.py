@@ -29,6 +29,9 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         return None
     blocks = list(_blocks(source, node))
     anew = set(bound([each for block in blocks for each in block]))
+    if any(kinds.names[name].what == "scalar" for name in anew if name in kinds.names):
+        source, node = _with_else(source, node)
+        blocks = list(_blocks(source, node))
     names = dict.fromkeys(
         each.id
         for block in blocks
@@ -84,6 +87,17 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
                 swaps += [source.swap(each, f"{held}.item()") for each in uses]
     head = "".join(f"{line}{source.newline}{indent}" for line in lines)
     return _again(source, node, swaps, head)
+
+
+def _with_else(source: Source, node: ast.If) -> tuple[Source, ast.If]:
+    """The text with the `elif` of `node` as an `if` of its own below an `else`, in front of which a line can stand."""
+    if len(node.orelse) != 1 or not source.text.startswith("elif", source.start(node.orelse[0])):
+        return source, node
+    indent, begin = source.indent_of(node), source.start(node)
+    start, end = source.start(node.orelse[0]), source.span(node.orelse)[1]
+    text = f"else:{source.newline}{source.block(node.orelse, indent + source.indent_unit())}"
+    changed = Source(replaced(source.text, [Replacement(start, end, text)]))
+    return changed, changed.branch_at(begin)
 
 
 def _named_before(source: Source, node: ast.If, names: set[str]) -> tuple[list[str], list[Replacement]]:

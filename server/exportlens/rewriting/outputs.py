@@ -137,7 +137,10 @@ class Outputs:
         if "scalar" in whats:
             if self._read_back(name, a, b):
                 return
-            raise RefusedNumber(f"`{name}` is a Python number read out of tensor data inside of the branch")
+            raise RefusedNumber(
+                f"`{name}` is a Python number read out of tensor data inside of the branch",
+                counts=whats <= {"number", "size", "scalar"} and {a.type, b.type} == {"int"},
+            )
         if whats <= {"number", "size"}:
             if {a.type, b.type} == {"int"}:
                 if not (_is_constant(a) and _is_constant(b)):
