@@ -215,6 +215,9 @@ def _kept_apart(draft: Draft, statement: ast.Assign, owner: ast.expr) -> list[Re
 def _refuse_shared_values(draft: Draft, statement: ast.Assign, function: Function, kinds: Kinds) -> None:
     """Raise Refused where what is assigned to `.data` is written later: it would be the memory of both."""
     value = _behind_data(statement.value)
+    if isinstance(value, ast.BinOp):
+        # `.data` takes tensors alone, and an operator makes a new one.
+        return
     shared = kinds.of(value).roots or frozenset()
     if shared & afterwards(draft.source, statement, function, kinds).written:
         raise Refused(

@@ -27,7 +27,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before, refuse_effects, visit, writes_of
 from exportlens.rewriting.kind import AGAIN, Kind, numbers
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
+from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, is_again
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -156,6 +156,11 @@ class _Rounds:
         needed = entering | Liveness(self.function).live_after(self.loop)
         return [name for name in changed if name in needed]
 
+    def _anew(self) -> set[str]:
+        """The names that each round binds before it reads them: what they were before the loop, as None, no round sees."""
+        entering = live_before(self.loop.body, frozenset(), self.function)
+        return always_bound(self.loop.body) - entering
+
     # --- writing -----------------------------------------------------------------------------------------------
 
     def result(self) -> tuple[str, str, Kinds]:
@@ -165,7 +170,7 @@ class _Rounds:
             raise Refused("how many rounds the loop has is not known")
         indent = source.indent_of(loop)
         inner = indent + self.unit
-        certain = certainly_bound_before(self.function, loop)
+        certain = certainly_bound_before(self.function, loop) - self._anew()
         first = [name for name in self.carried if name in certain]
         later = [name for name in self.carried if name not in certain]
         self.carried = first + later
@@ -243,8 +248,12 @@ class _Rounds:
         inside.told = inside.told or self.kinds.names
         through = inside.copy()
         through.run([self.loop])
+        one_round = inside.copy()
+        one_round._assign_iteration(self.loop)
+        one_round.run(self.loop.body)
+        anew = self._anew()
         for name in self.carried:
-            known = through.names.get(name, Kind("unknown"))
+            known = (one_round if name in anew else through).names.get(name, Kind("unknown"))
             inside.names[name] = replace(known, roots=frozenset({name}), value=None)
         element = inside.copy()
         element._assign_iteration(self.loop)
