@@ -36,6 +36,8 @@ from exportlens.source.walking import walk
 
 # How deep containers and parts of a model are looked into for tensors.
 _MAX_NESTING = 4
+# Each is one more interpretation of the model.
+_MOST_GIVEN_ALONE = 6
 
 
 def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None) -> Iterator[ClassValue]:
@@ -75,11 +77,20 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
         # It gets to the end on some path, but the plain one ends in a `raise` that the first of them may prevent.
         given = int(_run_once(machine, cls, forward, given=frozenset(optional[:1])) and not machine.refusals)
     rest = optional[given:]
-    if rest:
-        machine.doubt = 1
-        machine.conditions.append(ast.Name(" and ".join(f"{name} given" for name in rest)))
-        machine.optional = True
-        _run_once(machine, cls, forward, given=frozenset(optional))
+    if rest and not _run_with(machine, cls, forward, optional[:given], rest) and len(rest) > 1:
+        # "Exactly one of `input_ids` and `inputs_embeds`": together they are refused.
+        for name in rest[:_MOST_GIVEN_ALONE]:
+            _run_with(machine, cls, forward, optional[:given], [name])
+
+
+def _run_with(
+    machine: Machine, cls: ClassValue, forward: Function, needed: list[str], more: list[str]
+) -> bool:
+    """One interpretation with inputs that may be left out; whether some path got to the end."""
+    machine.doubt = 1
+    machine.conditions.append(ast.Name(" and ".join(f"{name} given" for name in more)))
+    machine.optional = True
+    return _run_once(machine, cls, forward, given=frozenset([*needed, *more]))
 
 
 def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: frozenset[str]) -> bool:
