@@ -32,6 +32,7 @@ from exportlens_rules.mutation.state_reads import (
     parents,
     read_before,
     reads,
+    resets_by_kept_names,
 )
 from exportlens_rules.reading import ancestors, words
 
@@ -167,6 +168,8 @@ class M(nn.Module):
     def check(self, place: Place) -> Iterator[Report]:
         function = None if place.site.function is None else place.site.function.node
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return
+        if resets_by_kept_names(getattr(place, "owner", None)):
             return
         if isinstance(place, AttributeWrite):
             statement = _lengthened(place)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from exportlens.inference.classes import class_order
+from exportlens.inference.values import ClassValue, Instance
+
 # New tensors in the shape, or of the type, of another.
 _ALIKE = frozenset(
     {f"{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")}
@@ -288,3 +291,38 @@ def _reads_values(statement: ast.stmt, path: str) -> bool:
         if isinstance(child, ast.expr) or not isinstance(child, (ast.stmt, ast.excepthandler)):
             parts.append(child)
     return any(reads(part, [path]) for part in parts)
+
+
+def resets_by_kept_names(owner: object) -> bool:
+    """Whether a method of the object's class sets the attributes whose names the object keeps, as `reset` of a metric does:
+    `for name, value in self.defaults.items(): setattr(self, name, value)`. What such a call leaves for the next one is not known."""
+    classes = class_order(owner.cls) if isinstance(owner, Instance) else []
+    return any(
+        isinstance(method, ast.FunctionDef) and method.name != "__init__" and _sets_names_of_loops(method)
+        for each in classes
+        if isinstance(each, ClassValue)
+        for method in each.node.body
+    )
+
+
+def _sets_names_of_loops(method: ast.FunctionDef) -> bool:
+    named = {
+        each.args[1].id
+        for each in ast.walk(method)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Name)
+        and each.func.id == "setattr"
+        and len(each.args) == 3
+        and isinstance(each.args[0], ast.Name)
+        and each.args[0].id == "self"
+        and isinstance(each.args[1], ast.Name)
+    }
+    return any(
+        isinstance(loop, ast.For)
+        and any(isinstance(each, ast.Name) and each.id in named for each in ast.walk(loop.target))
+        and any(
+            isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"
+            for each in ast.walk(loop.iter)
+        )
+        for loop in ast.walk(method)
+    )

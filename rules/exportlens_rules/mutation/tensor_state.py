@@ -29,7 +29,14 @@ from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.named_state import is_carried_by_name, named_statement
 from exportlens_rules.mutation.read_by_others import is_read_by_others
-from exportlens_rules.mutation.state_reads import converts, loaded, read_before, reads, renewed_otherwise
+from exportlens_rules.mutation.state_reads import (
+    converts,
+    loaded,
+    read_before,
+    reads,
+    renewed_otherwise,
+    resets_by_kept_names,
+)
 from exportlens_rules.reading import ancestors, words
 
 _BUFFER = Outcome(WRONG, OK)
@@ -204,6 +211,8 @@ class M(nn.Module):
         of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
         if of_list and _holds_the_same(place):
             return
+        if (of_list or Const(None) in (place.old, place.began)) and resets_by_kept_names(place.owner):
+            return
         if _is_number(place.old) and _computed_from_itself(place) and _is_read_elsewhere(place):
             yield self.report(
                 place,
@@ -230,7 +239,11 @@ class M(nn.Module):
             if (
                 not _is_carried(place)
                 and not _is_renewed(place)
-                and (_holds_the_same(place) or not is_read_by_others(place))
+                and (
+                    _holds_the_same(place)
+                    or resets_by_kept_names(place.owner)
+                    or not is_read_by_others(place)
+                )
             ):
                 return
             origins = {

@@ -945,3 +945,25 @@ class M(nn.Module):
 """,
     "(True,)",
 )
+CASES(
+    "only-one-of-two-inputs",
+    "(torch.ones(1, 3, dtype=torch.int64), torch.randn(3, 4))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(8, 4)
+
+    def forward(self, ids, pictures: Optional[torch.Tensor] = None, embedded: Optional[torch.Tensor] = None):
+        if (ids is None) ^ (embedded is not None):
+            raise ValueError("exactly one of ids and embedded")
+        if embedded is None:
+            embedded = self.embed(ids)
+        if pictures is not None:
+            n = (ids == 1).sum().item()
+            if n != pictures.shape[0]:
+                raise ValueError("as many pictures as places for them")
+            embedded = embedded.masked_scatter((ids == 1).unsqueeze(-1), pictures)
+        return embedded
+""",
+)

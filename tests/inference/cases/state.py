@@ -854,3 +854,38 @@ class M(nn.Linear):
         return out + self.bias.view(1, -1).expand_as(out)
 """,
 )
+CASES(
+    "states-that-are-set-back-by-their-names",
+    X2,
+    """
+class Metric(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.defaults = {}
+
+    def add_state(self, name, default):
+        setattr(self, name, default)
+        self.defaults[name] = default
+
+    def reset(self):
+        for name, value in self.defaults.items():
+            setattr(self, name, [] if isinstance(value, list) else value)
+
+    def forward(self, x):
+        self.reset()
+        self.update(x)
+        return self.compute()
+
+
+class M(Metric):
+    def __init__(self):
+        super().__init__()
+        self.add_state("rows", default=[])
+
+    def update(self, x):
+        self.rows.append(x.mean(0))
+
+    def compute(self):
+        return torch.stack(self.rows).sum()
+""",
+)
