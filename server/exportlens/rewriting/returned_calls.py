@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.inference.values import Instance, Named
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import every_name, fresh, walk_own
@@ -46,6 +47,20 @@ def unpacked_returns(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
     return changed, changed.branch_at(start)
 
 
+# What recurrent layers and attention of torch give: the output, and the state or the weights.
+_OF_LAYERS = 2
+_LAYERS = frozenset({f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell", "MultiheadAttention")})
+
+
+def _is_recurrent(call: ast.Call, kinds: Kinds) -> bool:
+    instance = kinds.of(call.func).value
+    return (
+        isinstance(instance, Instance)
+        and isinstance(instance.cls, Named)
+        and instance.cls.name.replace(".modules.rnn.", ".").replace(".modules.activation.", ".") in _LAYERS
+    )
+
+
 def _length(value: ast.expr) -> int | None:
     plain = isinstance(value, ast.Tuple) and not any(isinstance(each, ast.Starred) for each in value.elts)
     return len(value.elts) if isinstance(value, ast.Tuple) and plain else None
@@ -53,6 +68,8 @@ def _length(value: ast.expr) -> int | None:
 
 def _gives(source: Source, node: ast.Return, length: int, kinds: Kinds) -> bool:
     """Whether what is called certainly gives a tuple of `length` parts: all that it returns is written out so."""
+    if isinstance(node.value, ast.Call) and _is_recurrent(node.value, kinds):
+        return length == _OF_LAYERS
     called = (
         []
         if not isinstance(node.value, ast.Call)
