@@ -10,7 +10,7 @@ import ast
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
@@ -26,6 +26,8 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
     if node.orelse or len(node.body) != 1:
         return None
     only = node.body[0]
+    if isinstance(only, ast.Return) and (only.value is None or _is_none(only.value)):
+        return _returned_anyhow(source, node, kinds)
     if not (
         isinstance(only, ast.Assign) and len(only.targets) == 1 and isinstance(only.targets[0], ast.Name)
     ):
@@ -51,6 +53,82 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
         return replaced(source.text, [Replacement(start, end, f"{source.indent_of(node)}pass")])
     following = source.text[end:]
     return source.text[:start] + following[len(following) - len(following.lstrip("\r\n")) :]
+
+
+def _returned_anyhow(source: Source, node: ast.If, kinds: Kinds) -> str | None:
+    """The text where a helper returns the mask that it is given also where it masks nothing: `if m is None or m.all(): return None`."""
+    function = source.enclosing_function(node)
+    if function is None or function.name in ("forward", "__call__"):
+        return None
+    is_choice = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
+    tests = node.test.values if is_choice else [node.test]  # type: ignore[attr-defined]
+    for name in (each.arg for each in arguments(function.args)):
+        idle = [each for each in tests if _masks_nothing(each, name, kinds)]
+        others = [each for each in tests if each not in idle]
+        if len(idle) != 1 or not all(map(_only_asks, others)) or not _returns_only(function, name):
+            continue
+        if not _callers_only_mask(source, function):
+            return None
+        if others:
+            test = source.of(others[0]) if len(others) == 1 else " or ".join(map(source.of, others))
+            return replaced(source.text, [source.swap(node.test, test)])
+        start, end = source.span([node])
+        if source.comments_between(source.start(node), end) or not source.begins_line(node):
+            raise Refused("the branch has comments")
+        following = source.text[end:]
+        return source.text[:start] + following[len(following) - len(following.lstrip("\r\n")) :]
+    return None
+
+
+# Views of a mask are masks.
+_VIEWS = frozenset({"unsqueeze", "view", "reshape", "expand", "transpose", "bool", "expand_as", "squeeze"})
+
+
+def _returns_only(function: Function, name: str) -> bool:
+    """Whether `function` returns None, and the mask `name` or a view of it."""
+    returned = [each.value for each in walk(function) if isinstance(each, ast.Return)]
+    given = [each for each in returned if each is not None and not _is_none(each)]
+    for each in given:
+        node = each
+        while True:
+            if isinstance(node, ast.Subscript):
+                node = node.value
+            elif (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr in _VIEWS
+            ):
+                node = node.func.value
+            else:
+                break
+        if not isinstance(node, ast.Name) or node.id != name:
+            return False
+    return bool(given)
+
+
+def _callers_only_mask(source: Source, function: Function) -> bool:
+    """Whether all that names `function` in the file calls it for a mask, which then does nothing but mask."""
+    found = False
+    for each in walk(source.tree):
+        called = (
+            each.attr if isinstance(each, ast.Attribute) else each.id if isinstance(each, ast.Name) else None
+        )
+        if called != function.name:
+            continue
+        call = source.parents[each]
+        bound = source.parents.get(call)
+        target = bound.targets[0] if isinstance(bound, ast.Assign) and len(bound.targets) == 1 else None
+        if not (
+            isinstance(call, ast.Call)
+            and call.func is each
+            and isinstance(target, ast.Name)
+            and "mask" in target.id.lower()
+            and bound is not None
+            and _only_masks(source, bound, target.id)
+        ):
+            return False
+        found = True
+    return found
 
 
 def _always_made(source: Source, node: ast.If, only: ast.Assign, name: str) -> str | None:
