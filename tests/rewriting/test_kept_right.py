@@ -21,17 +21,57 @@ REFUSED = [
     (
         "a list beside an array",
         MODULE + "        a = x.numpy()\n        return torch.from_numpy(a * [1.0, 2.0, 3.0, 4.0])\n",
-        "may be an array",
+        "stands beside an array, and is not known to be a number or an array",
     ),
     (
         "an array of ints that meets one of floats",
         MODULE + "        a = x.numpy()\n        return torch.from_numpy(a.argmax(axis=1) * a[:, 0])\n",
-        "NumPy makes doubles where an array of ints meets one of floats",
+        "`x.numpy()` holds floats or ints is not known, and NumPy gives another dtype for ints",
     ),
     (
-        "arrays of two dtypes that are multiplied",
-        MODULE + "        a = x.numpy()\n        return torch.from_numpy(a.astype(np.float64) @ a.T)\n",
-        "may be of another dtype, which torch does not multiply",
+        "a number that a loop makes an array of",
+        MODULE
+        + "        best = 0.0\n        for row in x.detach().numpy():\n            best = np.maximum(best, row.max())\n        return torch.tensor(best)\n",
+        "the first round of a loop",
+    ),
+    (
+        "signs of eigenvectors",
+        MODULE
+        + "        values, vectors = np.linalg.eigh(x.detach().numpy())\n        return torch.from_numpy(vectors)\n",
+        "used in a way that has no counterpart",
+    ),
+    (
+        "powers of ints by an array",
+        MODULE + "        a = x.long().numpy()\n        return torch.from_numpy(a**a)\n",
+        "takes powers of whole numbers otherwise",
+    ),
+    (
+        "ints divided by what may be zero",
+        MODULE + "        a = x.long().numpy()\n        return torch.from_numpy(a // a)\n",
+        "divides whole numbers by zero",
+    ),
+    (
+        "numbers and indices that stand apart",
+        MODULE
+        + "        index = x.long().numpy()\n        return torch.from_numpy(x.double().numpy()[None][0, :, index[0]])\n",
+        "stand apart",
+    ),
+    (
+        "a float that is written into ints",
+        MODULE + "        a = x.long().numpy()\n        a[a > 2] = 0.5\n        return torch.from_numpy(a)\n",
+        "cuts off what is behind the point",
+    ),
+    (
+        "borders that may go down",
+        MODULE
+        + "        bins = np.sort(x.double().numpy()).ravel()\n        return torch.from_numpy(np.digitize(x.double().numpy(), bins))\n",
+        "goes up or down is not known",
+    ),
+    (
+        "a view that is turned round and written to",
+        MODULE
+        + "        a = x.double().numpy()\n        turned = a[::-1]\n        a[0] = 1.0\n        return torch.from_numpy(turned.copy())\n",
+        "NumPy turns round without copying",
     ),
     (
         "a name that a function inside reads",
@@ -96,7 +136,7 @@ REFUSED = [
     (
         "a product of arrays of unknown dimensions",
         MODULE + "        a = x.numpy()\n        return torch.from_numpy(np.dot(a, (x * 2).numpy()))\n",
-        "it is not known how many dimensions `(x * 2).numpy()` has",
+        "how many dimensions `x * 2` has is not known",
     ),
     (
         "a function of a list that gives no mean",
@@ -110,11 +150,6 @@ REFUSED = [
         "bytes that are added up",
         MODULE + "        a = (x * 9).byte().numpy()\n        return torch.from_numpy(a.sum(axis=1))\n",
         "NumPy adds up bytes to numbers without a sign",
-    ),
-    (
-        "bools that are subtracted",
-        MODULE + "        a = (x > 0).numpy()\n        return torch.from_numpy(1 - a)\n",
-        "torch subtracts no bools",
     ),
     (
         "a function of bools",

@@ -121,11 +121,6 @@ REFUSED = [
         "the loop's condition binds a name",
     ),
     (
-        "an array made by force",
-        "return torch.as_tensor(x.numpy(force=True) + 1)",
-        "otherwise than by `.numpy()`",
-    ),
-    (
         "different dtypes",
         "if x.sum() > 0:\n    y = x > 0\nelse:\n    y = x * 1.0\nreturn y",
         "dtype",
@@ -375,11 +370,6 @@ def test_what_a_caller_in_another_file_writes_in_place_is_not_given_memory_of_it
 
 NUMPY = [
     (
-        "values = x.numpy()\nreturn torch.from_numpy(np.minimum(values, self.count))",
-        "array that was a tensor",
-    ),
-    ("values = x.numpy()\nreturn torch.from_numpy(np.maximum(1e-5, values * 2))", "no whole number"),
-    (
         "values = x.numpy()\nturned = np.flip(values, 0)\nvalues[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
         "flips without copying",
     ),
@@ -387,19 +377,14 @@ NUMPY = [
         "x = x + 0\nvalues = x.numpy()\nturned = np.flip(values, 0)\nx[0] = 1.0\nreturn torch.from_numpy(turned.copy())",
         "a tensor is written to",
     ),
-    ("values = x.numpy()\nreturn torch.from_numpy(np.transpose(values * 2))", "not all dimensions"),
     ("values = x.numpy()\nreturn torch.from_numpy(np.flip(values, axis=None).copy())", "not all dimensions"),
     (
         "index = x.to(torch.uint8).numpy()\nreturn torch.from_numpy(np.eye(9)[index])",
         "uint8 is a mask",
     ),
     (
-        "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(x.shape[0] / 2)[index])",
-        "array that was a tensor",
-    ),
-    (
         "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(1, x.shape[0])[index])",
-        "array that was a tensor",
+        "NumPy counts nothing where the end comes first",
     ),
     ("return np.maximum(x, self.count)", "torch's function takes no numbers"),
 ]

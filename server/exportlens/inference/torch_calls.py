@@ -283,6 +283,10 @@ def apply_op(
     made = Made(machine, chosen, constant, facts, tensors, bound).value(chosen.returned(facts or {}))
     if name in _OF_ARRAYS and isinstance(made, Tensor) and plain_args and isinstance(plain_args[0], Array):
         made = replace(made, rank=None)
+    if name == "torch.from_numpy" and isinstance(made, Tensor):
+        # It has the dtype of the array, and what was measured that of the one that was tried.
+        given = plain_args[0] if plain_args else None
+        made = replace(made, dtype=given.dtype if isinstance(given, Array) else None)
     if isinstance(made, Tensor) and _is_new_number(machine, chosen, plain_args):
         # Non-strict tracing knows the number, also of what is computed from it.
         return replace(made, origin="literal" if machine.settings.strict else "constant")

@@ -18,6 +18,8 @@ from exportlens.rewriting.array_operands import (
     is_one_number,
     of_one_dtype,
 )
+from exportlens.rewriting.array_types import RefusedUnlike
+from exportlens.rewriting.array_ways import torch_for_arrays
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, WholeDraft
 from exportlens.rewriting.effects import kinds_before
@@ -73,14 +75,30 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
             options_of = options(place.value) if isinstance(place, Conversion) else ()
             dtypes = {each.dtype for each in options_of if isinstance(each, Tensor)}
             known = place.variables if isinstance(place, Conversion) else {}
-            try:
-                return draft.replace("Stay in torch", _whole_way(draft, node, dtypes, known))
-            except Refused as refused:
-                whole = WholeDraft.around(draft)
-                return whole.replace("Stay in torch", _with_functions(whole, node, dtypes, known, refused))
+            return _way_out(draft, node, dtypes, known)
         raise Refused("the array is not made by `.numpy()`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _way_out(draft: Draft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value]) -> Fix:
+    """The whole way from `first`, with the dtype of everything in it, or else by what arrays are used for alone."""
+    whole = WholeDraft.around(draft)
+    try:
+        begun = whole.found(first)
+        assert isinstance(begun, ast.Call)
+        return whole.replace("Stay in torch", torch_for_arrays(whole, begun, dtypes, known))
+    except RefusedUnlike:
+        raise
+    except Refused as refused:
+        reason = refused
+    try:
+        return draft.replace("Stay in torch", _whole_way(draft, first, dtypes, known))
+    except Refused as refused:
+        try:
+            return whole.replace("Stay in torch", _with_functions(whole, first, dtypes, known, refused))
+        except Refused:
+            raise reason from None
 
 
 def _with_functions(

@@ -1,0 +1,111 @@
+"""What tells that a tensor holds floats: layers of torch.nn that give nothing else, and raise for anything else."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.names import arguments, dotted
+from exportlens.rewriting.text import Function, Source
+
+# Layers that take and give floats alone (torch/nn/modules).
+_LAYERS = frozenset(
+    {
+        *("Linear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"),
+        *(
+            "BatchNorm1d",
+            "BatchNorm2d",
+            "BatchNorm3d",
+            "LayerNorm",
+            "GroupNorm",
+            "InstanceNorm1d",
+            "InstanceNorm2d",
+        ),
+        *("Sigmoid", "Softmax", "LogSoftmax", "GELU", "Tanh", "RMSNorm", "PReLU"),
+    }
+)
+# Methods that leave a tensor of its dtype.
+_KEEPING = frozenset(
+    {
+        *(
+            "detach",
+            "cpu",
+            "contiguous",
+            "clone",
+            "view",
+            "reshape",
+            "permute",
+            "transpose",
+            "flatten",
+            "squeeze",
+        ),
+        *("unsqueeze", "expand", "repeat"),
+    }
+)
+
+
+def holds_floats(source: Source, function: Function, name: str) -> bool:
+    """Whether what `name` is in `function` is given by such a layer, or given to one on every way."""
+    layers = _layers(source, function)
+    stores = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    if name in {each.arg for each in arguments(function.args)}:
+        return not stores and any(
+            _root(each.args[0]) == name for each in _always(function.body, layers) if each.args
+        )
+    binding = source.parents[stores[0]] if len(stores) == 1 else None
+    value = binding.value if isinstance(binding, ast.Assign) else None
+    return isinstance(value, ast.Call) and (dotted(value.func) or "") in layers
+
+
+def _layers(source: Source, function: Function) -> set[str]:
+    """The attributes of the class around `function` that are such layers, or begin and end with one."""
+    cls = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
+    found: dict[str, list[bool]] = {}
+    for each in ast.walk(cls) if cls is not None else ():
+        targets = each.targets if isinstance(each, ast.Assign) else []
+        for target in targets:
+            path = dotted(target)
+            if path is not None and path.startswith("self.") and isinstance(each, ast.Assign):
+                found.setdefault(path, []).append(_is_layer(each.value))
+    return {path for path, certain in found.items() if all(certain)}
+
+
+def _is_layer(value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    name = (dotted(value.func) or "").rpartition(".")[2]
+    if name == "Sequential" and value.args:
+        return _is_layer(value.args[0]) and _is_layer(value.args[-1])
+    return name in _LAYERS
+
+
+def _always(body: list[ast.stmt], layers: set[str]) -> list[ast.Call]:
+    """The calls of layers that run whenever the body comes to its end, or raises."""
+    found: list[ast.Call] = []
+    for statement in body:
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)):
+            if any(isinstance(each, ast.Return) for each in ast.walk(statement)):
+                return found
+            continue
+        for each in ast.walk(statement):
+            if isinstance(each, (ast.Lambda, ast.IfExp, ast.BoolOp)):
+                break
+            if isinstance(each, ast.Call) and dotted(each.func) in layers:
+                found.append(each)
+    return found
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name whose dtype `node` has."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPING
+        ):
+            node = node.func.value
+        else:
+            return node.id if isinstance(node, ast.Name) else None
