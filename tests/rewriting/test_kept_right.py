@@ -57,11 +57,6 @@ REFUSED = [
         "stand apart",
     ),
     (
-        "a float that is written into ints",
-        MODULE + "        a = x.long().numpy()\n        a[a > 2] = 0.5\n        return torch.from_numpy(a)\n",
-        "cuts off what is behind the point",
-    ),
-    (
         "borders that may go down",
         MODULE
         + "        bins = np.sort(x.double().numpy()).ravel()\n        return torch.from_numpy(np.digitize(x.double().numpy(), bins))\n",

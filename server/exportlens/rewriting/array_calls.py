@@ -256,6 +256,10 @@ class Calls(Reading):
             return self.splice(node, parts, INT)
         if name in ("float", "int") and not first.holds_arrays:
             return self.splice(node, parts, Typed("number", name))
+        if name in ("max", "min", "abs", "round") and pieces and all(each.type.is_number for each in pieces):
+            kinds = {each.type.dtype for each in pieces if each.type.what == "number"}
+            if len(kinds) == 1 and all(each.type.what == "number" for each in pieces) and name != "round":
+                return self.splice(node, parts, Typed("number", kinds.pop()))
         if name == "range":
             numbers = [each.type.value for each in pieces]
             runs = all(isinstance(each, int) for each in numbers) and len(range(*numbers)) > 0  # type: ignore[call-overload]

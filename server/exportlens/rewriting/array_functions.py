@@ -75,8 +75,10 @@ def absolute(call: Given) -> Piece:
 
 def keeping(call: Given) -> Piece:
     one = call.array("a")
-    if one.type.dtype == "bool" or (call.name in ("rint", "fix") and family(one.type.dtype) != "float"):
-        raise Refused(f"NumPy's `{call.name}` of such an array is of another dtype")
+    if one.type.dtype == "bool" or (call.name == "fix" and family(one.type.dtype) != "float"):
+        raise RefusedUnlike(f"NumPy's `{call.name}` of such an array is of another dtype")
+    if call.name == "rint":
+        one = cast(call.scope, one, floating(one.type.dtype))
     if family(one.type.dtype) == "complex" and call.name not in (
         "conj",
         "conjugate",
@@ -96,6 +98,8 @@ def asking(call: Given) -> Piece:
 def parts(call: Given) -> Piece:
     """`np.real`, `np.imag` and `np.angle`."""
     one = call.array("a")
+    if call.name == "angle" and family(one.type.dtype) == "int":
+        one = cast(call.scope, one, floating(one.type.dtype))
     complex_one = family(one.type.dtype) == "complex"
     if not complex_one and (call.name == "imag" or family(one.type.dtype) != "float"):
         raise Refused(f"torch has no `{call.name}` of such an array")

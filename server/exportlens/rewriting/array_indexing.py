@@ -152,14 +152,11 @@ def _is_ellipsis(node: ast.expr) -> bool:
 
 def fits(owner: Piece, value: Piece) -> None:
     """Raise Refused where what is written is cut off by NumPy to fit the array, and not so by torch."""
-    kinds = (family(owner.type.dtype), value.type)
-    if kinds[1].is_array:
-        if family(kinds[1].dtype) == "complex" and kinds[0] != "complex":
+    if value.type.is_array:
+        if family(value.type.dtype) == "complex" and family(owner.type.dtype) != "complex":
             raise RefusedUnlike("NumPy drops the imaginary parts")
         return
-    if not kinds[1].is_number:
+    if not value.type.is_number:
         raise Refused(
             f"`{value.text}`, which is written into an array, is not known to be a number or an array"
         )
-    if kinds[0] in ("int", "bool") and kinds[1].dtype not in ("int", "bool", "int64"):
-        raise RefusedUnlike("NumPy cuts off what is behind the point of a number that is written")

@@ -70,7 +70,8 @@ def multiplied(scope: Scope, left: Piece, right: Piece) -> tuple[Piece, Piece, T
         rank = {1: one - 1}.get(other, max(one, other)) if one > 1 else (0 if other == 1 else other - 1)
     elif other == 2 and one is not None:
         rank = one
-    return cast(scope, left, dtype), cast(scope, right, dtype), array(dtype, rank)
+    left = cast(scope, left, dtype, _named(scope, right))
+    return left, cast(scope, right, dtype, _named(scope, left)), array(dtype, rank)
 
 
 def _matched(scope: Scope, left: Piece, right: Piece, dtype: str) -> tuple[Piece, Piece]:

@@ -97,6 +97,8 @@ def common(pieces: list[Piece]) -> str:
     numbers = [each.type for each in pieces if each.type.is_number]
     if len(arrays) + len(numbers) != len(pieces):
         odd = next(each for each in pieces if not each.type.is_array and not each.type.is_number)
+        if odd.type.what == "unlike":
+            raise Refused(f"`{odd.text}` is one array or another, or one that is not determined")
         raise Refused(f"`{odd.text}` stands beside an array, and is not known to be a number or an array")
     found = arrays[0].dtype
     for each in arrays[1:]:

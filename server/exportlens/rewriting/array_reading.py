@@ -13,6 +13,7 @@ from dataclasses import replace
 from exportlens.inference.values import Array
 from exportlens.rewriting.array_indexing import index_of, indexed
 from exportlens.rewriting.array_methods import DTYPES
+from exportlens.rewriting.array_numbers import of_others
 from exportlens.rewriting.array_operands import is_no_array
 from exportlens.rewriting.array_operators import compared, computed, multiplied
 from exportlens.rewriting.array_pieces import Piece
@@ -26,7 +27,6 @@ from exportlens.rewriting.array_types import (
     array,
     family,
     merged,
-    promoted,
     real_of,
 )
 from exportlens.rewriting.draft import Draft, Refused
@@ -526,59 +526,3 @@ class Reading:
 def _has_slices(index: ast.expr) -> bool:
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(each, ast.Slice) for each in parts)
-
-
-def of_others(left: Typed, right: Typed, op: ast.operator) -> Typed:
-    """What an operation without arrays gives."""
-    if left.is_number and right.is_number:
-        return _of_two_numbers(left, right, op)
-    held = [each for each in (left, right) if each.what == "held"]
-    if "tensor" in (left.what, right.what):
-        return TENSOR
-    if held:
-        dtype = ""
-        if len(held) == 2 and all(each.dtype for each in held):
-            dtype = promoted(left.dtype, right.dtype)
-        elif held[0].dtype and family(held[0].dtype) == "float" and (left.is_number or right.is_number):
-            dtype = held[0].dtype
-        rank = held[0].rank if len(held) == 1 or left.rank == right.rank else None
-        return Typed("held", dtype, rank, origins=frozenset().union(*(each.origins for each in held)))
-    if left.holds_arrays or right.holds_arrays:
-        raise Refused("lists of arrays are put together")
-    return OTHER
-
-
-def _of_two_numbers(left: Typed, right: Typed, op: ast.operator) -> Typed:
-    if "constant" in (left.what, right.what):
-        kinds = [each for each in (left, right) if each.what == "constant"]
-        if len(kinds) == 2:
-            return Typed("constant", promoted(left.dtype, right.dtype))
-        other = right if left.what == "constant" else left
-        own = kinds[0].dtype
-        if family(own) == "float" or (isinstance(op, ast.Div) or other.dtype == "float"):
-            return Typed("constant", own if family(own) == "float" else "float64")
-        return Typed("constant", own) if other.dtype == "int" else OTHER
-    kinds_of = {left.dtype, right.dtype}
-    dtype = ""
-    if "complex" in kinds_of:
-        dtype = "complex"
-    elif "float" in kinds_of or isinstance(op, ast.Div):
-        dtype = "float"
-    elif kinds_of <= {"int", "bool"}:
-        dtype = (
-            "int"
-            if not isinstance(op, ast.Pow) or (isinstance(right.value, int) and right.value >= 0)
-            else ""
-        )
-    value = None
-    if isinstance(left.value, (int, float)) and isinstance(right.value, (int, float)):
-        value = _calculated(left.value, right.value, op)
-    return Typed("number", dtype, value=value)
-
-
-def _calculated(left: int | float, right: int | float, op: ast.operator) -> int | float | None:
-    if isinstance(op, ast.Add):
-        return left + right
-    if isinstance(op, ast.Sub):
-        return left - right
-    return left * right if isinstance(op, ast.Mult) else None

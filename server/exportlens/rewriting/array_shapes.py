@@ -106,6 +106,20 @@ def rolled(call: Given) -> Piece:
     return call.out("roll", one, more, one.type.dtype, one.type.rank)
 
 
+def split(call: Given) -> Piece:
+    """`np.split` and `np.array_split`, into so many parts or at indices that are written out."""
+    one = call.array("a")
+    parts = call["parts"].type
+    axis = call.integer("axis") if "axis" in call.given else "0"
+    count = parts.value if parts.what == "number" else len(parts.items) + 1
+    call.axes("parts")
+    part = array(one.type.dtype, one.type.rank)
+    kind = Typed("list", items=(part,), grows=True)
+    if isinstance(count, int):
+        kind = Typed("tuple", items=(part,) * count)
+    return Piece(f"{call.torch}.tensor_split({one.text}, {call['parts'].text}, dim={axis})", kind)
+
+
 def tiled(call: Given) -> Piece:
     one = call.array("a")
     axes = call["reps"].type
@@ -406,6 +420,8 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "expand_dims": (expanded, "a axis", 2),
         "squeeze": (squeezed, "a axis", 1),
         "roll": (rolled, "a shift axis", 2),
+        "split": (split, "a parts/indices_or_sections axis", 2),
+        "array_split": (split, "a parts/indices_or_sections axis", 2),
         "tile": (tiled, "a reps", 2),
         "repeat": (repeated, "a times/repeats axis", 2),
         "sort": (sorted_, "a axis kind", 1),

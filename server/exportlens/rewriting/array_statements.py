@@ -10,14 +10,16 @@ from exportlens.inference.values import Value
 from exportlens.rewriting.array_calls import Calls
 from exportlens.rewriting.array_helpers import Helpers
 from exportlens.rewriting.array_indexing import fits, index_of
+from exportlens.rewriting.array_numbers import of_others
 from exportlens.rewriting.array_operators import computed
 from exportlens.rewriting.array_pieces import Piece, cast, is_made_here
-from exportlens.rewriting.array_reading import ATOMS, SIGNS, Again, of_others
+from exportlens.rewriting.array_reading import ATOMS, SIGNS, Again
 from exportlens.rewriting.array_types import (
     NONE,
     OTHER,
     UNLIKE,
     RefusedIndex,
+    RefusedRounds,
     RefusedUnlike,
     Typed,
     family,
@@ -191,6 +193,9 @@ class Way(Calls):
 
     def _store(self, target: ast.Subscript, node: ast.expr, value: Piece) -> None:
         owner = self.piece(target.value)
+        if owner.type.what == "dict" and isinstance(target.value, ast.Name):
+            self._put_in(target, node, value, owner)
+            return
         if owner.type.what == "held" and value.type.holds_arrays:
             owner = self.unheld(target.value, owner)
         if not owner.type.is_array:
@@ -215,6 +220,19 @@ class Way(Calls):
         self._keep(target.value, owner)
         for each, piece in index.parts:
             self._keep(each, piece)
+
+    def _put_in(self, target: ast.Subscript, node: ast.expr, value: Piece, owner: Piece) -> None:
+        """Let a dict that a name has hold `value` under a key that is written there."""
+        assert isinstance(target.value, ast.Name)
+        keys = owner.type.value if isinstance(owner.type.value, tuple) else ()
+        if not isinstance(target.slice, ast.Constant):
+            if value.type.holds_arrays or owner.type.holds_arrays:
+                raise Refused("under which key an array is kept is not written out")
+            self._keep(node, value)
+            return
+        held = dict(zip(keys, owner.type.items, strict=True)) | {target.slice.value: value.type}
+        self.names[target.value.id] = Typed("dict", items=tuple(held.values()), value=tuple(held))
+        self._keep(node, value)
 
     def _note_written(self, target: ast.expr, owner: Piece, value: Piece) -> None:
         """Note of which dtype an array is that is written to, where that counts: something else may be of the same memory, or
@@ -417,7 +435,7 @@ class Way(Calls):
             rounds.append(dict(self.swaps))
         # What is written must do for the first round as for the others.
         if rounds[0] != rounds[1]:
-            raise RefusedUnlike("what arrays are in the first round of a loop is not what they are in others")
+            raise RefusedRounds("what arrays are in the first round of a loop is not what they are in others")
         self._block(node.orelse)
         if given.type.value is not True:
             self.names = _behind_rounds(before, self.names)
@@ -430,7 +448,7 @@ class Way(Calls):
         self._put(node.test)
         self._block(node.body)
         if once != self.swaps:
-            raise RefusedUnlike("what arrays are in the first round of a loop is not what they are in others")
+            raise RefusedRounds("what arrays are in the first round of a loop is not what they are in others")
         self.names = _joined(before, self.names)
 
     def _read_With(self, node: ast.With) -> None:
@@ -445,10 +463,27 @@ class Way(Calls):
                 if any(one in self.silenced for one in self.source.ancestors(node)):
                     raise Refused("`np.errstate` stands in another one")
                 self.silenced.append(node)
+        elif _SILENT & set(names):
+            self._silence(node, names)
         else:
             for each in node.items:
                 self._put(each.context_expr)
         self._block(node.body)
+
+    def _silence(self, node: ast.With, names: list[str]) -> None:
+        """Take what only silences NumPy from among the contexts of `node`."""
+        if any(each.optional_vars is not None for each in node.items) or self._behind_with(node) == "(":
+            raise Refused("`np.errstate` stands among contexts that have names")
+        kept = [each for each, name in zip(node.items, names, strict=True) if name not in _SILENT]
+        for each in kept:
+            self.piece(each.context_expr)
+        start, end = node.items[0].context_expr, node.items[-1].context_expr
+        text = ", ".join(self.source.of(each.context_expr) for each in kept)
+        self.swaps[start] = Replacement(self.source.start(start), self.source.end(end), text)
+
+    def _behind_with(self, node: ast.With) -> str:
+        first = self.source.start(node.items[0].context_expr)
+        return self.source.text[self.source.start(node) + len("with") : first].strip()
 
     def _read_Assert(self, node: ast.Assert) -> None:
         self._put(node.test)

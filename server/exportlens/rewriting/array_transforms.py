@@ -41,9 +41,9 @@ def product(call: Given) -> Piece:
 def _summed_over(call: Given, one: Piece, other: Piece) -> Piece:
     """`np.dot` where the second factor may have more than two dimensions."""
     left, right, kind = multiplied(call.scope, one, other)
-    if not right.text.isidentifier():
+    if not other.text.isidentifier():
         raise Refused(f"how many dimensions `{other.text}` has is not known: use the operator `@`")
-    dims = f"([-1], [max({right.text}.dim() - 2, 0)])"
+    dims = f"([-1], [max({other.text}.dim() - 2, 0)])"
     text = f"{call.torch}.tensordot({left.text}, {right.text}, dims={dims})"
     return Piece(text, array(kind.dtype))
 
@@ -85,14 +85,45 @@ def summed_products(call: Given) -> Piece:
     dtype = pieces[0].type.dtype
     for each in pieces[1:]:
         dtype = promoted(dtype, each.type.dtype)
-    if dtype == "bool":
-        raise Refused("torch sums no products of bools")
+    if dtype == "bool" or (family(dtype) == "int" and dtype != "int64"):
+        raise RefusedUnlike("torch sums products of bools and ints in 64 bits")
     ins, arrow, out = spec.replace(" ", "").partition("->")
     if len(ins.split(",")) != len(pieces):
         raise Refused("what `np.einsum` sums is not written out")
     rank = len(out) if arrow else len([each for each in set(ins) - {","} if ins.count(each) == 1])
     texts = [cast(call.scope, each, dtype).text for each in pieces]
     return Piece(f"{call.torch}.einsum({', '.join([call['spec'].text, *texts])})", array(dtype, rank))
+
+
+def chained(call: Given) -> Piece:
+    pieces = call.items("arrays")
+    if not pieces or not all(each.type.is_array for each in pieces):
+        raise Refused("not all that is multiplied is known to be arrays that were tensors")
+    dtype = pieces[0].type.dtype
+    for each in pieces[1:]:
+        dtype = promoted(dtype, each.type.dtype)
+    texts = [cast(call.scope, each, dtype).text for each in pieces]
+    ends = [pieces[0].type.rank, pieces[-1].type.rank]
+    rank = None if None in ends else 2 - ends.count(1)
+    return Piece(f"{call.torch}.linalg.multi_dot([{', '.join(texts)}])", array(dtype, rank))
+
+
+def sloped(call: Given) -> Piece:
+    """`np.gradient` along one axis."""
+    one = call.array("a")
+    one = cast(call.scope, one, floating(one.type.dtype))
+    more = []
+    if "spacing" in call.given:
+        if call["spacing"].type.what != "number":
+            raise Refused("how far apart elements are is not known to be a number")
+        more.append(f"spacing={call['spacing'].text}")
+    if call.has("axis"):
+        more.append(f"dim={call.integer('axis')}")
+    elif one.type.rank != 1:
+        raise Refused("along which axis the slope is asked for is not written out")
+    return Piece(
+        f"{call.torch}.gradient({', '.join([one.text, *more])})[0]", array(one.type.dtype, one.type.rank)
+    )
 
 
 def norm(call: Given) -> Piece:
@@ -168,8 +199,9 @@ def shifted(call: Given) -> Piece:
 
 def integrated(call: Given) -> Piece:
     one = call.array("y")
-    if family(one.type.dtype) != "float":
-        raise Refused("torch's integral of whole numbers is another")
+    if family(one.type.dtype) == "complex":
+        raise Refused("torch's integral of complex numbers is not compared")
+    one = cast(call.scope, one, floating(one.type.dtype))
     more = []
     dtype = one.type.dtype
     if call.has("x"):
@@ -356,6 +388,8 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "kron": (kronecker, "a b", 2),
         "cross": (crossed, "a b", 2),
         "tensordot": (contracted, "a b axes", 2),
+        "linalg.multi_dot": (chained, "arrays", 1),
+        "gradient": (sloped, "a spacing axis", 1),
         "einsum": (summed_products, "spec a b c d optimize", 2),
         "linalg.norm": (norm, "a ord axis keepdims", 1),
         "linalg.svd": (of_matrix, "a unknown_full compute_uv", 1),

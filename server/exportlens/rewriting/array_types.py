@@ -22,6 +22,10 @@ class RefusedUnlike(Refused):
     """NumPy does something else there than torch."""
 
 
+class RefusedRounds(RefusedUnlike):
+    """The first round of a loop finds something else than the others."""
+
+
 class RefusedIndex(Refused):
     """Floats pick from an array: one of the arrays that are taken for floats must hold something else."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from exportlens.inference.values import Value
 from exportlens.rewriting.array_reading import Again
 from exportlens.rewriting.array_statements import Way
-from exportlens.rewriting.array_types import RefusedIndex, Typed
+from exportlens.rewriting.array_types import RefusedIndex, RefusedRounds, RefusedUnlike, Typed
 from exportlens.rewriting.draft import Refused, RefusedDtypes, WholeDraft
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.text import Function, Replacement
@@ -116,6 +116,11 @@ class Begin:
         try:
             ints = self.read({**known, array: "int64"})
             doubles = self.read({**known, array: "float64"})
+        except RefusedRounds:
+            # Ints that a round makes floats of are doubles in the next one.
+            return "as doubles"
+        except RefusedUnlike:
+            return "otherwise"
         except Refused:
             # What torch cannot do to ints is not done to them.
             return ""
