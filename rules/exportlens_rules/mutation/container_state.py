@@ -166,10 +166,13 @@ class M(nn.Module):
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        for report in self._reports(place):
+            if not resets_by_kept_names(getattr(place, "owner", None)):
+                yield report
+
+    def _reports(self, place: Place) -> Iterator[Report]:
         function = None if place.site.function is None else place.site.function.node
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            return
-        if resets_by_kept_names(getattr(place, "owner", None)):
             return
         if isinstance(place, AttributeWrite):
             statement = _lengthened(place)

@@ -338,7 +338,7 @@ def _note_read(machine: Machine, owner: Instance, attr: str, frame: Frame, node:
     """The function that runs reads what the attribute held when the call began."""
     key = (id(owner), attr)
     if frame.function is not None and key not in machine.attributes_written:
-        machine.attributes_read.setdefault(key, []).append((frame.function.node, node))
+        machine.attributes_read.setdefault(key, {})[frame.function.node, node] = None
 
 
 def bind(machine: Machine, value: Value, owner: Value, attr: str, frame: Frame, node: ast.AST) -> Value:

@@ -140,7 +140,8 @@ class Machine:
         # Of each attribute that traced code wrote, by its object's identity: what it held before, and the functions that wrote it.
         self.attributes_written: dict[tuple[int, str], tuple[Value | None, list[ast.AST | None]]] = {}
         # Of each attribute that held a tensor when the call began and was not written yet: the functions that read it, and where.
-        self.attributes_read: dict[tuple[int, str], list[tuple[ast.AST, ast.AST]]] = {}
+        # As keys, in order: a loop reads at one place many times.
+        self.attributes_read: dict[tuple[int, str], dict[tuple[ast.AST, ast.AST], None]] = {}
         self.roots = itertools.count(1)
         self.memo: dict[Any, Any] = {}
         self.made: dict[Any, tuple[Value, list[Value]]] = {}

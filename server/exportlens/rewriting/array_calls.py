@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from exportlens.rewriting import array_functions, array_shapes, array_transforms
 from exportlens.rewriting.array_methods import DTYPES
-from exportlens.rewriting.array_pieces import Piece, bind, is_made_here
+from exportlens.rewriting.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here
 from exportlens.rewriting.array_reading import Reading
 from exportlens.rewriting.array_types import (
     FLOATS,
@@ -26,39 +26,9 @@ from exportlens.rewriting.numpy_calls import LEGACY
 
 FUNCTIONS = {**array_functions.functions(), **array_shapes.functions(), **array_transforms.functions()}
 MAKING = array_transforms.MAKING
-_METHODS = frozenset(
-    [
-        "sum",
-        "prod",
-        "mean",
-        "std",
-        "var",
-        "max",
-        "min",
-        "argmax",
-        "argmin",
-        "all",
-        "any",
-        "cumsum",
-        "cumprod",
-        "clip",
-        "round",
-        "reshape",
-        "ravel",
-        "transpose",
-        "swapaxes",
-        "squeeze",
-        "repeat",
-        "take",
-        "argsort",
-        "dot",
-        "diagonal",
-        "trace",
-        "conj",
-        "sort",
-        "copy",
-    ]
-)
+_METHODS = METHODS_ALIKE | frozenset(
+    {"conj", "diagonal", "dot", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
+)  # fmt: skip
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 
 

@@ -215,54 +215,17 @@ class Given:
         return self.nodes.get(name)
 
 
-_FRESH = frozenset(
-    {
-        *(
-            "sum",
-            "prod",
-            "mean",
-            "std",
-            "var",
-            "max",
-            "min",
-            "amax",
-            "amin",
-            "argmax",
-            "argmin",
-            "all",
-            "any",
-        ),
-        *(
-            "cumsum",
-            "cumprod",
-            "clip",
-            "round",
-            "abs",
-            "absolute",
-            "exp",
-            "log",
-            "sqrt",
-            "square",
-            "power",
-            "add",
-        ),
-        *("subtract", "multiply", "divide", "maximum", "minimum", "median", "percentile", "quantile", "sort"),
-        *(
-            "argsort",
-            "stack",
-            "concatenate",
-            "vstack",
-            "hstack",
-            "matmul",
-            "einsum",
-            "outer",
-            "floor",
-            "ceil",
-        ),
-        *("zeros_like", "ones_like", "full_like", "full"),
-        *("sign", "zeros", "ones", "where", "copy", "astype"),
-    }
-)
+# Functions of NumPy that give a new array, and are methods of arrays too.
+METHODS_ALIKE = frozenset(
+    {"all", "any", "argmax", "argmin", "argsort", "clip", "copy", "cumprod", "cumsum", "max", "mean", "min", "prod",
+     "round", "sort", "std", "sum", "var"}
+)  # fmt: skip
+_FRESH = METHODS_ALIKE | frozenset(
+    {"abs", "absolute", "add", "amax", "amin", "astype", "ceil", "concatenate", "divide", "einsum", "exp", "floor",
+     "full", "full_like", "hstack", "log", "matmul", "maximum", "median", "minimum", "multiply", "ones", "ones_like",
+     "outer", "percentile", "power", "quantile", "sign", "sqrt", "square", "stack", "subtract", "vstack", "where",
+     "zeros", "zeros_like"}
+)  # fmt: skip
 
 
 def is_made_here(node: ast.expr) -> bool:

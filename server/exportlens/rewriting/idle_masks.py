@@ -35,11 +35,7 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
     name = only.targets[0].id
     if not _is_none(only.value):
         return _always_made(source, node, only, name)
-    tests = (
-        node.test.values
-        if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
-        else [node.test]
-    )
+    tests = _parts(node.test, ast.And)
     idle = [each for each in tests if _masks_nothing(each, name, kinds)]
     # What else is asked for decides nothing: where the mask masks nothing, it is as good as None.
     others = [each for each in tests if each not in idle and not _is_none_test(each, name)]
@@ -55,13 +51,17 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
     return source.text[:start] + following[len(following) - len(following.lstrip("\r\n")) :]
 
 
+def _parts(test: ast.expr, op: type[ast.boolop]) -> list[ast.expr]:
+    """What `test` joins by `op`, or itself."""
+    return test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, op) else [test]
+
+
 def _returned_anyhow(source: Source, node: ast.If, kinds: Kinds) -> str | None:
     """The text where a helper returns the mask that it is given also where it masks nothing: `if m is None or m.all(): return None`."""
     function = source.enclosing_function(node)
     if function is None or function.name in ("forward", "__call__"):
         return None
-    is_choice = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
-    tests = node.test.values if is_choice else [node.test]  # type: ignore[attr-defined]
+    tests = _parts(node.test, ast.Or)
     for name in (each.arg for each in arguments(function.args)):
         idle = [each for each in tests if _masks_nothing(each, name, kinds)]
         others = [each for each in tests if each not in idle]
@@ -133,9 +133,7 @@ def _callers_only_mask(source: Source, function: Function) -> bool:
 
 def _always_made(source: Source, node: ast.If, only: ast.Assign, name: str) -> str | None:
     """The text where the mask `name`, None before, is made whether it masks something or not."""
-    test = node.test
-    is_choice = isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)
-    tests = test.values if is_choice else [test]  # type: ignore[attr-defined]
+    tests = _parts(node.test, ast.Or)
     made = ast.dump(only.value)
     asked = [each for each in tests if _asked_for_any(each) == made]
     block, index = source.block_of(node)

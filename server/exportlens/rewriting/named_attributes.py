@@ -18,11 +18,11 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.tensors import dtype_family
-from exportlens.inference.values import ClassValue, Instance, Tensor
+from exportlens.inference.values import ClassValue, Tensor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.plain_objects import is_module
+from exportlens.rewriting.own_attributes import module_of
 from exportlens.rewriting.plain_writes import NamedWrite, named_read, named_write
 from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.text import Replacement
@@ -39,19 +39,12 @@ _JOINING = frozenset({"torch.stack", "torch.cat"})
 def copied_by_name(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that writes into the tensor of the name that `place` sets."""
     try:
-        owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
-            raise Refused("the class that keeps the tensor is not in this file")
-        if not is_module(owner):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
+        owner, draft, cls = module_of(place, context)
         if sum(isinstance(each, ClassValue) for each in class_order(owner)) > 1:
             raise Refused("another class of the file may set attributes of the same names")
         if class_attribute(owner, "__setattr__")[0] is not None:
             raise Refused("the class sets its attributes by a method of its own")
         _refuse_kinds(place)
-        draft = Draft.of_chunk(owner.chunk, context)
-        cls = draft.source.find(owner.node)
-        assert isinstance(cls, ast.ClassDef)
         if place.site.chunk is not draft.chunk:
             raise Refused("the attribute is set outside of its class")
         write = draft.source.enclosing_statement(draft.source.find(place.node))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import ContainerWrite
+from exportlens.inference.places import AttributeWrite, ContainerWrite
 from exportlens.inference.values import ClassValue, Instance
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
@@ -29,19 +29,27 @@ _MOST_ITEMS = 12
 def items_as_attributes(place: ContainerWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that keeps each item of the dict or list in an attribute of its own."""
     try:
-        owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
-            raise Refused("the class that keeps them is not in this file")
-        if not is_module(owner):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
-        draft = Draft.of_chunk(owner.chunk, context)
-        cls = draft.source.find(owner.node)
-        assert isinstance(cls, ast.ClassDef)
+        _, draft, cls = module_of(place, context)
         swaps = _Container(draft, cls, place.attr).swaps()
         message = f"Keep each item of `self.{place.attr}` in an attribute of its own"
         return draft.replace(message, swaps, Applicability.UNSAFE, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def module_of(
+    place: AttributeWrite | ContainerWrite, context: RewriteContext
+) -> tuple[ClassValue, Draft, ast.ClassDef]:
+    """The Module whose attribute is written, and its class in a draft of the file. Raises Refused."""
+    owner = place.owner.cls if isinstance(place.owner, Instance) else None
+    if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
+        raise Refused("the class that keeps it is not in this file")
+    if not is_module(owner):
+        raise Refused(f"`{owner.name}` is no Module: it has no buffers")
+    draft = Draft.of_chunk(owner.chunk, context)
+    cls = draft.source.find(owner.node)
+    assert isinstance(cls, ast.ClassDef)
+    return owner, draft, cls
 
 
 class _Container:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.inference.knowledge import canonical_name
 from exportlens.inference.values import Instance, Named
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
@@ -47,9 +48,9 @@ def unpacked_returns(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
     return changed, changed.branch_at(start)
 
 
-# What recurrent layers and attention of torch give: the output, and the state or the weights.
+# What recurrent layers of torch give: the output and the state.
 _OF_LAYERS = 2
-_LAYERS = frozenset({f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell", "MultiheadAttention")})
+_LAYERS = frozenset({f"torch.nn.{name}" for name in ("LSTM", "GRU", "RNN", "LSTMCell")})
 
 
 def _is_recurrent(call: ast.Call, kinds: Kinds) -> bool:
@@ -57,7 +58,7 @@ def _is_recurrent(call: ast.Call, kinds: Kinds) -> bool:
     return (
         isinstance(instance, Instance)
         and isinstance(instance.cls, Named)
-        and instance.cls.name.replace(".modules.rnn.", ".").replace(".modules.activation.", ".") in _LAYERS
+        and canonical_name(instance.cls.name) in _LAYERS
     )
 
 
