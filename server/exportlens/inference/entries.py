@@ -37,7 +37,7 @@ from exportlens.source.walking import walk
 # How deep containers and parts of a model are looked into for tensors.
 _MAX_NESTING = 4
 # Each is one more interpretation of the model.
-_MOST_GIVEN_ALONE = 6
+_MOST_RUNS = 6
 
 
 def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None) -> Iterator[ClassValue]:
@@ -78,8 +78,13 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
         given = int(_run_once(machine, cls, forward, given=frozenset(optional[:1])) and not machine.refusals)
     rest = optional[given:]
     if rest and not _run_with(machine, cls, forward, optional[:given], rest) and len(rest) > 1:
-        # "Exactly one of `input_ids` and `inputs_embeds`": together they are refused.
-        for name in rest[:_MOST_GIVEN_ALONE]:
+        # "Exactly one of `input_ids` and `inputs_embeds`": without the one that is refused beside others, or else one by one.
+        for left_out in reversed(rest[-_MOST_RUNS:]):
+            if _run_with(
+                machine, cls, forward, optional[:given], [name for name in rest if name != left_out]
+            ):
+                return
+        for name in rest[:_MOST_RUNS]:
             _run_with(machine, cls, forward, optional[:given], [name])
 
 
