@@ -24,6 +24,21 @@ INIT = """
 
 REFUSED = [
     (
+        "a caught failure whose handler reads the error",
+        "try:\n    h = torch.linalg.cholesky(x)\nexcept RuntimeError as error:\n    h = x * len(error.args)\nreturn h",
+        "the handler reads the exception, or raises it again",
+    ),
+    (
+        "a caught failure beside what may fail as well",
+        "try:\n    h = torch.linalg.cholesky(x) @ torch.inverse(x)\nexcept RuntimeError:\n    h = x\nreturn h",
+        "in the same `try` may fail as well",
+    ),
+    (
+        "a caught failure beside a helper",
+        "try:\n    h = torch.linalg.inv(self.linear(x))\nexcept RuntimeError:\n    h = x\nreturn h",
+        "`self.linear(x)` in the `try` may raise the same error",
+    ),
+    (
         "another thing by the name of torch",
         "torch = self.linear\nif x.sum() > 0:\n    x = torch(x)\nreturn x",
         "`torch` is another name in `forward`",

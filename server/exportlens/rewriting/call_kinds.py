@@ -323,7 +323,9 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
             and all(each.arg for each in node.keywords)
         ):
             rank = _loss_rank(op.name, bound)
-    moved = _in_channels_last(node) or _lies_otherwise(op, rank, given)
+    moved = _asks_for(node, "channels_last") or (
+        not _asks_for(node, "contiguous_format") and _lies_otherwise(op, rank, given)
+    )
     parted = "memory_format" not in keywords and _leaves_gaps(op, given, operands)
     whole = Kind("tensor", dtype, rank, roots, value=value, moved=moved, parted=parted)
     kind = returned(op.returns, whole, bound, op)
@@ -488,12 +490,17 @@ _MOVING = frozenset(
     {"t", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "adjoint", "expand", "expand_as", "broadcast_to"}
 )  # fmt: skip
 _IN_ORDER = frozenset({"contiguous", "reshape", "flatten", "reshape_as"})
+# What LAPACK computes lies by columns (measured on torch 2.13).
+_BY_COLUMNS = frozenset(
+    {"cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "eig", "eigh", "inv", "inv_ex", "inverse", "lstsq", "lu_solve",
+     "matrix_power", "qr", "solve", "solve_ex", "solve_triangular", "svd", "tensorinv", "tensorsolve", "triangular_solve"}
+)  # fmt: skip
 
 
 def _lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
     """Whether the dimensions of what the call gives may lie in memory in another order than they have."""
     name = op.name.rpartition(".")[2]
-    if name == "einsum":
+    if name == "einsum" or name in _BY_COLUMNS:
         return True
     if name in _MOVING:
         return rank is None or rank > 1
@@ -505,11 +512,10 @@ def _lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
     return keeps and name not in _IN_ORDER and any(each.moved for each in given)
 
 
-def _in_channels_last(node: ast.Call) -> bool:
-    """Whether the call asks for its result in the order of channels_last."""
+def _asks_for(node: ast.Call, order: str) -> bool:
+    """Whether the call asks for its result in this order in memory."""
     return any(
-        each.arg == "memory_format"
-        and (dotted(each.value) or "").rpartition(".")[2].startswith("channels_last")
+        each.arg == "memory_format" and (dotted(each.value) or "").rpartition(".")[2].startswith(order)
         for each in node.keywords
     )
 

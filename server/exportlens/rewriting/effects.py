@@ -178,7 +178,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             items = told.items if told.items is not None and not kind.items else kind.items
             if told.items is not None and kind.items is not None and len(told.items) == len(kind.items):
                 items = tuple(
-                    replace(one, roots=other.roots, parted=other.parted)
+                    replace(one, roots=other.roots, moved=other.moved, parted=other.parted)
                     for one, other in zip(told.items, kind.items, strict=True)
                 )
             elif told.items is not None:

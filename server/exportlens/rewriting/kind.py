@@ -240,7 +240,7 @@ def _part(returns: Returns, whole: Kind, bound: Any) -> Kind:
     # Of indices that may be one number it is not said that they are whole: they index as lists do wherever torch sorts.
     told = bound is not None and (rank is not None or returns.dtype != "=int64")
     dtype = knowledge.dtype_after(returns.dtype, bound) if told else None
-    return Kind("tensor", dtype, rank, whole.roots, value=whole.value)
+    return Kind("tensor", dtype, rank, whole.roots, value=whole.value, moved=whole.moved)
 
 
 def _holds_tensors(returns: Returns) -> bool:

@@ -1,0 +1,94 @@
+"""Operators whose failure on some data is caught."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call, Place
+from exportlens.outcome import WRONG, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.failing_operators import TELLING, asked_for_success, catches_failure
+from exportlens.rewriting.liveness import exits
+from exportlens.rule import Example, Report, Rule
+
+from exportlens_rules.reading import ancestors, is_tensor, words
+
+
+class CaughtFailure(Rule):
+    """The failure of an operator on data is caught, and another way is taken.
+
+    ## What it does
+    Finds `torch.linalg.cholesky`, `inv` and `solve` (and their older names) on tensors in a `try` whose handler goes on
+    otherwise.
+
+    ## Why it matters
+    Tracing has no data, so nothing fails and the handler is not part of the program: it raises where the model goes on.
+    `torch.linalg.cholesky_ex` and the like tell of the failure in a tensor, which torch.cond can ask.
+
+    ## References
+    - https://docs.pytorch.org/docs/stable/generated/torch.linalg.cholesky_ex.html
+    """
+
+    code = "EXL341"
+    name = "caught-failure"
+    outcome = Outcome(WRONG, WRONG)
+    places = (Call,)
+    callees = tuple(TELLING)
+    decided_here = False
+    examples = (
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    try:
+        factor = torch.linalg.cholesky(x)
+    except RuntimeError:
+        factor = torch.eye(2) * x.abs().max()
+    return factor
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    factor, info = torch.linalg.cholesky_ex(x)
+    return torch.cond(
+        (info != 0).any(),
+        lambda x, factor: torch.eye(2) * x.abs().max(),
+        lambda x, factor: factor.clone(memory_format=torch.contiguous_format),
+        (x, factor),
+    )
+""",
+            inputs="(torch.ones(2, 2),)",
+        ),
+    )
+
+    def check(self, place: Place) -> Iterator[Report]:
+        assert isinstance(place, Call)
+        given = place.receiver if place.name.startswith("torch.Tensor.") else place.argument(0, "A")
+        if not is_tensor(given) or _attempt(place) is None:
+            return
+        yield self.report(
+            place,
+            f"`{words(place.node)}` fails on some data, which its `except` handles: tracing sees no failure, so the program "
+            f"raises there. Ask `torch.linalg.{TELLING[place.name][0]}` for it.",
+        )
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        attempt = _attempt(report.place)
+        return (
+            None if attempt is None else asked_for_success(report.place, report.place.name, attempt, context)
+        )
+
+
+def _attempt(place: Call) -> ast.Try | None:
+    """The `try` of the same function in whose body the call stands, if a handler catches its failure and goes on."""
+    inner: ast.AST = place.node
+    for each in ancestors(place):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return None
+        if isinstance(each, ast.Try) and inner in each.body:
+            caught = next((one for one in each.handlers if catches_failure(one)), None)
+            if caught is not None:
+                return each if exits(caught.body) != {"raises"} else None
+        inner = each
+    return None
