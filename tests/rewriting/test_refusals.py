@@ -398,7 +398,7 @@ NUMPY = [
         "uint8 is a mask",
     ),
     (
-        "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(1, x.shape[0])[index])",
+        "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(x.shape[0], 3)[index])",
         "NumPy counts nothing where the end comes first",
     ),
     ("return np.maximum(x, self.count)", "torch's function takes no numbers"),

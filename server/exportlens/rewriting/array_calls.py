@@ -13,7 +13,9 @@ from exportlens.rewriting.array_types import (
     FLOATS,
     INT,
     OTHER,
+    SIZE,
     TENSOR,
+    RefusedUnlike,
     Typed,
     array,
     family,
@@ -45,6 +47,8 @@ class Calls(Reading):
             helper = self.call_of_helper(node)
             if helper is not None:
                 return helper
+            if name.startswith("math."):
+                return self._call_of_python(node, name)
             if name.startswith("torch."):
                 return self._call_of_torch(node, name)
             owner = self.piece(node.func.value)
@@ -70,7 +74,7 @@ class Calls(Reading):
                 Typed("shape", rank=owner.type.rank) if node.func.attr == "size" and not node.args else TENSOR
             )
             if node.func.attr in ("size", "dim", "numel") and kind is TENSOR:
-                kind = INT
+                kind = SIZE
             if node.func.attr in ("item", "tolist", "split", "chunk", "unbind"):
                 kind = Typed("number") if node.func.attr == "item" else OTHER
         elif owner.type.what == "held":
@@ -218,22 +222,43 @@ class Calls(Reading):
             if name in ("float", "int", "bool"):
                 self.given[node] = name
                 return self.splice(node, parts, Typed("number", name))
+            if name.startswith("math."):
+                # Of a number of NumPy's and of a tensor without dimensions Python makes its own.
+                whole = name in ("math.floor", "math.ceil", "math.trunc")
+                return self.splice(node, parts, Typed("number", "int" if whole else "float"))
             if name == "len":
-                return self.splice(node, parts, INT)
+                return self.splice(node, parts, SIZE)
+            if name == "reversed":
+                return self._turned(first, pieces[0], node)
             if name == "abs":
-                return self.splice(node, parts, array(real_of(first.dtype), first.rank))
+                return self.splice(node, parts, replace(first, dtype=real_of(first.dtype), ascends=False))
         if name == "len":
-            return self.splice(node, parts, INT)
+            return self.splice(node, parts, SIZE)
+        if name == "isinstance" and first.is_array and len(node.args) > 1:
+            return self._asked_for_type(node, parts)
         if name in ("float", "int") and not first.holds_arrays:
             return self.splice(node, parts, Typed("number", name))
         if name in ("max", "min", "abs", "round") and pieces and all(each.type.is_number for each in pieces):
             kinds = {each.type.dtype for each in pieces if each.type.what == "number"}
             if len(kinds) == 1 and all(each.type.what == "number" for each in pieces) and name != "round":
                 return self.splice(node, parts, Typed("number", kinds.pop()))
+        if name in ("max", "min") and len(pieces) > 1:
+            if any(each.type.is_array for each in pieces):
+                return self._extreme(node, [(one, self.unheld(one, piece)) for one, piece in parts])
+            if any(each.type.is_held for each in pieces):
+                origins: frozenset[object] = frozenset().union(*(each.type.made_by for each in pieces))
+                return self.splice(node, parts, Typed("held", rank=0, origins=origins))
         if name == "range":
             numbers = [each.type.value for each in pieces]
             runs = all(isinstance(each, int) for each in numbers) and len(range(*numbers)) > 0  # type: ignore[call-overload]
             return self.splice(node, parts, Typed("list", items=(INT,), grows=True, value=runs or None))
+        if (
+            name in ("reversed", "list", "tuple")
+            and len(pieces) == 1
+            and first.what == "list"
+            and first.grows
+        ):
+            return self.splice(node, parts, first)
         if name in ("enumerate", "zip") and not node.keywords and pieces:
             elements = [self.element(*each) for each in parts]
             items = (INT, *elements) if name == "enumerate" else tuple(elements)
@@ -242,6 +267,37 @@ class Calls(Reading):
                     node, parts, Typed("list", items=(Typed("tuple", items=items),), grows=True)
                 )
         return self._generic(node)
+
+    def _turned(self, kind: Typed, given: Piece, node: ast.Call) -> Piece:
+        """The rows of an array from the last to the first."""
+        if self.copies and self.is_written_after(node):
+            raise RefusedUnlike("Python goes through rows of an array that is written to")
+        return Piece(f"{given.closed}.flip(0)", replace(kind, ascends=False))
+
+    def _asked_for_type(self, node: ast.Call, parts: list[tuple[ast.expr, Piece]]) -> Piece:
+        """`isinstance(a, np.ndarray)`, which is asked of the tensor then."""
+        if self.draft.qualified(node.args[1]) != "numpy.ndarray":
+            raise Refused(f"`{self.source.of(node)}` asks which type an array is of")
+        asked = Piece(f"{self.torch}.Tensor", OTHER)
+        return self.splice(node, [parts[0], (node.args[1], asked)], Typed("number", "bool"))
+
+    def _extreme(self, node: ast.Call, parts: list[tuple[ast.expr, Piece]]) -> Piece:
+        """Python's `max` or `min` of numbers of NumPy's, which compares tensors as well."""
+        kinds = [piece.type for _, piece in parts]
+        held = [each for each in kinds if each.is_array]
+        alike = {each.dtype for each in held}
+        numbers = [each for each in kinds if not each.is_array]
+        families = {"int": {"int"}, "float": {"int", "float"}}.get(family(held[0].dtype), set())
+        if node.keywords or len(alike) > 1 or any(each.rank for each in held):
+            raise Refused(
+                f"`{self.source.of(node)}` compares arrays that are not known to be numbers of one dtype"
+            )
+        if any(each.what != "number" or each.dtype not in families for each in numbers):
+            raise RefusedUnlike(f"`{self.source.of(node)}` gives one of several dtypes")
+        either = bool(numbers) or any(each.or_number for each in held)
+        if either and family(held[0].dtype) != "float":
+            raise RefusedUnlike(f"`{self.source.of(node)}` gives a number of NumPy's or one of Python's")
+        return self.splice(node, parts, replace(array(held[0].dtype, 0), or_number=either))
 
 
 def _root_of(node: ast.expr) -> str | None:

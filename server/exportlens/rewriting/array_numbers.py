@@ -53,7 +53,21 @@ def _of_two_numbers(left: Typed, right: Typed, op: ast.operator) -> Typed:
     value = None
     if isinstance(left.value, (int, float)) and isinstance(right.value, (int, float)):
         value = _calculated(left.value, right.value, op)
-    return Typed("number", dtype, value=value)
+    return Typed("number", dtype, value=value, lowest=_lowest(left, right, op) if dtype == "int" else None)
+
+
+def _lowest(left: Typed, right: Typed, op: ast.operator) -> int | None:
+    """What the whole number of an operation is at least."""
+    one, other = left.least_value, right.least_value
+    if one is None:
+        return None
+    if isinstance(op, ast.Sub) and isinstance(right.value, int):
+        return one - right.value
+    if isinstance(op, ast.FloorDiv) and isinstance(right.value, int) and right.value > 0:
+        return one // right.value
+    if isinstance(op, ast.Add) and other is not None:
+        return one + other
+    return one * other if isinstance(op, ast.Mult) and other is not None and min(one, other) >= 0 else None
 
 
 def _calculated(left: int | float, right: int | float, op: ast.operator) -> int | float | None:

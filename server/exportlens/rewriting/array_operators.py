@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from exportlens.rewriting.array_pieces import Piece, Scope, cast, common
 from exportlens.rewriting.array_types import FLOATS, RefusedUnlike, Typed, array, family, joint
@@ -39,7 +40,9 @@ def computed(scope: Scope, left: Piece, right: Piece, sign: str) -> tuple[Piece,
         # torch subtracts no bools.
         left, right = _without_bools(scope, left, right, dtype), _without_bools(scope, right, left, dtype)
     rank = joint([each.type.rank for each in (left, right) if each.type.is_array])
-    return left, right, array(dtype, rank, _least(left, right))
+    kind = array(dtype, rank, _least(left, right))
+    either = all(each.type.is_number or each.type.or_number for each in (left, right))
+    return left, right, replace(kind, or_number=either)
 
 
 def compared(scope: Scope, left: Piece, right: Piece) -> tuple[Piece, Piece, Typed]:

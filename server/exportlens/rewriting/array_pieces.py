@@ -12,6 +12,7 @@ from exportlens.rewriting.array_types import (
     COMPLEXES,
     FLOATS,
     NONE,
+    RefusedUnlike,
     Typed,
     array,
     beside,
@@ -63,6 +64,8 @@ def number(value: object) -> Piece:
 
 def cast(scope: Scope, piece: Piece, dtype: str, like: str | None = None) -> Piece:
     """`piece` as an array of `dtype`, which is the one of the array `like` where its width is not known."""
+    if piece.type.or_number:
+        return _settled(scope, piece, dtype, like)
     if piece.type.dtype == dtype:
         return piece
     if dtype in (FLOATS, COMPLEXES):
@@ -73,6 +76,17 @@ def cast(scope: Scope, piece: Piece, dtype: str, like: str | None = None) -> Pie
         return Piece(f"{piece.closed}.to({like}.dtype)", replace(piece.type, dtype=dtype))
     text = f"{piece.closed}{_SHORT.get(dtype, f'.to({scope.torch}.{dtype})')}"
     return Piece(text, replace(piece.type, dtype=dtype))
+
+
+def _settled(scope: Scope, piece: Piece, dtype: str, like: str | None) -> Piece:
+    """A tensor of `dtype` of what may be a number of Python's as well."""
+    wanted = f"{scope.torch}.{dtype}"
+    if dtype in (FLOATS, COMPLEXES):
+        if like is None:
+            raise Refused(f"`{piece.text}` may be a number of Python's, where an array is needed")
+        wanted = f"{like}.dtype"
+    text = f"{scope.torch}.as_tensor({piece.text}, dtype={wanted})"
+    return Piece(text, replace(piece.type, dtype=dtype, or_number=False))
 
 
 def lifted(scope: Scope, piece: Piece, dtype: str, like: Piece | None = None) -> Piece:
@@ -139,7 +153,10 @@ class Given:
             return Piece(text, replace(array(dtype, 1), ascends=kind.ascends))
         if not piece.type.is_array:
             raise Refused(f"`{piece.text}` is not known to be an array that was a tensor")
-        return piece
+        if piece.type.or_number and piece.type.dtype != "float64":
+            # Of a number of Python's NumPy's functions make doubles.
+            raise RefusedUnlike(f"`{piece.text}` may be a number of Python's, of which NumPy makes a double")
+        return cast(self.scope, piece, "float64") if piece.type.or_number else piece
 
     def refuse(self, *names: str) -> None:
         """Raise Refused where one of the parameters is given."""

@@ -18,9 +18,9 @@ from exportlens.rewriting.array_operands import is_no_array
 from exportlens.rewriting.array_operators import compared, computed, multiplied
 from exportlens.rewriting.array_pieces import Piece
 from exportlens.rewriting.array_types import (
-    INT,
     NONE,
     OTHER,
+    SIZE,
     TENSOR,
     UNLIKE,
     Typed,
@@ -221,7 +221,8 @@ class Reading:
         if kind.what in ("number", "size", "scalar"):
             known = getattr(value, "value", None)
             dtype = kind.type or ("int" if kind.what == "size" else "")
-            return Typed("number", dtype, value=known if isinstance(known, (int, float)) else None)
+            known = known if isinstance(known, (int, float)) else None
+            return Typed("number", dtype, value=known, lowest=0 if kind.what == "size" else None)
         if kind.what == "container" and kind.items is not None:
             return Typed("tuple", items=tuple(self._typed(node, each) for each in kind.items))
         function = self.source.enclosing_function(node)
@@ -251,17 +252,19 @@ class Reading:
         if owner.type.what in ("array", "tensor") and attr == "shape":
             return self.splice(node, parts, Typed("shape", rank=owner.type.rank))
         if owner.type.what in ("array", "tensor") and attr == "ndim":
-            return self.splice(node, parts, INT)
+            return self.splice(node, parts, SIZE)
+        if owner.type.or_number:
+            raise Refused(f"`{owner.text}` may be a number of Python's, which has no `.{attr}`")
         if not owner.type.is_array:
             if owner.type.holds_arrays:
                 raise Refused(f"`.{attr}` of arrays has no counterpart in torch")
             kind = TENSOR if owner.type.what == "tensor" and attr in ("T", "mT", "data", "real") else OTHER
             if owner.type.what == "held":
-                kind = owner.type if attr == "T" else INT if attr in ("size", "ndim") else OTHER
+                kind = owner.type if attr == "T" else SIZE if attr in ("size", "ndim") else OTHER
                 kind = Typed("shape", rank=owner.type.rank) if attr == "shape" else kind
             return self.splice(node, parts, kind)
         if attr == "size":
-            return Piece(f"{owner.closed}.numel()", INT)
+            return Piece(f"{owner.closed}.numel()", SIZE)
         if attr == "T":
             return owner if owner.type.rank in (0, 1) else Piece(f"{owner.closed}.T", owner.type)
         if attr == "dtype":
@@ -290,6 +293,8 @@ class Reading:
         owner = self.piece(node.value)
         if owner.type.is_array or (owner.type.what == "held" and self._is_index_of_arrays(node.slice)):
             owner = self.unheld(node.value, owner)
+            if owner.type.or_number:
+                raise Refused(f"`{owner.text}` may be a number of Python's, which nothing is picked from")
             return indexed(self, node, owner)
         index = self.piece(node.slice) if not _has_slices(node.slice) else None
         if index is not None and index.type.holds_arrays:
@@ -300,7 +305,7 @@ class Reading:
         kind = owner.type
         place = index.type.value if index is not None else None
         if kind.what == "shape":
-            return self.splice(node, parts, INT if index is not None else Typed("shape"))
+            return self.splice(node, parts, SIZE if index is not None else Typed("shape"))
         if kind.what in ("tuple", "list") and kind.grows and kind.items:
             return self.splice(node, parts, kind.items[0] if index is not None else kind)
         if (
@@ -414,6 +419,8 @@ class Reading:
     def _of_BoolOp(self, node: ast.BoolOp) -> Piece:
         pieces = [self.piece(each) for each in node.values]
         arrays = any(each.type.holds_arrays for each in pieces)
+        if arrays:
+            pieces = [self.unheld(*each) for each in zip(node.values, pieces, strict=True)]
         parts = list(zip(node.values, pieces, strict=True))
         return self.splice(node, parts, UNLIKE if arrays else Typed("number", "bool"))
 
@@ -492,7 +499,7 @@ class Reading:
             for each in kind.items[1:]:
                 found = merged(found, each)
             return replace(found, value=None)
-        return INT if kind.what == "shape" else OTHER
+        return SIZE if kind.what == "shape" else OTHER
 
     def bind(self, target: ast.expr, kind: Typed, value: ast.expr) -> None:
         """Let `target` be of `kind`."""
@@ -508,17 +515,22 @@ class Reading:
             for one, item in zip(names, kind.items, strict=True):
                 self.bind(one, item, value)
             return
-        if kind.holds_arrays and not kind.is_array:
+        if kind.holds_arrays and not kind.is_array and not (kind.what == "tuple" and kind.grows):
             raise Refused(f"what `{self.source.of(value)}` is unpacked to is not known")
-        rest = INT if kind.what == "shape" else replace(kind, rank=None, items=(), ascends=False)
+        rest = SIZE if kind.what == "shape" else replace(kind, rank=None, items=(), ascends=False)
         if kind.is_array and kind.rank is not None:
             rest = array(kind.dtype, kind.rank - 1)
+        several = kind.what == "tuple" and kind.grows
+        if several:
+            rest = kind.items[0]
         for one in names:
             if isinstance(one, ast.Starred) and kind.is_array:
                 raise Refused(f"what `{self.source.of(value)}` is unpacked to is not known")
             self.bind(
                 one.value if isinstance(one, ast.Starred) else one,
-                OTHER if isinstance(one, ast.Starred) or kind.what in ("tuple", "list", "dtype") else rest,
+                OTHER
+                if isinstance(one, ast.Starred) or (kind.what in ("tuple", "list", "dtype") and not several)
+                else rest,
                 value,
             )
 

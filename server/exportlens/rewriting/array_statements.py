@@ -326,8 +326,27 @@ class Way(Calls):
         unlike = value.type.is_array and value.type.dtype != now.type.dtype and value.type.rank != 0
         if unlike and now.type.rank is None and family(value.type.dtype) == family(now.type.dtype):
             raise Refused(f"whether `{target.id}` is an array or a number of NumPy's is not known")
+        if now.type.rank is None and not now.type.least and self._is_picked(target):
+            # A row is written to, and a number bound anew.
+            raise RefusedUnlike(f"whether `{target.id}` is an array or a number of NumPy's is not known")
         self._keep(node.value, self._augmented(node, now, value, False))
         self.names[target.id] = replace(now.type, ascends=False)
+
+    def _is_picked(self, target: ast.Name) -> bool:
+        """Whether a name may have a number of NumPy's that an index or a loop picks: it is picked, and never picked from."""
+        function = self.source.enclosing_function(target)
+        own = [
+            (each, self.source.parents[each])
+            for each in (ast.walk(function) if function is not None else ())
+            if isinstance(each, ast.Name) and each.id == target.id
+        ]
+        if any(isinstance(parent, ast.Subscript) and parent.value is each for each, parent in own):
+            return False
+        return any(
+            isinstance(parent.value, ast.Subscript) if isinstance(parent, ast.Assign) else True
+            for each, parent in own
+            if isinstance(each.ctx, ast.Store) and not isinstance(parent, ast.AugAssign)
+        )
 
     def _read_Expr(self, node: ast.Expr) -> None:
         call = node.value
@@ -423,7 +442,16 @@ class Way(Calls):
         if _leaves(node.orelse):
             self.names = after
             return
+        for name in {*after} & {*self.names}:
+            self._unheld_beside(after[name], self.names[name])
         self.names = _joined(after, self.names)
+
+    def _unheld_beside(self, one: Typed, other: Typed) -> None:
+        """Have torch make what NumPy holds on one way where there is an array that was a tensor on the other."""
+        held, beside = (one, other) if one.what == "held" else (other, one)
+        if held.what == "held" and beside.is_array and held.origins and not held.origins <= self.wanted:
+            self.wanted |= held.origins
+            raise Again
 
     def _read_For(self, node: ast.For) -> None:
         given = self._put(node.iter)

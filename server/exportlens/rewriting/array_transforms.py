@@ -336,16 +336,20 @@ def counting(call: Given) -> Piece:
     step = given[2].type.value if len(given) > 2 else 1
     if not isinstance(step, (int, float)) or step <= 0:
         raise Refused("whether numbers are counted up or down is not known")
-    if len(given) > 1 and not (
-        given[0].type.value == 0 or all(each.type.value is not None for each in given)
-    ):
-        raise Refused("NumPy counts nothing where the end comes first, and torch raises")
+    texts = [each.text for each in given]
+    if len(given) > 1 and not all(each.type.value is not None for each in given):
+        first, end = given[0].type.value, given[1].type.least_value
+        if not isinstance(first, int) or kinds != {"int"}:
+            raise Refused("NumPy counts nothing where the end comes first, and torch raises")
+        if end is None or first > end:
+            # NumPy counts nothing where the end comes first, and torch raises.
+            texts[1] = f"max({texts[0]}, {texts[1]})"
     dtype = "int64" if kinds == {"int"} else "float64"
     more = [f"dtype={call.torch}.float64"] if dtype == "float64" else []
     if "dtype" in call.given:
         dtype, written = call.dtype()
         more = [f"dtype={written}"]
-    text = f"{call.torch}.arange({', '.join([*(each.text for each in given), *more])})"
+    text = f"{call.torch}.arange({', '.join([*texts, *more])})"
     return Piece(text, replace(array(dtype, 1), ascends=True))
 
 
@@ -372,7 +376,7 @@ def spaced(call: Given) -> Piece:
 MAKING: dict[str, tuple[Handler, str, int]] = {
     **dict.fromkeys(_WINDOWS, (window, "n", 1)),
     **dict.fromkeys(("fft.rfftfreq", "fft.fftfreq"), (frequencies, "n d", 1)),
-    **dict.fromkeys(("zeros", "ones"), (filled, "shape dtype", 1)),
+    **dict.fromkeys(("zeros", "ones", "empty"), (filled, "shape dtype", 1)),
     "full": (filled, "shape value/fill_value dtype", 2),
     "eye": (identity, "n/N m/M unknown_k dtype", 1),
     "identity": (identity, "n dtype", 1),
@@ -406,7 +410,7 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         table[f"fft.{name}"] = (transform, "a n axis norm", 1)
     for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn"):
         table[f"fft.{name}"] = (transform, "a s axes norm", 1)
-    for name in ("zeros_like", "ones_like"):
+    for name in ("zeros_like", "ones_like", "empty_like"):
         table[name] = (alike, "a dtype", 1)
     table["full_like"] = (alike, "a value/fill_value dtype", 2)
     return table

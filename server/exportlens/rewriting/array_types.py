@@ -57,6 +57,10 @@ class Typed:
     grows: bool = False
     # How many dimensions an array has at least.
     least: int = 0
+    # Whether an array of floats may be a number of Python's as well, which operators take as they take the array.
+    or_number: bool = False
+    # What a whole number is at least; None where that is not known.
+    lowest: int | None = None
 
     @property
     def has_dimensions(self) -> bool:
@@ -75,6 +79,11 @@ class Typed:
         return self.what in ("array", "unlike") or any(each.holds_arrays for each in self.items)
 
     @property
+    def least_value(self) -> int | None:
+        """What a whole number is at least; None where that is not known."""
+        return self.value if isinstance(self.value, int) else self.lowest
+
+    @property
     def made_by(self) -> frozenset[object]:
         """The calls that made what is held in it."""
         return self.origins.union(*(each.made_by for each in self.items))
@@ -88,6 +97,7 @@ OTHER = Typed("other")
 UNLIKE = Typed("unlike")
 NONE = Typed("none")
 INT = Typed("number", "int")
+SIZE = Typed("number", "int", lowest=0)
 TENSOR = Typed("tensor")
 
 
@@ -102,20 +112,34 @@ def merged(one: Typed, other: Typed) -> Typed:
     if one.what != other.what or len(one.items) != len(other.items) or one.grows != other.grows:
         if one.what == other.what == "list" and one.grows and other.grows:
             return one if one.items else other
-        return _unlike(one, other)
+        return _array_or_number(one, other) or _unlike(one, other)
     items = tuple(merged(*pair) for pair in zip(one.items, other.items, strict=True))
-    if one.dtype != other.dtype and not one.is_number:
+    # Floats of a width that is not known are taken for those of one that is.
+    floats = one.is_array and FLOATS in (one.dtype, other.dtype) and family(one.dtype) == family(other.dtype)
+    if one.dtype != other.dtype and not one.is_number and not floats:
         return _unlike(one, other)
     return replace(
         one,
-        dtype=one.dtype if one.dtype == other.dtype else "",
+        dtype=one.dtype if one.dtype == other.dtype else FLOATS if floats else "",
         rank=one.rank if one.rank == other.rank else None,
         items=items,
         value=None if one.value != other.value else one.value,
         origins=one.origins | other.origins,
         ascends=one.ascends and other.ascends,
         least=min(one.least, other.least),
+        or_number=one.or_number or other.or_number,
+        lowest=None if one.lowest is None or other.lowest is None else min(one.lowest, other.lowest),
     )
+
+
+def _array_or_number(one: Typed, other: Typed) -> Typed | None:
+    """What is an array of floats, or a number beside which NumPy computes in the dtype of the array all the same."""
+    held, number = (one, other) if one.is_array else (other, one)
+    if not held.is_array or family(held.dtype) != "float":
+        return None
+    if number.what != "number" or number.dtype not in ("int", "float"):
+        return None
+    return replace(held, rank=0 if held.rank == 0 else None, least=0, ascends=False, or_number=True)
 
 
 def _unlike(one: Typed, other: Typed) -> Typed:
