@@ -75,10 +75,56 @@ def test_layers_of_layers_are_chosen_among() -> None:
         ),
     ],
 )
-def test_others_are_not(text: str) -> None:
+def test_others_are_not_stacked(text: str) -> None:
+    assert "torch.stack([each(x)" not in mend(text).text
+
+
+COUNTED = "self.linear(x) + self.count"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param(
+            _text(made=ALIKE + "\nself.layers[0] = nn.Linear(4, 3)"),
+            "how many items `self.layers` has is not written in the file",
+            id="an item set anew",
+        ),
+        pytest.param(
+            _text(layer="self.wide = nn.Linear(width, width)")
+            .replace(
+                "def __init__(self):\n        super().__init__()\n        width, widths",
+                "def __init__(self, count=3):\n        super().__init__()\n        width, widths",
+            )
+            .replace("range(3)", "range(count)")
+            .replace("nn.ModuleList([Layer(width)", "nn.ModuleList([nn.GRUCell(4, 4)"),
+            "how many items `self.layers` has is not written in the file",
+            id="as many as the constructor is told",
+        ),
+        pytest.param(
+            _text(
+                inner='self.register_buffer("count", torch.zeros(4))',
+                forward=f"self.count += 1; return {COUNTED}",
+            ),
+            "calls a submodule that writes its `count`",
+            id="a layer whose part keeps state",
+        ),
+    ],
+)
+def test_what_may_be_another_item_is_not_chosen(text: str, reason: str) -> None:
     mended = mend(text)
     assert mended.text == text
-    assert mended.refusals
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+def test_an_item_is_not_chosen_where_the_error_is_caught() -> None:
+    text = _text(made="self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Tanh()])").replace(
+        "return self.layers[x.sum(0).argmax() % 3](x)",
+        "try:\n            return self.layers[x.sum(0).argmax()](x)\n        except IndexError:\n            return x",
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("would be caught" in each for each in mended.refusals)
 
 
 NUMBERS = """import torch

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.classes import members_of
+from exportlens.inference.iteration import names_in
 from exportlens.inference.kept_containers import notice_item
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
@@ -118,10 +119,21 @@ def _notice_held_key(machine: Machine, owner: Tensor, key: Value, frame: Frame, 
                 notice_held(machine, owner, bound, frame, node)
 
 
-def _index_place(machine: Machine, key: Value, to: str, frame: Frame, node: ast.AST) -> None:
+def _index_place(machine: Machine, owner: Value, key: Value, to: str, frame: Frame, node: ast.AST) -> None:
     if from_data(key) and machine.emits(Conversion):
-        machine.notice(Conversion(machine.site(frame), node, key, to))
+        machine.notice(
+            Conversion(machine.site(frame), node, key, to, variables=names_in(frame), keys=_keys(owner))
+        )
     notice_numpy(machine, key, to, frame, node)
+
+
+def _keys(owner: Value) -> tuple[int | str, ...] | None:
+    """The keys of all items that a list or dict has now, where they are known."""
+    if isinstance(owner, Sequence) and owner.items is not None and owner.kind in ("list", "tuple"):
+        return tuple(range(len(owner.items)))
+    if isinstance(owner, Mapping_) and owner.rest is None and owner.factory is None and owner.kind == "dict":
+        return tuple(owner.items) if all(type(each) in (int, str) for each in owner.items) else None
+    return None
 
 
 def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Frame, node: ast.AST) -> Value:
@@ -141,7 +153,7 @@ def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Fram
         bounds = [key.lower, key.upper, key.step]
         for bound in bounds:
             if bound is not None:
-                _index_place(machine, bound, "index", frame, node)
+                _index_place(machine, owner, bound, "index", frame, node)
         if owner.items is not None and all(
             bound is None or (isinstance(bound, Const) and isinstance(bound.value, (int, type(None))))
             for bound in bounds
@@ -158,7 +170,7 @@ def _item_of_sequence(machine: Machine, owner: Sequence, key: Value, frame: Fram
                 owner.element, dim=key.lower.value if plain and isinstance(key.lower, Const) else None
             )
         return Sequence(owner.kind, None, element_of(owner), owner.type_name, first=first)
-    _index_place(machine, key, "index", frame, node)
+    _index_place(machine, owner, key, "index", frame, node)
     return element_of(owner)
 
 
@@ -177,7 +189,7 @@ def _item_of_mapping(machine: Machine, owner: Mapping_, key: Value, frame: Frame
             machine.journal.write(owner.items, key.value, made)
             return made
         return owner.rest if owner.rest is not None else Unknown(f"no key {key.value!r}")
-    _index_place(machine, key, "key", frame, node)
+    _index_place(machine, owner, key, "key", frame, node)
     if owner.factory is not None and owner.rest is None:
         machine.journal.write(owner, "rest", _made_by_factory(machine, owner.factory, frame, node))
     values = [*owner.items.values(), *([owner.rest] if owner.rest is not None else [])]
@@ -270,7 +282,7 @@ def set_item(
             items_[key.value] = value
             machine.journal.write(owner, "items", items_)
         else:
-            _index_place(machine, key, "index", frame, node)
+            _index_place(machine, owner, key, "index", frame, node)
             given = element_of(value) if isinstance(key, Slice) and isinstance(value, Sequence) else value
             cover = join(element_of(owner), given) if owner.items or owner.element is not None else given
             machine.journal.write(owner, "element", cover)
@@ -279,5 +291,5 @@ def set_item(
         if isinstance(key, Const):
             machine.journal.write(owner.items, key.value, value)
         else:
-            _index_place(machine, key, "key", frame, node)
+            _index_place(machine, owner, key, "key", frame, node)
             machine.journal.write(owner, "rest", value if owner.rest is None else join(owner.rest, value))

@@ -106,6 +106,8 @@ class Conversion(Place):
     variables: Mapping[str, Value] = field(default_factory=dict)
     """The local names with their values, given where a declared size is a range, where numbers are compared, and where a method
     makes an array."""
+    keys: tuple[int | str, ...] | None = None
+    """The keys of all items among which data chooses, where they are known."""
 
 
 @dataclass(slots=True)

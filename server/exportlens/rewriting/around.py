@@ -57,7 +57,7 @@ def _catches_index(handler: ast.ExceptHandler) -> bool:
         return False
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {each and (dotted(each) or "").rpartition(".")[2] for each in types}
-    return bool(names & {"IndexError", "LookupError", "ValueError", "OverflowError"})
+    return bool(names & {"IndexError", "KeyError", "LookupError", "ValueError", "OverflowError"})
 
 
 def _casts(node: ast.expr, kinds: Kinds) -> bool:

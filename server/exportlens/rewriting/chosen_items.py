@@ -18,6 +18,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.around import refuse_caught_index
+from exportlens.rewriting.chosen_ways import one_way_for_each
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.moving import has_option, writes
@@ -85,24 +86,36 @@ def choose_among_items(place: Conversion, context: RewriteContext) -> Fix | Refu
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         refuse_caught_index(draft.source, node)
-        if not isinstance(node, ast.Subscript) or place.to != "index" or isinstance(node.slice, ast.Slice):
+        if not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
+            raise Refused(_UNKNOWN)
+        if place.to == "key":
+            return one_way_for_each(draft, node, place)
+        if place.use == "array":
             raise Refused(_UNKNOWN)
         numbers = _numbers(draft, node)
         if numbers is not None:
             text = f"{numbers}[{_host_index(draft, node.slice, place)}].item()"
             return draft.replace("Choose out of a tensor", [draft.source.swap(node, text)])
-        index = _index(draft, node.slice, place)
-        _Layers(draft, node.value).check()
-        parent = draft.source.parents[node]
-        if isinstance(parent, ast.Call) and parent.func is node:
-            swaps = [_called(draft, node, parent, index)]
-        elif isinstance(parent, ast.Assign) and [type(each) for each in parent.targets] == [ast.Name]:
-            swaps = [_named(draft, node, parent, index)]
-        else:
-            raise Refused("the chosen layer is not called at once, nor given a name")
-        return draft.replace("Choose among what all layers give", swaps)
+        try:
+            return _among_results(draft, node, place)
+        except Refused:
+            return one_way_for_each(draft, node, place)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _among_results(draft: Draft, node: ast.Subscript, place: Conversion) -> Fix:
+    """All layers compute, and the data chooses among what they gave. Raises Refused."""
+    index = _index(draft, node.slice, place)
+    _Layers(draft, node.value).check()
+    parent = draft.source.parents[node]
+    if isinstance(parent, ast.Call) and parent.func is node:
+        swaps = [_called(draft, node, parent, index)]
+    elif isinstance(parent, ast.Assign) and [type(each) for each in parent.targets] == [ast.Name]:
+        swaps = [_named(draft, node, parent, index)]
+    else:
+        raise Refused("the chosen layer is not called at once, nor given a name")
+    return draft.replace("Choose among what all layers give", swaps)
 
 
 def _index(draft: Draft, node: ast.expr, place: Conversion) -> str:

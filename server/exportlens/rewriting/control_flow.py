@@ -145,7 +145,7 @@ def _decided(draft: Draft, loop: ast.While, place: Truth) -> Fix | None:
     """The fix for `loop`, which goes on by numbers that tensor data chooses in it; None where there is none."""
     try:
         kinds = _kinds(draft, loop, place.variables)
-        text, message = _converted(draft.source, loop, kinds, draft.torch, None, ({}, {}))
+        text, message = converted(draft.source, loop, kinds, draft.torch, None, ({}, {}))
     except (Refused, LookupError, SyntaxError):
         return None
     return draft.fix(message, text)
@@ -158,7 +158,7 @@ def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
         return draft.fix("Count with a tensor", text)
     source, branch, now = written_out(draft.source, node, kinds)
     try:
-        text, message = _converted(source, branch, now, draft.torch, None, ({}, {}))
+        text, message = converted(source, branch, now, draft.torch, None, ({}, {}))
     except Refused:
         if isinstance(node, ast.GeneratorExp):
             raise
@@ -230,17 +230,17 @@ def _fix_of(
 ) -> Fix:
     before = kinds.copy()
     try:
-        text, message = _converted(draft.source, node, kinds, draft.torch, value, arms)
+        text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
         return draft.fix(message, text)
     except RefusedNested:
         changed = in_eager_alone(draft, draft.source, node) if isinstance(node, ast.stmt) else None
         if changed is None:
             raise
-        text, message = _converted(*changed, before, draft.torch, None, ({}, {}))
+        text, message = converted(*changed, before, draft.torch, None, ({}, {}))
         return importing(draft, draft.fix(message + MESSAGE, text))
 
 
-def _converted(
+def converted(
     source: Source,
     node: ast.AST,
     kinds: Kinds,

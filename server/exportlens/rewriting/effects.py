@@ -11,7 +11,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.draft import Refused, RefusedLog
-from exportlens.rewriting.helper_writes import written_arguments
+from exportlens.rewriting.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
@@ -316,6 +316,7 @@ def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:
     )
     if name is not None:
         op = knowledge.lookup_function(name)
+        inplace = inplace or (op is not None and asks_in_place(node, op))
         if node.args and ((op is not None and 0 in op.mutates and not op.mutates_when) or inplace):
             yield Write(node.args[0], node)
         return
@@ -477,6 +478,9 @@ def _is_text(node: ast.expr) -> bool:
 
 def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Function | None) -> None:
     func = call.func
+    state = written_state(call, kinds)
+    if state is not None:
+        raise Refused(f"`{_short(source, call)}` calls a submodule that writes its `{state}`")
     if (
         isinstance(func, ast.Name)
         and func.id in ("locals", "globals", "vars", "exec", "eval")

@@ -11,6 +11,7 @@ The branch is rewritten as any other. How many elements there are is the sum of 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
@@ -122,6 +123,42 @@ def written_out(source: Source, node: Comprehension, kinds: Kinds) -> tuple[Sour
         # A number at first, and a tensor once one is added.
         now.names[name] = Kind("unknown", type=SEVERAL)
     return changed, branch, now
+
+
+def listed_out(source: Source, node: ast.ListComp) -> tuple[Source, ast.Expr]:
+    """The text with a loop that appends for `node`, which filters nothing, and the statement that appends. Raises Refused."""
+    statement = source.enclosing_statement(node)
+    generator = _only(source, node)
+    sure = not any(isinstance(each, _UNSURE) for each in _between(source, node, statement))
+    if generator.ifs or not sure or not isinstance(statement, _SIMPLE) or not source.begins_line(statement):
+        raise Refused(f"`{source.of(node)}` is not computed in a statement of its own")
+    taken = every_name(source.tree)
+    name = _target(statement, node, node)
+    renamed = _renamed(source, node, taken)
+    made = name or fresh("listed", taken)
+    lines = [
+        f"{made} = []",
+        f"for {source.of(generator.target, renamed)} in {source.of(generator.iter)}:",
+        f"{source.indent_unit()}{made}.append({source.of(node.elt, renamed)})",
+    ]
+    line_end = source.newline + source.indent_of(statement)
+    text, begin = line_end.join(lines), source.start(statement)
+    swaps = [source.swap(statement, text)]
+    if not name:
+        swaps = [Replacement(begin, begin, text + line_end), source.swap(node, made)]
+    changed = Source(replaced(source.text, swaps))
+    loop = next(
+        each for each in walk(changed.tree) if isinstance(each, ast.For) and changed.start(each) > begin
+    )
+    assert isinstance(loop.body[0], ast.Expr)
+    return changed, loop.body[0]
+
+
+def _between(source: Source, node: ast.AST, statement: ast.stmt) -> Iterator[ast.AST]:
+    for outer in source.ancestors(node):
+        if outer is statement:
+            return
+        yield outer
 
 
 def _only(source: Source, node: Comprehension) -> ast.comprehension:

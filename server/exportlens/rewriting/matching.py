@@ -23,7 +23,7 @@ def as_branches(source: Source, node: ast.Match, kinds: Kinds) -> tuple[Source, 
     binds = any(_bound(case) for case in node.cases)
     if not binds:
         # Comparing the tensor is the same, and torch.cond takes no number that was read out of one.
-        subject = _integers_behind(source, node.subject, kinds) or subject
+        subject = integers_behind(source, node.subject, kinds) or subject
     if not isinstance(node.subject, ast.Name):
         name = fresh("subject", every_name(source.tree))
         head, subject = f"{name} = {subject}{nl}{indent}", name
@@ -63,7 +63,7 @@ def _bound(case: ast.match_case) -> str | None:
     )
 
 
-def _integers_behind(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
+def integers_behind(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
     """The tensor of integers whose number `t.item()` or `int(t)` is: of any other tensor, `int` cuts off what `long()` does."""
     found = read_out(node)
     if found is None or found[0] not in ("item", "int"):
