@@ -109,6 +109,27 @@ COUNTED = "self.linear(x) + self.count"
             "calls a submodule that writes its `count`",
             id="a layer whose part keeps state",
         ),
+        pytest.param(
+            _text(
+                inner='self.register_buffer("count", torch.zeros(4))',
+                forward=f"\n        if not self.training:\n            self.count += 1\n        return {COUNTED}",
+            ),
+            "calls a submodule that writes its `count`",
+            id="a layer whose part keeps state in use",
+        ),
+        pytest.param(
+            _text(inner="self.seen = []", forward="self.seen.append(x); return self.linear(x)"),
+            "calls a submodule that writes its `seen`",
+            id="a layer whose part keeps a list",
+        ),
+        pytest.param(
+            _text().replace(
+                "return self.layers[x.sum(0).argmax() % 3](x)",
+                "steps = [lambda v: v.add_(1), torch.tanh]\n        return steps[x.sum(0).argmax() % 2](x)",
+            ),
+            "it is not known what `steps[0]` does",
+            id="a function without a name",
+        ),
     ],
 )
 def test_what_may_be_another_item_is_not_chosen(text: str, reason: str) -> None:

@@ -21,6 +21,7 @@ from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.chosen_ways import one_way_for_each
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.helper_writes import puts_in
 from exportlens.rewriting.moving import has_option, writes
 from exportlens.rewriting.names import arguments, every_name, fresh, reads
 from exportlens.rewriting.predicates import primary
@@ -405,7 +406,8 @@ class _Layers:
     def _is_pure(self, method: ast.FunctionDef) -> bool:
         ends = [each.value for each in ast.walk(method) if isinstance(each, ast.Return)]
         stored = any(
-            isinstance(each, (ast.Attribute, ast.Subscript)) and not isinstance(each.ctx, ast.Load)
+            (isinstance(each, (ast.Attribute, ast.Subscript)) and not isinstance(each.ctx, ast.Load))
+            or puts_in(each).startswith("self.")
             for each in ast.walk(method)
         )
         result = all(isinstance(each, (ast.Call, ast.BinOp, ast.Name)) for each in ends)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from exportlens.finding import Fix
 from exportlens.inference.places import Conversion
-from exportlens.inference.values import TensorScalar, options
+from exportlens.inference.values import Instance, TensorScalar, options
 from exportlens.rewriting.assertions import raise_text
 from exportlens.rewriting.control_flow import converted
 from exportlens.rewriting.draft import Draft, Refused
@@ -35,6 +35,7 @@ from exportlens.rewriting.names import arguments, bound, dotted, fresh, reads
 from exportlens.rewriting.operands import read_out
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.written_items import Written, constant, stores_of
+from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
 # torch.cond compiles each way, and each but the last stands in those before it.
@@ -75,12 +76,13 @@ def one_way_for_each(draft: Draft, node: ast.Subscript, place: Conversion) -> Fi
         )
     if any(isinstance(each, ast.For) and _is_as_long_as_data(each, kinds) for each in source.ancestors(node)):
         raise Refused(f"`{source.of(node)}` is chosen in a loop that data ends")
-    ways = _ways(draft, node, place.keys)
+    ways = _ways(draft, node, place.keys, kinds)
     if not 1 < len(ways) <= _MOST_WAYS:
         raise Refused(
             f"there are {len(ways)} items: a branch with one way for each is written for 2 to {_MOST_WAYS}"
         )
-    region = _region(source, node, statement, function)
+    region = _region(source, node, statement, function, kinds)
+    _refuse_unknown_calls(source, node, region, ways, kinds)
     chain = _Chain(draft, node, place, kinds, ways, region)
     return draft.fix("Choose with torch.cond", chain.text())
 
@@ -171,8 +173,11 @@ class _Chain:
         source, key = self.source, self.node.slice
         if isinstance(key, ast.Name) and key.id not in bound(self.region):
             return [], key.id
+        text = self._tensor_behind(key) or source.of(key)
+        if text.isidentifier() and text not in bound(self.region):
+            return [], text
         name = fresh("chosen", self.draft.taken(source.tree))
-        return [f"{name} = {self._tensor_behind(key) or source.of(key)}"], name
+        return [f"{name} = {text}"], name
 
     def _tensor_behind(self, key: ast.expr) -> str | None:
         """The tensor whose number is read: only whole numbers are indices, and as keys all compare alike."""
@@ -248,34 +253,82 @@ def _remainder(node: ast.expr) -> int | None:
     return divisor if isinstance(divisor, int) and divisor > 0 else None
 
 
-def _region(source: Source, node: ast.Subscript, statement: ast.stmt, function: Function) -> list[ast.stmt]:
-    """The statements that each way has: the one that chooses, and where it gives the item a name, all up to the last that
-    reads the name."""
-    if not isinstance(statement, ast.Assign) or statement.value is not node or len(statement.targets) != 1:
+def _region(
+    source: Source, node: ast.Subscript, statement: ast.stmt, function: Function, kinds: Kinds
+) -> list[ast.stmt]:
+    """The statements that each way has: the one that chooses, and where it gives names to what may be no tensor, all up to the
+    last that reads one of them. Raises Refused."""
+    names = _names_of_item(source, node, statement, kinds)
+    if not names:
         return [statement]
-    target = statement.targets[0]
-    if not isinstance(target, ast.Name):
-        return [statement]
+    given = "`, `".join(sorted(names))
     block, index = source.block_of(statement)
-    same = [each for each in walk(function) if isinstance(each, ast.Name) and each.id == target.id]
     last = index
     for number, each in enumerate(block[index:], index):
-        if target.id in reads(each):
+        if names & set(reads(each)):
             last = number
-        if target.id in bound(each) and number > index:
+        if names & set(bound(each)) and number > index:
             break
     region = block[index : last + 1]
     inside = {id(each) for one in region for each in walk(one)}
+    same = [each for each in walk(function) if isinstance(each, ast.Name) and each.id in names]
     if any(id(each) not in inside for each in same if isinstance(each.ctx, ast.Load)):
-        raise Refused(f"`{target.id}` is read in other places than the block that chooses it")
+        raise Refused(f"`{given}` is read in other places than the block that chooses it")
     if sum(isinstance(each, ast.stmt) for one in region for each in walk(one)) > _MOST_STATEMENTS:
-        raise Refused(f"`{target.id}` is read far below: each way would have all statements up to there")
+        raise Refused(f"`{given}` is read far below: each way would have all statements up to there")
     if exits(region[:-1]) - {"falls"} or exits(region) - {"falls", "returns"}:
-        raise Refused(f"what reads `{target.id}` may leave the block")
+        raise Refused(f"what reads `{given}` may leave the block")
     return region
 
 
-def _ways(draft: Draft, node: ast.Subscript, known: tuple[int | str, ...] | None) -> list[_Way]:
+def _names_of_item(source: Source, node: ast.Subscript, statement: ast.stmt, kinds: Kinds) -> set[str]:
+    """The names that `statement` gives to the item or to parts of it, which may be no tensors; empty where it only gives on
+    what was called with the item. Raises Refused."""
+    for outer in source.ancestors(node):
+        if outer is statement:
+            break
+        if isinstance(outer, ast.Call) and not _puts_in(outer):
+            return set()
+    value = getattr(statement, "value", None)
+    if value is None or kinds.of(value).what == "tensor":
+        return set()
+    if isinstance(statement, ast.Return):
+        return set()
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        if all(isinstance(each, ast.Name) for each in parts):
+            return {each.id for each in parts if isinstance(each, ast.Name)}
+    raise Refused(f"it is not known whether `{source.of(node)}` is a tensor")
+
+
+def _refuse_unknown_calls(
+    source: Source, node: ast.Subscript, region: list[ast.stmt], ways: list[_Way], kinds: Kinds
+) -> None:
+    """Raise Refused where the item is called and may be a function that writes to what it is given."""
+    parent, called = source.parents[node], {""}
+    if isinstance(parent, ast.Assign):
+        called = {each.id for each in parent.targets if isinstance(each, ast.Name)}
+    calls = [each.func for one in region for each in walk(one) if isinstance(each, ast.Call)]
+    by_name = any(isinstance(each, ast.Name) and each.id in called for each in calls)
+    if not by_name and not any(each is node for each in calls):
+        return
+    if isinstance(kinds.of(node.value).value, Instance):
+        return
+    for way in ways:
+        item = parse_python(way.text, mode="eval").body
+        known = isinstance(kinds.of(item).value, Instance) or kinds.qualified(item) is not None
+        # What a function of the file does is only looked up where it is called by its own name.
+        if not known and (by_name or way.text not in kinds.functions):
+            raise Refused(f"it is not known what `{way.text}` does with what it is given")
+
+
+def _puts_in(call: ast.Call) -> bool:
+    """Whether `call` puts what it is given in a list."""
+    return isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend", "insert")
+
+
+def _ways(draft: Draft, node: ast.Subscript, known: tuple[int | str, ...] | None, kinds: Kinds) -> list[_Way]:
     """The items of what `node` reads one of. Raises Refused."""
     source, written = draft.source, node.value
     if isinstance(written, (ast.List, ast.Tuple)) and all(map(dotted, written.elts)):
@@ -288,7 +341,7 @@ def _ways(draft: Draft, node: ast.Subscript, known: tuple[int | str, ...] | None
                 for key, each in zip(keys, written.values, strict=True)
                 if key is not None
             ]
-    named = _functions(draft, written)
+    named = _functions(draft, written, kinds)
     if named is not None:
         return [_Way(number, text) for number, text in enumerate(named)]
     if known is None:
@@ -300,12 +353,13 @@ def _ways(draft: Draft, node: ast.Subscript, known: tuple[int | str, ...] | None
     return [_Way(key, f"{source.of(written)}[{key!r}]") for key in known]
 
 
-def _functions(draft: Draft, node: ast.expr) -> list[str] | None:
-    """The names of the functions that a list of the constructor's, `self.acts = [F.relu, torch.tanh]`, has; None where it
+def _functions(draft: Draft, node: ast.expr, kinds: Kinds) -> list[str] | None:
+    """The names of the functions that a list, as `self.acts = [F.relu, torch.tanh]` of the constructor's, has; None where it
     has others, or where they are called something else in other places."""
     source, path = draft.source, ast.unparse(node)
-    stores = stores_of(list(walk(source.tree)), path)
-    statement = source.parents.get(stores[0]) if len(stores) == 1 and path.startswith("self.") else None
+    within = source.enclosing_function(node) if isinstance(node, ast.Name) else source.tree
+    stores = stores_of(list(walk(within)), path) if within is not None and dotted(node) else []
+    statement = source.parents.get(stores[0]) if len(stores) == 1 else None
     made = statement.value if isinstance(statement, ast.Assign) else None
     if not isinstance(made, (ast.List, ast.Tuple)):
         return None
@@ -313,10 +367,13 @@ def _functions(draft: Draft, node: ast.expr) -> list[str] | None:
         return None
     functions = [source.enclosing_function(each) for each in (node, made)]
     local = {name for each in functions for name in _local(each)}
-    heads = [(dotted(each) or "").partition(".")[0] for each in made.elts]
-    if not all(each in draft.modules and each not in local for each in heads):
+    names = [dotted(each) or "" for each in made.elts]
+    if not all(
+        (name in kinds.functions or head in draft.modules) and (head == "self" or head not in local)
+        for name, head in ((each, each.partition(".")[0]) for each in names)
+    ):
         return None
-    return [source.of(each) for each in made.elts]
+    return names
 
 
 def _local(function: Function | None) -> set[str]:

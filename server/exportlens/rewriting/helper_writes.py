@@ -9,20 +9,34 @@ from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.classes import class_attribute
-from exportlens.inference.values import ClassValue, Function, Instance
+from exportlens.inference.values import Bound, ClassValue, Function, Instance, Value
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, dotted
 
 _DEEPEST = 4
+# What changes a list, a set, a dict or a deque.
+_PUTTING = frozenset(
+    {
+        "append",
+        "appendleft",
+        "extend",
+        "insert",
+        "add",
+        "update",
+        "setdefault",
+        "pop",
+        "popleft",
+        "clear",
+        "remove",
+    }
+)
 
 
 def written_arguments(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
     """The arguments of `call`, of a function of the file, a method of the class or a submodule, whose memory it writes in place."""
-    function = kinds.functions.get(dotted(call.func) or "")
-    instance = None if function is not None else _submodule(call, kinds)
-    function = _forward(instance) if instance is not None else function
+    function, instance = _called(call, kinds)
     if function is None or kinds.depth >= _DEEPEST or not _may_write(function, kinds):
         return []
     from exportlens.rewriting.effects import visit
@@ -79,7 +93,14 @@ def _written(node: ast.AST) -> str:
     func = node.func if isinstance(node, ast.Call) else None
     if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.endswith("__"):
         return dotted(func.value) or ""
-    return ""
+    return puts_in(node)
+
+
+def puts_in(node: ast.AST) -> str:
+    """The path of the list, set, dict or deque that the call `node` changes; "" where it changes none."""
+    func = node.func if isinstance(node, ast.Call) else None
+    changes = isinstance(func, ast.Attribute) and func.attr in _PUTTING
+    return (dotted(func.value) or "") if changes and isinstance(func, ast.Attribute) else ""
 
 
 def _outside_training(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
@@ -88,10 +109,47 @@ def _outside_training(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     while todo:
         node = todo.pop()
         yield node
-        if isinstance(node, ast.If) and "self.training" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and _asks_training(node.test):
             todo += node.orelse
         else:
             todo += ast.iter_child_nodes(node)
+
+
+def _asks_training(test: ast.expr) -> bool:
+    """Whether `test` is `self.training`, alone or with more that must hold."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(map(_asks_training, test.values))
+    return dotted(test) == "self.training"
+
+
+def _called(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None, Instance | None]:
+    """The function that `call` runs, and the submodule or object whose method it is."""
+    function = kinds.functions.get(dotted(call.func) or "")
+    if function is not None:
+        return function, None
+    value = kinds.of(call.func).value
+    if isinstance(value, Function):
+        return _definition(value), None
+    if isinstance(value, Bound):
+        receiver = value.receiver
+        owns = isinstance(receiver, Instance) and isinstance(receiver.cls, ClassValue)
+        return (
+            (_definition(value.function), receiver)
+            if owns and isinstance(receiver, Instance)
+            else (None, None)
+        )
+    instance = _submodule(call, kinds)
+    return (None if instance is None else _forward(instance)), instance
+
+
+def _definition(function: Value) -> ast.FunctionDef | None:
+    """The definition of a function of the workspace, also of a lambda."""
+    node = function.node if isinstance(function, Function) else None
+    if isinstance(node, ast.Lambda):
+        returned = ast.copy_location(ast.Return(node.body), node.body)
+        made = ast.FunctionDef(name="", args=node.args, body=[returned], decorator_list=[])
+        return ast.copy_location(made, node)
+    return node if isinstance(node, ast.FunctionDef) else None
 
 
 def _submodule(call: ast.Call, kinds: Kinds) -> Instance | None:

@@ -401,8 +401,8 @@ class Kinds:
                 and owner.items is not None
             ):
                 return owner.items[owner.keys.index(node.slice.value)]
-            if isinstance(owner.value, Mapping_) and isinstance(node.slice, ast.Constant):
-                known = owner.value.items.get(node.slice.value)
+            if isinstance(owner.value, Mapping_) and isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
+                known = owner.value.items.get(self._key(node.slice))
                 return UNKNOWN_KIND if known is None else replace(of_value(known, ""), roots=owner.roots)
             if (
                 owner.items is not None
@@ -428,6 +428,9 @@ class Kinds:
         """The text or number that `node` certainly is; None where that is not known."""
         if isinstance(node, ast.Constant):
             return node.value
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            below = self._key(node.operand)
+            return -below if isinstance(below, int) else None
         value = self.of(node).value
         return value.value if isinstance(value, Const) else None
 

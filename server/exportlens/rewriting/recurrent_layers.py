@@ -100,6 +100,12 @@ def _may_be_mask(index: ast.expr, kinds: Kinds) -> bool:
 
 
 def _runs(nodes: Iterable[ast.AST], kinds: Kinds, seen: set[int]) -> bool:
+    nodes = list(nodes)
+    named = (each for node in nodes for each in walk(node) if isinstance(each, (ast.Assign, ast.NamedExpr)))
+    for value in (kinds.of(each.value).value for each in named):
+        # `cell = self.cells[0]`, which is called by that name.
+        if value is not None and _is_recurrent(value, seen):
+            return True
     for call in (each for node in nodes for each in walk(node) if isinstance(each, ast.Call)):
         value = kinds.of(call.func).value
         if value is not None and _is_recurrent(value, seen):
