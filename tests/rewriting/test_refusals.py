@@ -401,6 +401,19 @@ NUMPY = [
         "index = x.long().numpy()\nreturn torch.from_numpy(np.arange(x.shape[0], 3)[index])",
         "NumPy counts nothing where the end comes first",
     ),
+    (
+        "values = x.numpy()\nfirst = values[0]\nfirst += 1\nreturn torch.from_numpy(values * 2), first",
+        "is an array or a number of NumPy's",
+    ),
+    (
+        "values = x.numpy()\npeak = max(values.max(), 0.0)\nreturn torch.from_numpy(np.exp(peak) * values)",
+        "may be a number of Python's, of which NumPy makes a double",
+    ),
+    (
+        "values = x.numpy()\nout, last = [], 0.0\nfor t in range(3):\n    out.append(last)\n    last = values[t] + 0.5 * last\n"
+        "return torch.from_numpy(np.array(out))",
+        "used in a way that has no counterpart",
+    ),
     ("return np.maximum(x, self.count)", "torch's function takes no numbers"),
 ]
 

@@ -23,7 +23,8 @@ from exportlens.rewriting.array_types import (
     real_of,
 )
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.float_evidence import holds_floats
+from exportlens.rewriting.float_evidence import holds_floats, takes_floats
+from exportlens.rewriting.moving import writes
 from exportlens.rewriting.numpy_calls import LEGACY
 
 FUNCTIONS = {**array_functions.functions(), **array_shapes.functions(), **array_transforms.functions()}
@@ -68,6 +69,9 @@ class Calls(Reading):
     def _other_call(self, node: ast.Call, owner: Piece) -> Piece:
         made = self._generic(node)
         kind = OTHER
+        first = self.piece(node.args[0]).type if node.args and self.whole else OTHER
+        if first.what == "tensor" and first.dtype == "int64" and takes_floats(self.source, node):
+            raise Refused(f"`{self.source.of(node.func)}` takes no ints")
         if owner.type.what == "tensor":
             assert isinstance(node.func, ast.Attribute)
             kind = (
@@ -137,16 +141,23 @@ class Calls(Reading):
             if key.arg not in ("dtype", "device"):
                 raise Refused(f"`{key.arg}` of `{name}` is given an array")
             words.append(f"{key.arg}={self.piece(key.value).text}")
+        dtype = given.type.dtype
+        if given.type.or_number:
+            if legacy is not None:
+                raise Refused(f"`{given.text}` may be a number of Python's, which `{name}` takes for a size")
+            self.given[node] = dtype
+            made = f"{self.torch}.as_tensor({', '.join([given.text, *words])})"
+            made += ".clone()" if copies and self.is_written_after(node) else ""
+            return Piece(made, replace(TENSOR, rank=given.type.rank))
         if legacy is not None:
             words = [f"{self.torch}.{legacy}"]
-        dtype = given.type.dtype
         if words and not (words == [f"{self.torch}.{dtype}"] or words == [f"dtype={self.torch}.{dtype}"]):
             text = f"{given.closed}.to({', '.join([*words, *(['copy=True'] if copies else [])])})"
         elif copies and not is_made_here(node.args[0]) and self.is_written_after(node):
             text = f"{given.closed}.clone()"
         atom = atom or text != given.text
         self.given[node] = dtype
-        return Piece(text, replace(TENSOR, rank=given.type.rank), atom)
+        return Piece(text, replace(TENSOR, dtype="" if words else dtype, rank=given.type.rank), atom)
 
     def _method(self, node: ast.Call, name: str, owner: Piece) -> Piece:
         assert isinstance(node.func, ast.Attribute)
@@ -270,9 +281,27 @@ class Calls(Reading):
 
     def _turned(self, kind: Typed, given: Piece, node: ast.Call) -> Piece:
         """The rows of an array from the last to the first."""
-        if self.copies and self.is_written_after(node):
+        if self.copies and not self._only_read(node):
             raise RefusedUnlike("Python goes through rows of an array that is written to")
         return Piece(f"{given.closed}.flip(0)", replace(kind, ascends=False))
+
+    def _only_read(self, node: ast.Call) -> bool:
+        """Whether a loop computes with the rows that it goes through, and nothing is written from there on."""
+        loop, function = self.source.parents[node], self.source.enclosing_function(node)
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name) or function is None:
+            return False
+        rows = [
+            self.source.parents[each]
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == loop.target.id and isinstance(each.ctx, ast.Load)
+        ]
+        later = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, (ast.stmt, ast.expr)) and self.source.start(each) >= self.source.start(loop)
+        ]
+        computes = all(isinstance(each, (ast.Subscript, ast.BinOp, ast.Compare)) for each in rows)
+        return computes and not writes(later)
 
     def _asked_for_type(self, node: ast.Call, parts: list[tuple[ast.expr, Piece]]) -> Piece:
         """`isinstance(a, np.ndarray)`, which is asked of the tensor then."""

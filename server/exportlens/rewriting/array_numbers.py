@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.rewriting.array_types import OTHER, TENSOR, Typed, family, promoted
 from exportlens.rewriting.draft import Refused
@@ -14,7 +15,8 @@ def of_others(left: Typed, right: Typed, op: ast.operator) -> Typed:
         return _of_two_numbers(left, right, op)
     held = [each for each in (left, right) if each.what == "held"]
     if "tensor" in (left.what, right.what):
-        return TENSOR
+        ints = all(each.what == "tensor" and each.dtype == "int64" for each in (left, right))
+        return replace(TENSOR, dtype="int64" if ints and not isinstance(op, ast.Div) else "")
     if held:
         dtype = ""
         if len(held) == 2 and all(each.dtype for each in held):

@@ -79,6 +79,8 @@ class Reading:
         # What some of them are taken for, which else are floats; and those that are made floats where they are none.
         self.assumption: Mapping[ast.AST, str] = {}
         self.guarded: set[ast.AST] = set()
+        # The arguments of functions that are tensors of ints then.
+        self.whole: set[tuple[ast.AST | None, str]] = set()
         # What leaves the way, and its dtype.
         self.given: dict[ast.AST, str] = {}
         self._known: dict[ast.AST, Kinds] = {}
@@ -159,6 +161,8 @@ class Reading:
     def _of_Name(self, node: ast.Name) -> Piece:
         if node.id in self.names:
             return Piece(node.id, self.names[node.id])
+        if self.whole and (self.source.enclosing_function(node), node.id) in self.whole:
+            return Piece(node.id, replace(TENSOR, dtype="int64"))
         return self._plain(node)
 
     def _plain(self, node: ast.expr) -> Piece:

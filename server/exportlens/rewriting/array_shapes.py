@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.rewriting.array_pieces import Given, Handler, Piece, cast, python_dtype
-from exportlens.rewriting.array_types import RefusedUnlike, Typed, array, family, promoted
+from exportlens.rewriting.array_types import RefusedIndex, RefusedUnlike, Typed, array, family, promoted
 from exportlens.rewriting.draft import Refused
 
 
@@ -377,6 +377,20 @@ def spread_out(call: Given) -> Piece:
     return call.out("broadcast_to", one, [call["shape"].text], one.type.dtype, rank)
 
 
+def unraveled(call: Given) -> Piece:
+    """`np.unravel_index(index, shape)`."""
+    one = call.array("a")
+    if family(one.type.dtype) != "int":
+        raise RefusedIndex(f"`{one.text}`, which counts items, is not known to hold ints")
+    kind = call["shape"].type
+    rank = kind.rank if kind.what == "shape" else len(kind.items)
+    if kind.what not in ("tuple", "shape") or not all(each.what == "number" for each in kind.items):
+        raise Refused(f"which shape `{call['shape'].text}` is is not known")
+    text = f"{call.torch}.unravel_index({one.text}, {call['shape'].text})"
+    found = Typed("tuple", items=(array("int64", one.type.rank),) * (rank or 1), grows=not rank)
+    return Piece(text, found)
+
+
 def at_least(call: Given) -> Piece:
     one = call.array("a")
     least = int(call.name[-2])
@@ -431,6 +445,7 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "diff": (differences, "a n axis", 1),
         "pad": (padded, "a width/pad_width mode constant_values", 2),
         "broadcast_to": (spread_out, "a shape", 2),
+        "unravel_index": (unraveled, "a/indices shape", 2),
         "meshgrid": (grid, "a b indexing", 2),
         "copy": (cloned, "a", 1),
     }

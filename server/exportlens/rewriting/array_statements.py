@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from exportlens.inference.values import Value
-from exportlens.rewriting.array_calls import Calls
 from exportlens.rewriting.array_helpers import Helpers
 from exportlens.rewriting.array_indexing import fits, index_of
+from exportlens.rewriting.array_lists import Lists
 from exportlens.rewriting.array_numbers import of_others
 from exportlens.rewriting.array_operators import computed
 from exportlens.rewriting.array_pieces import Piece, cast, is_made_here
@@ -33,7 +33,7 @@ from exportlens.rewriting.text import Function, Replacement
 _SILENT = frozenset({"numpy.errstate", "numpy.printoptions"})
 
 
-class Way(Calls):
+class Way(Lists):
     """Reads the statements of functions, and keeps what is replaced in them."""
 
     def __init__(self, draft: WholeDraft, variables: Mapping[str, Value], copies: bool) -> None:
@@ -160,18 +160,6 @@ class Way(Calls):
                 raise Refused(f"the array `{each.id}` is used in a statement that is not followed")
             if isinstance(each, ast.Attribute) and each.attr == "numpy":
                 raise Refused("an array is made in a statement that is not followed")
-
-    def _put(self, node: ast.expr) -> Piece:
-        """Read `node`, and keep what is to stand in its place."""
-        piece = self.piece(node)
-        self._keep(node, piece)
-        return piece
-
-    def _keep(self, node: ast.expr, piece: Piece) -> None:
-        self.swaps.pop(node, None)
-        swap = self.swapped(node, piece)
-        if swap is not None:
-            self.swaps[node] = swap
 
     def _read_Assign(self, node: ast.Assign) -> None:
         if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
@@ -363,8 +351,10 @@ class Way(Calls):
             self._put(call)
             return
         owner = self.piece(call.func.value)
-        if owner.type.what == "list" and call.func.attr == "append":
+        if owner.type.what == "list" and call.func.attr in ("append", "insert"):
             self._append(call, owner)
+        elif owner.type.what == "list" and call.func.attr == "reverse" and owner.type.grows:
+            return
         elif owner.type.is_array:
             self._fill(call, owner)
         else:
@@ -406,22 +396,6 @@ class Way(Calls):
         value = cast(self, value, owner.type.dtype, owner.text)
         text = f"{owner.closed}.index_put_(({index.text},), {value.text}, accumulate=True)"
         self.swaps[call] = self.source.swap(call, text)
-
-    def _append(self, call: ast.Call, owner: Piece) -> None:
-        assert isinstance(call.func, ast.Attribute)
-        value = self.piece(call.args[0]) if len(call.args) == 1 else None
-        if value is None or not value.type.holds_arrays:
-            if owner.type.holds_arrays:
-                raise Refused("not all in the list is an array that was a tensor")
-            self._put(call)
-            return
-        if not isinstance(call.func.value, ast.Name) or not owner.type.grows:
-            raise Refused("the array is put into a list that something else may be in")
-        self._keep(call.args[0], value)
-        kind = value.type
-        if owner.type.items:
-            kind = merged(owner.type.items[0], kind)
-        self.names[call.func.value.id] = Typed("list", items=(kind,), grows=True)
 
     def _read_Return(self, node: ast.Return) -> None:
         kind = NONE if node.value is None else self._put(node.value).type

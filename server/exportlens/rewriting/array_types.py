@@ -110,8 +110,8 @@ def merged(one: Typed, other: Typed) -> Typed:
     if one == other:
         return one
     if one.what != other.what or len(one.items) != len(other.items) or one.grows != other.grows:
-        if one.what == other.what == "list" and one.grows and other.grows:
-            return one if one.items else other
+        if one.what == other.what == "list" and (one.grows or other.grows):
+            return _lists(one, other)
         return _array_or_number(one, other) or _unlike(one, other)
     items = tuple(merged(*pair) for pair in zip(one.items, other.items, strict=True))
     # Floats of a width that is not known are taken for those of one that is.
@@ -130,6 +130,17 @@ def merged(one: Typed, other: Typed) -> Typed:
         or_number=one.or_number or other.or_number,
         lowest=None if one.lowest is None or other.lowest is None else min(one.lowest, other.lowest),
     )
+
+
+def _lists(one: Typed, other: Typed) -> Typed:
+    """A list that grows, or the one that is written there with what it begins with."""
+    items = [*one.items, *other.items]
+    if not items:
+        return Typed("list", grows=True)
+    found = items[0]
+    for each in items[1:]:
+        found = merged(found, each)
+    return Typed("list", items=(found,), grows=True)
 
 
 def _array_or_number(one: Typed, other: Typed) -> Typed | None:

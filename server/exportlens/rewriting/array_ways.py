@@ -17,6 +17,7 @@ from exportlens.rewriting.array_reading import Again
 from exportlens.rewriting.array_statements import Way
 from exportlens.rewriting.array_types import RefusedIndex, RefusedRounds, RefusedUnlike, Typed
 from exportlens.rewriting.draft import Refused, RefusedDtypes, WholeDraft
+from exportlens.rewriting.float_evidence import is_given
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.text import Function, Replacement
 
@@ -65,6 +66,13 @@ class Begin:
             way = Way(self.draft, self.variables, copies)
             way.params, way.wanted, way.dtypes = params, wanted, self.dtypes
             way.assumption, way.guarded = assumption, set(guarded)
+            way.whole = {
+                (function, name)
+                for each, dtype in assumption.items()
+                if dtype == "int64"
+                and (function := self.draft.source.enclosing_function(each)) is not None
+                and is_given(function, name := _root(each))
+            }
             try:
                 for root in roots:
                     way.first = root if len(roots) == 1 else None

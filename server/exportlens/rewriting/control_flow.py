@@ -12,6 +12,7 @@ from typing import TypeGuard
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Shape, Value
+from exportlens.rewriting.asked_numbers import read_as_bools
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.branches import BranchRewrite
@@ -34,6 +35,7 @@ from exportlens.rewriting.draft import (
     RefusedLog,
     RefusedNested,
     RefusedNumber,
+    RefusedType,
 )
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
@@ -121,6 +123,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         instead = instead or _prepared_selection(draft, node, kinds.copy())
         fix = replace(_fix_of(draft, node, kinds, value, arms), without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
+    except RefusedType as refused:
+        return read_as_bools(draft, node, place) or Refusal(str(refused))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
 

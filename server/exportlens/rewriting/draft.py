@@ -34,6 +34,10 @@ class RefusedNumber(Refused):
         self.counts = counts
 
 
+class RefusedType(Refused):
+    """Whether a number that is tested is a bool is not known."""
+
+
 class RefusedNested(Refused):
     """A branch in an arm of another would stand where gradients are switched off."""
 

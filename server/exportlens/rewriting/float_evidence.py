@@ -60,6 +60,25 @@ def holds_floats(source: Source, function: Function, name: str) -> bool:
     return isinstance(value, ast.Call) and (dotted(value.func) or "") in layers
 
 
+def takes_floats(source: Source, call: ast.Call) -> bool:
+    """Whether `call` gives its argument to such a layer whenever the function around it comes to its end."""
+    function = source.enclosing_function(call)
+    if function is None or not call.args:
+        return False
+    layers = _layers(source, function)
+    return dotted(call.func) in layers and call in _always(function.body, layers)
+
+
+def is_given(function: Function, name: str) -> bool:
+    """Whether `name` is an argument of `function` that nothing is bound to."""
+    stores = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    return not stores and name in {each.arg for each in arguments(function.args)}
+
+
 def _layers(source: Source, function: Function) -> set[str]:
     """The attributes of the class around `function` that are such layers, or begin and end with one."""
     cls = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)

@@ -69,7 +69,8 @@ _BOUNDS = {"clip": ("sym_max", "sym_min"), "maximum": ("sym_max",), "minimum": (
 _OF_TWO = {f"math.{name}": name for name in ("atan2", "hypot", "fmod", "copysign")}
 _FACTORS = {"math.radians": "{}.pi / 180.0", "math.degrees": "180.0 / {}.pi"}
 _NUMBERS = (Const, Static, Shape, TensorScalar)
-NO_FLOAT = frozenset({"ceil", "floor", "trunc", "isfinite", "isinf", "isnan"})
+_WHOLE = frozenset({"ceil", "floor", "trunc"})
+NO_FLOAT = _WHOLE | {"isfinite", "isinf", "isnan"}
 
 
 def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -121,6 +122,9 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
     numbers = all(_is_number(one) for one in ways)
     if module == "numpy" and numbers and function in _BOUNDS:
         return _bounded(place, node, draft)
+    if module == "math" and function in _WHOLE and all(isinstance(one, Tensor) for one in ways):
+        text = f"{draft.torch}.{function}({primary(argument)}.double()).long().item()"
+        return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
     if function not in SAME_IN_TORCH - NO_FLOAT and not (numbers and function in _ASKING):
         raise Refused(f"`{argument}` is a Python number: give the function the tensor")
     if module == "numpy" and not numbers:

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 from exportlens.inference.values import Array, Const, Shape, Tensor, TensorScalar, Value
-from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.draft import Refused, RefusedType
 from exportlens.rewriting.effects import written_by_method
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
@@ -228,7 +228,7 @@ class Predicates:
         if type_ == "bool":
             return Condition(text, "symbol", is_bool=True)
         if type_ not in ("int", "float"):
-            raise Refused(f"it is not known whether `{text}` is a bool or a number")
+            raise RefusedType(f"it is not known whether `{text}` is a bool or a number")
         return Condition(f"{_primary(text)} != 0", "symbol", is_bool=True)
 
     def _comparison(self, node: ast.Compare, kind: Kind) -> Condition:
