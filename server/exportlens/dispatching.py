@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exportlens.inference.places import Call, ExportCall, Place, Site, Trail
 from exportlens.inference.scopes import ModuleScope
@@ -18,13 +18,15 @@ _MOST_WAYS = 8
 
 @dataclass(slots=True)
 class Known:
-    """One thing found: the report that says most, and the entry points that reach it, those that certainly do apart."""
+    """One thing found: the report that says most, and the entry points that reach it, those that certainly do apart. It is
+    `supposed` where only a run finds it that takes arguments for tensors without evidence."""
 
     report: Report
     certain: bool
     entries: set[str] = field(default_factory=set)
     surely: set[str] = field(default_factory=set)
     ways: dict[tuple[int, ...], Trail] = field(default_factory=dict)
+    supposed: bool = False
 
     def take_ways(self, ways: Mapping[tuple[int, ...], Trail]) -> None:
         for key, trail in ways.items():
@@ -100,10 +102,14 @@ class Dispatcher:
         for key, theirs in found.items():
             known = self.found.get(key)
             if known is None:
-                self.found[key] = Known(
-                    theirs.report, theirs.certain, set(theirs.entries), set(theirs.surely), dict(theirs.ways)
+                self.found[key] = replace(
+                    theirs, entries=set(theirs.entries), surely=set(theirs.surely), ways=dict(theirs.ways)
                 )
                 continue
+            if theirs.supposed and not known.supposed:
+                continue
+            if known.supposed and not theirs.supposed:
+                known.report, known.certain, known.supposed = theirs.report, theirs.certain, False
             known.take_ways(theirs.ways)
             known.entries |= theirs.entries
             known.surely |= theirs.surely
@@ -114,6 +120,12 @@ class Dispatcher:
         site = (report.through or report.place).site
         key = (id(report.node), report.rule.code)
         known = self.found.get(key)
+        if site.supposed:
+            if known is None:
+                known = self.found[key] = Known(report, False, supposed=True)
+            if known.supposed and site.entry is not None and self.scope is not None:
+                known.entries.add(f"{self.scope.path}:{site.entry}")
+            return
         owner = (
             self._owner(site)
             if not site.certain and (report.rule.of_optional_inputs or not site.optional)

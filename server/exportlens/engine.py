@@ -224,7 +224,15 @@ class Engine:
         if severity is None:
             return None
         notes = report.notes
-        if not site.certain and severity is Severity.ERROR:
+        if known.supposed:
+            severity = Severity.INFORMATION
+            names = " and ".join(f"`{name}`" for name in site.supposed)
+            what = "is a tensor" if len(site.supposed) == 1 else "are tensors"
+            notes = (
+                *notes,
+                f"Only where {names} {what}: nothing here tells what is given. An annotation does.",
+            )
+        elif not site.certain and severity is Severity.ERROR:
             severity = Severity.ERROR if known.certain else Severity.WARNING
             condition = site.condition
             given = (

@@ -17,7 +17,7 @@ from exportlens.inference.names import lookup_global, taken_up
 from exportlens.inference.parameters import argument_value, default_instance, from_annotation
 from exportlens.inference.places import ExportCall, Output
 from exportlens.inference.scopes import ModuleScope
-from exportlens.inference.uses import asked_for_truth, called_like_a_number
+from exportlens.inference.uses import asked_for_truth, called_like_a_number, supposed_tensor
 from exportlens.inference.values import (
     ClassValue,
     Const,
@@ -60,11 +60,34 @@ def run_class(machine: Machine, cls: ClassValue) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
     Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
-    marked as uncertain, unless the model cannot run without them.
+    marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
+    tensors in a run of their own.
     """
     forward = _traced(cls)
     if forward is None:
         return
+    _run_with_and_without(machine, cls, forward)
+    _run_supposing(machine, cls, forward)
+
+
+def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None:
+    """One interpretation in which the arguments that nothing tells of, and that tests compare, are tensors."""
+    written = _signature(cls, forward)
+    spec = written.node.args
+    positional = [*spec.posonlyargs, *spec.args][1:]
+    untold = positional[: len(positional) - len(written.defaults)]
+    supposed = {
+        each.arg: supposed_tensor(machine, written, each.arg) for each in untold if each.annotation is None
+    }
+    machine.supposed = {name: value for name, value in supposed.items() if value is not None}
+    if machine.supposed:
+        machine.doubt = 1
+        _run_once(machine, cls, forward, given=frozenset())
+    machine.supposed = {}
+
+
+def _run_with_and_without(machine: Machine, cls: ClassValue, forward: Function) -> None:
+    """The interpretations without the arguments that may be left out, and with them."""
     optional = _optional_inputs(machine, _signature(cls, forward))
     works = _run_once(machine, cls, forward, given=frozenset())
     refused = machine.refusals
@@ -306,6 +329,8 @@ def _arguments(
         default = function.defaults[index - offset] if index >= offset else None
         if constructor:
             values.append(_constructor_argument(machine, function, parameter, default))
+        elif parameter.arg in machine.supposed:
+            values.append(machine.supposed[parameter.arg])
         else:
             values.append(
                 argument_value(machine, function, parameter, None if parameter.arg in given else default)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from exportlens.inference.places import Place, Site
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.state import Changes, Journal
-from exportlens.inference.values import ClassValue, Function, Unknown, Value
+from exportlens.inference.values import ClassValue, Function, Tensor, Unknown, Value
 from exportlens.outcome import Mode, TorchVersion
 from exportlens.source.document import Chunk
 
@@ -122,6 +122,8 @@ class Machine:
         self.conditions: list[ast.expr | None] = []
         # Whether the inputs that may be left out are given in this run.
         self.optional = False
+        # The arguments that this run takes for tensors without evidence.
+        self.supposed: dict[str, Tensor] = {}
         # How many contexts around here switch gradients off.
         self.without_gradients = 0
         self.entry: str | None = None
@@ -172,6 +174,7 @@ class Machine:
             tuple(self.conditions),
             self.optional,
             self.without_gradients == 0,
+            tuple(self.supposed),
         )
 
     def emits(self, kind: type[Place]) -> bool:

@@ -26,7 +26,8 @@ class Site:
     first, as (scope, chunk, call node); `certain` is false where only configuration that is not known leads here (an
     `if` on it, an optional argument); `entry` is "Class" or "Class.method" of the entry point, None for module-level code;
     `conditions` are the tests that lead here and that configuration decides, outermost first (None: one without a text);
-    `optional` is true where only inputs that may be left out lead here; `gradients` is false under `no_grad` and the like.
+    `optional` is true where only inputs that may be left out lead here; `gradients` is false under `no_grad` and the like;
+    `supposed` are the arguments of the entry point of which nothing tells that they are the tensors that they are taken for.
     """
 
     scope: ModuleScope
@@ -38,6 +39,7 @@ class Site:
     conditions: tuple[ast.expr | None, ...] = ()
     optional: bool = False
     gradients: bool = True
+    supposed: tuple[str, ...] = ()
 
     @property
     def condition(self) -> ast.expr | None:

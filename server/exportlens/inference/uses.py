@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from exportlens.inference import knowledge
@@ -48,7 +49,7 @@ _NUMBER_NAME = re.compile(
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
 _KINDS = (
-    "strong", "weak", "decimal", "container", "mapping", "flag", "number", "iterated", "reckoned", "object", "asked",
+    "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "index", "iterated", "reckoned", "object", "asked",
     "negated", "chosen",
 )  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
@@ -68,7 +69,7 @@ class _Uses:
         self.lines = lines  # None: all of them
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
-        self.negated = self.chosen = 0
+        self.negated = self.chosen = self.compared = self.decided = self.index = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -130,6 +131,11 @@ class _Uses:
         )
 
     def _visit_subscript(self, node: ast.Subscript) -> None:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        # `table[t]`, `table[t - 1]`
+        self.index += any(
+            self.is_it(each) or (isinstance(each, ast.BinOp) and self.is_it(each.left)) for each in parts
+        )
         if self.is_it(node.value):
             if isinstance(node.slice, ast.Tuple) or self._is_mask(node.slice):
                 self.strong += 1
@@ -262,7 +268,9 @@ class _Uses:
                 self.is_it(child.left) or self.is_it(child.comparators[0])
             ):
                 # Python asks for one truth: a tensor with more than one element would raise.
-                self.number += isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
+                orders = isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
+                self.number += orders
+                self.compared += orders
 
     def _converted(self, node: ast.expr) -> None:
         """Count `int(mode) == 0`, `bool(flag)`: a number or a truth value needs no conversion to be asked or computed with."""
@@ -303,6 +311,13 @@ class _Uses:
         for keyword in node.keywords:
             if keyword.arg is not None and self.is_it(keyword.value):
                 self._passed_by_name(node, keyword.arg)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "cond" and node.args:
+            # `torch.cond(t > 0, ...)`: of a number there is an `if`.
+            tests = [*node.args[0].values] if isinstance(node.args[0], ast.BoolOp) else [node.args[0]]
+            self.decided += sum(
+                isinstance(each, ast.Compare) and (self.is_it(each.left) or self.is_it(each.comparators[0]))
+                for each in tests
+            )
         if isinstance(node.func, ast.Name) and node.func.id == "range":
             # `range(int(steps))`: an int needs no conversion there.
             self.strong += sum(
@@ -579,6 +594,8 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     if uses.object and not uses.asked:
         # It has what no tensor has: `graph.x`, `batch.edge_index`.
         return Unknown(f"`{name}` looks like an object", unlike=True)
+    if uses.decided and not called_like_a_number(name):
+        return replace(input_tensor(machine, name, "int" if uses.index else None), rank=0)
     # Neither lists nor tuples take part in arithmetic with a float, nor have a negative; of numbers there are no items.
     if uses.strong or (uses.decimal and uses.container) or (uses.negated and uses.chosen):
         return input_tensor(machine, name)
@@ -608,6 +625,17 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     if uses.weak and not uses.number:
         return input_tensor(machine, name)
     return Unknown(f"nothing tells what `{name}` is", argument=name)
+
+
+def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor | None:
+    """The tensor that a parameter may be of which nothing tells: tests compare it, as a number of Python or a tensor of one
+    element, and it is used as nothing else that only a number can be. None where it is used otherwise."""
+    uses = _uses_of(machine, function, name)
+    otherwise = uses.mapping or uses.object or uses.container or uses.iterated or uses.flag or uses.strong
+    if not uses.compared or uses.number != uses.compared or otherwise or called_like_a_number(name):
+        return None
+    # What is compared as a whole mostly has no dimensions.
+    return replace(input_tensor(machine, name, "int" if uses.index else None), rank=0)
 
 
 def part_by_use(

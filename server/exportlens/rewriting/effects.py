@@ -134,7 +134,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     """The kinds just before `goal`: what names are is `known` from the interpreter, whose memory they share
     is followed here."""
     own = Kinds({}, known.modules)
-    own.told, own.cancelled = known.names, known.cancelled
+    own.told, own.cancelled, own.around = known.names, known.cancelled, known.around
     own.functions, own.answers = known.functions, known.answers
     for each in arguments(function.args):
         kind = known.names.get(each.arg)

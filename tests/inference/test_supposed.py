@@ -1,0 +1,78 @@
+"""Arguments of which nothing tells whether they are numbers of Python or tensors: what follows if they are tensors is a remark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from exportlens.config import Config
+from exportlens.engine import Engine
+from exportlens.finding import Finding, Severity
+
+HEAD = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.register_buffer("table", torch.zeros(9))
+
+"""
+
+
+def findings(tmp_path: Path, forward: str) -> list[Finding]:
+    path = tmp_path / "model.py"
+    engine = Engine(Config(root=tmp_path))
+    engine.update(path, HEAD + forward)
+    return engine.check(path)
+
+
+@pytest.mark.parametrize(
+    ("test", "codes"),
+    [
+        ("if gate > 0.5:\n            x = self.second(x)", ["EXL101"]),
+        ("x = self.first(x) if 0 == gate else x", ["EXL105"]),
+        ("if self.training or gate < 3:\n            x = x + self.table[gate]", ["EXL101", "EXL411"]),
+        ("x = self.helper(x, gate)", ["EXL101"]),
+    ],
+)
+def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: list[str]) -> None:
+    helper = "    def helper(self, x, value):\n        if value > 1:\n            return x + 1\n        return x\n\n"
+    forward = f"    def forward(self, x, gate):\n        {test}\n        return self.first(x)\n"
+    found = findings(tmp_path, helper + forward)
+    assert [each.code for each in found] == codes
+    assert {each.severity for each in found} == {Severity.INFORMATION}
+    assert all(any("Only where `gate` is a tensor" in note for note in each.notes) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "body"),
+    [
+        ("gate: float", "if gate > 0.5:\n            x = self.second(x)"),
+        ("gate=0.5", "if gate > 0.5:\n            x = self.second(x)"),
+        ("num_steps", "if num_steps > 2:\n            x = self.second(x)"),
+        ("gate", "if gate:\n            x = self.second(x)"),
+        ("gate", "if gate == 'wide':\n            x = self.second(x)"),
+        ("gate", "if gate > 2:\n            x = x[:, :gate]"),
+        ("gate", "if gate > 2:\n            for _ in range(gate):\n                x = self.second(x)"),
+    ],
+)
+def test_what_is_told_or_used_otherwise_is_not(tmp_path: Path, parameter: str, body: str) -> None:
+    assert (
+        findings(
+            tmp_path,
+            f"    def forward(self, x, {parameter}):\n        {body}\n        return self.first(x)\n",
+        )
+        == []
+    )
+
+
+def test_what_is_found_anyway_stays_an_error(tmp_path: Path) -> None:
+    forward = "    def forward(self, x, gate):\n        if x.mean() > gate:\n            x = x + 1\n        if gate > 1:\n            x = -x\n        return x\n"
+    found = findings(tmp_path, forward)
+    assert [(each.code, each.severity) for each in found] == [
+        ("EXL101", Severity.ERROR),
+        ("EXL101", Severity.INFORMATION),
+    ]
