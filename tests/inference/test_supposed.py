@@ -70,7 +70,8 @@ def test_what_is_told_or_used_otherwise_is_not(tmp_path: Path, parameter: str, b
 
 
 def test_what_is_found_anyway_stays_an_error(tmp_path: Path) -> None:
-    forward = "    def forward(self, x, gate):\n        if x.mean() > gate:\n            x = x + 1\n        if gate > 1:\n            x = -x\n        return x\n"
+    tests = ["if x.mean() > gate:", "    x = x + 1", "if gate > 1:", "    x = -x", "return x"]
+    forward = "\n        ".join(["    def forward(self, x, gate):", *tests]) + "\n"
     found = findings(tmp_path, forward)
     assert [(each.code, each.severity) for each in found] == [
         ("EXL101", Severity.ERROR),
