@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
-from exportlens.inference.values import Instance, Value
+from exportlens.inference.values import Instance, Sequence, Value
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import clone_for_copy
@@ -53,7 +53,8 @@ def forward(self, x: torch.Tensor):
         assert isinstance(place, Call)
         given = place.argument(0, "x")
         deep = place.name.endswith("deepcopy")
-        if given is None:
+        if given is None or (isinstance(given, Sequence) and given.guessed):
+            # What is only iterated over may as well hold numbers.
             return
         if (deep and any(True for _ in tensors_in(given))) or next(tensors_in(given), None) is given:
             yield self.report(

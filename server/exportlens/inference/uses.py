@@ -35,7 +35,7 @@ _STRONG = frozenset(
         "shape", "size", "view", "dim", "ndim", "unsqueeze", "squeeze", "permute", "transpose", "reshape", "flatten", "contiguous", "float", "long",
         "device", "dtype", "detach", "expand", "repeat", "mean", "sum", "new_zeros", "new_ones", "type_as", "cuda", "numel", "data", "masked_fill", "t",
         "T", "expand_as", "softmax", "matmul", "bmm", "chunk", "split", "requires_grad", "clone", "cpu", "norm", "pow", "abs", "is_cuda", "double", "half",
-        "bool", "int", "any", "all", "max", "min", "argmax", "to", "exp", "log", "sqrt", "item", "numpy", "ndimension", "view_as",
+        "bool", "int", "tolist", "any", "all", "max", "min", "argmax", "to", "exp", "log", "sqrt", "item", "numpy", "ndimension", "view_as",
         "std", "var", "clamp", "gather", "unbind", "mT",
     }
 )  # fmt: skip
@@ -308,6 +308,9 @@ class _Uses:
                 self.container += 1
             elif self.is_it(argument):
                 self._passed(node, index)
+            elif isinstance(argument, (ast.List, ast.Tuple)) and any(map(self.is_it, argument.elts)):
+                # `torch.cat([x, given])`
+                self.strong += self._takes_tensors(node, index)
         for keyword in node.keywords:
             if keyword.arg is not None and self.is_it(keyword.value):
                 self._passed_by_name(node, keyword.arg)
@@ -328,6 +331,12 @@ class _Uses:
                 for each in node.args
             )
         self._visit_children(node)
+
+    def _takes_tensors(self, node: ast.Call, index: int) -> bool:
+        """Whether what is called is a function of torch's that takes a list of tensors at `index`."""
+        callee = self._resolved(node.func)
+        op = knowledge.lookup_function(callee.name) if isinstance(callee, Named) else None
+        return op is not None and index < len(op.params) and op.params[index].type.startswith("tensor[")
 
     def _passed_by_name(self, node: ast.Call, name: str) -> None:
         """Count what a function of the workspace uses the argument `name` as."""

@@ -542,3 +542,58 @@ class M(nn.Module):
         return x * 2
 """,
 )
+CASES(
+    "tensor-that-a-list-joins",
+    "(torch.randn(4, 8), torch.randn(4, 4))",
+    """
+class M(nn.Module):
+    def forward(self, features, boxes):
+        import copy
+
+        current = copy.deepcopy(boxes)
+        return torch.cat([features, current], dim=-1)
+""",
+)
+CASES(
+    "sizes-that-are-read-out-of-a-tensor",
+    "(torch.randn(4, 4), torch.tensor([480, 640]))",
+    """
+class M(nn.Module):
+    def forward(self, boxes, orig_size):
+        h, w = orig_size.tolist()
+        return boxes * min(512 / h, 512 / w)
+""",
+)
+CASES(
+    "numbers-in-lists",
+    "(torch.randn(2, 4), 2, 4)",
+    """
+class M(nn.Module):
+    def forward(self, x, rows, columns):
+        if rows > 1:
+            x = x.reshape([rows, columns])
+        return F.pad(x, [rows, columns]), torch.full([rows], 1.0), torch.tensor([rows, columns])
+""",
+)
+CASES(
+    "lengths-that-are-converted-once-more",
+    "(torch.randn(2, 4), [2, 3])",
+    """
+class M(nn.Module):
+    def forward(self, x, lengths):
+        return torch.stack([x[i, : int(n)].sum() for i, n in enumerate(lengths)])
+""",
+)
+CASES(
+    "numbers-in-a-list-that-is-copied",
+    "(torch.randn(2, 4), [0.5, 2.0])",
+    """
+class M(nn.Module):
+    def forward(self, x, scales):
+        import copy
+
+        for scale in copy.deepcopy(scales):
+            x = x * scale
+        return x
+""",
+)
