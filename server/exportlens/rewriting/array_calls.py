@@ -23,7 +23,7 @@ from exportlens.rewriting.array_types import (
     real_of,
 )
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.float_evidence import holds_floats, takes_floats
+from exportlens.rewriting.float_evidence import holds_floats, is_given, takes_floats
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.numpy_calls import LEGACY
 
@@ -116,6 +116,9 @@ class Calls(Reading):
             text, atom = f"{text if atom else f'({text})'}.detach().cpu()", True
         if not dtype and certain:
             known = FLOATS
+        if text == root and function is not None and function in self.evident and is_given(function, root):
+            # What nothing else is known of would not be seen to be a tensor any more.
+            text += ".detach()"
         return Piece(text, array(known, kind.rank), atom)
 
     def _call_of_torch(self, node: ast.Call, name: str) -> Piece:

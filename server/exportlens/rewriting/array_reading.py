@@ -26,6 +26,7 @@ from exportlens.rewriting.array_types import (
     Typed,
     array,
     family,
+    joint,
     merged,
     real_of,
 )
@@ -81,6 +82,11 @@ class Reading:
         self.guarded: set[ast.AST] = set()
         # The arguments of functions that are tensors of ints then.
         self.whole: set[tuple[ast.AST | None, str]] = set()
+        # The functions in which arrays decide branches, and how many of these are around what is read.
+        self.decides: set[ast.AST | None] = set()
+        self.decided = 0
+        # Those in which it must be seen for it that arguments are tensors.
+        self.evident: set[ast.AST | None] = set()
         # What leaves the way, and its dtype.
         self.given: dict[ast.AST, str] = {}
         self._known: dict[ast.AST, Kinds] = {}
@@ -247,7 +253,7 @@ class Reading:
         name = dotted(node)
         if (limit := self._limit_of_floats(node)) is not None:
             return limit
-        asks = node.attr in ("shape", "ndim", "T") and self._is_tensor(node.value)
+        asks = node.attr in ("shape", "ndim", "T") and self.piece(node.value).type.what == "tensor"
         if name is not None and name.partition(".")[0] not in self.names and not asks:
             return self._plain(node)
         owner = self.piece(node.value)
@@ -276,9 +282,6 @@ class Reading:
         if attr in ("real", "imag") and family(owner.type.dtype) == "complex":
             return self.splice(node, parts, array(real_of(owner.type.dtype), owner.type.rank))
         raise Refused(f"`.{attr}` of the array has no counterpart in torch")
-
-    def _is_tensor(self, node: ast.expr) -> bool:
-        return self.piece(node).type.what == "tensor"
 
     def _limit_of_floats(self, node: ast.Attribute) -> Piece | None:
         """`np.finfo(np.float32).eps`, a number of NumPy's of that dtype."""
@@ -426,10 +429,15 @@ class Reading:
         if arrays:
             pieces = [self.unheld(*each) for each in zip(node.values, pieces, strict=True)]
         parts = list(zip(node.values, pieces, strict=True))
+        if arrays and all(each.type.is_array and each.type.dtype == "bool" for each in pieces):
+            self.decides.add(self.source.enclosing_function(node))
+            return self.splice(node, parts, array("bool", joint([each.type.rank for each in pieces])))
         return self.splice(node, parts, UNLIKE if arrays else Typed("number", "bool"))
 
     def _of_IfExp(self, node: ast.IfExp) -> Piece:
         parts = [(each, self.piece(each)) for each in (node.test, node.body, node.orelse)]
+        if parts[0][1].type.holds_arrays:
+            self.decides.add(self.source.enclosing_function(node))
         return self.splice(node, parts, merged(parts[1][1].type, parts[2][1].type))
 
     def _of_Tuple(self, node: ast.Tuple) -> Piece:

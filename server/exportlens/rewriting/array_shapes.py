@@ -323,7 +323,7 @@ def padded(call: Given) -> Piece:
         if call.has("constant_values") and call["constant_values"].type.what != "number":
             raise Refused("what is padded with is not one number")
         value = f", value={call['constant_values'].text}" if call.has("constant_values") else ""
-        return Piece(f"{pad}({one.text}, ({flat}){value})", one.type)
+        return Piece(f"{pad}({one.text}, ({flat}){value})", array(one.type.dtype, rank))
     name = {"edge": "replicate", "reflect": "reflect"}.get(str(mode))
     padded_ones = [index for index, each in enumerate(widths) if each != ("0", "0")]
     first = padded_ones[0] if padded_ones else len(widths) - 1
@@ -332,7 +332,7 @@ def padded(call: Given) -> Piece:
         raise Refused(f"torch does not pad such an array by `{mode}`")
     flat = ", ".join(f"{before}, {behind}" for before, behind in reversed(widths[first:]))
     if rank == size <= 2:
-        return Piece(f'{pad}({one.closed}[None], ({flat}), mode="{name}")[0]', one.type)
+        return Piece(f'{pad}({one.closed}[None], ({flat}), mode="{name}")[0]', array(one.type.dtype, rank))
     if size > 2 or rank not in (size + 1, size + 2):
         raise Refused(f"torch does not pad so many dimensions by `{mode}`")
     return Piece(f'{pad}({one.text}, ({flat}), mode="{name}")', one.type)

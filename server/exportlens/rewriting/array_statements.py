@@ -184,7 +184,7 @@ class Way(Lists):
         if owner.type.what == "dict" and isinstance(target.value, ast.Name):
             self._put_in(target, node, value, owner)
             return
-        if owner.type.what == "held" and value.type.holds_arrays:
+        if owner.type.what == "held" and (value.type.holds_arrays or (self.decided and owner.type.origins)):
             owner = self.unheld(target.value, owner)
         if not owner.type.is_array:
             if value.type.holds_arrays and owner.type.what != "tensor":
@@ -406,11 +406,15 @@ class Way(Lists):
                 raise RefusedUnlike("a function returns an array, or something else")
 
     def _read_If(self, node: ast.If) -> None:
-        self._put(node.test)
+        decides = self._put(node.test).type.holds_arrays
+        if decides:
+            self.decides.add(self.source.enclosing_function(node))
+        self.decided += decides
         before = dict(self.names)
         self._block(node.body)
         after, self.names = self.names, before
         self._block(node.orelse)
+        self.decided -= decides
         if _leaves(node.body):
             return
         if _leaves(node.orelse):
@@ -444,7 +448,8 @@ class Way(Lists):
 
     def _read_While(self, node: ast.While) -> None:
         before = dict(self.names)
-        self._put(node.test)
+        if self._put(node.test).type.holds_arrays:
+            self.decides.add(self.source.enclosing_function(node))
         self._block(node.body)
         once = dict(self.swaps)
         self._put(node.test)

@@ -62,10 +62,12 @@ class Begin:
         params: dict[Function, dict[str, Typed]] = {}
         wanted: set[object] = set()
         roots, copies = [self.function], False
+        evident: set[ast.AST | None] = set()
         for _ in range(_MOST_READINGS):
             way = Way(self.draft, self.variables, copies)
             way.params, way.wanted, way.dtypes = params, wanted, self.dtypes
             way.assumption, way.guarded = assumption, set(guarded)
+            way.evident = evident
             way.whole = {
                 (function, name)
                 for each, dtype in assumption.items()
@@ -87,6 +89,9 @@ class Begin:
             except RefusedIndex as refused:
                 refused.assumed = way.assumed
                 raise
+            if not way.decides <= way.evident:
+                evident = way.decides
+                continue
             way.refuse_unseen(roots)
             return way
         raise Refused("what arrays are does not come to rest")

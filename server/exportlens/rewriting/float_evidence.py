@@ -70,13 +70,13 @@ def takes_floats(source: Source, call: ast.Call) -> bool:
 
 
 def is_given(function: Function, name: str) -> bool:
-    """Whether `name` is an argument of `function` that nothing is bound to."""
+    """Whether `name` is an argument of `function` that nothing is bound to, and of which nothing says what it is."""
     stores = [
         each
         for each in ast.walk(function)
         if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
     ]
-    return not stores and name in {each.arg for each in arguments(function.args)}
+    return not stores and name in {each.arg for each in arguments(function.args) if each.annotation is None}
 
 
 def _layers(source: Source, function: Function) -> set[str]:
