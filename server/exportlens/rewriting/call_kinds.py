@@ -11,6 +11,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.knowledge import Op
 from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor
 from exportlens.rewriting.infinity import infinity
+from exportlens.rewriting.iterated import of_iterating
 from exportlens.rewriting.kind import (
     LOCAL,
     NUMPY,
@@ -160,7 +161,7 @@ def _of_own(
     asked = [(name, inside.names[name]) for name in sorted(given)]
     key = (
         function,
-        id(instance),
+        instance,
         *(
             (name, each.what, each.dtype, each.rank, each.type, each.moved, each.parted)
             for name, each in asked
@@ -461,7 +462,7 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
         ):
             return kinds.each_of(ast.Name(named.args[0].arg, ast.Store()), node.args[0].body, given[1])
     if name in ("list", "tuple", "zip", "range", "enumerate", "reversed", "sorted", "dict"):
-        return Kind("container", roots=union(given))
+        return of_iterating(name, given)
     return UNKNOWN_KIND
 
 

@@ -138,11 +138,34 @@ def merged(kinds: list[Kind]) -> Kind:
         union(kinds),
         first.type if all(kind.type == first.type for kind in kinds) else "",
         _merged_items(kinds),
-        first.value if all(kind.value is first.value for kind in kinds) else None,
+        _merged_value(kinds),
         first.keys if all(kind.keys == first.keys for kind in kinds) else (),
         any(kind.moved for kind in kinds),
         any(kind.parted for kind in kinds),
     )
+
+
+def _merged_value(kinds: list[Kind]) -> Value | None:
+    values = [kind.value for kind in kinds]
+    if all(value is values[0] for value in values):
+        return values[0]
+    modules = [value for value in values if isinstance(value, Instance)]
+    return one_of(modules) if len(modules) == len(values) else None
+
+
+def one_of(modules: list[Instance]) -> Instance | None:
+    """What stands for any of `modules`, where all are alike as far as their results go."""
+    first = modules[0]
+    if all(each is first for each in modules):
+        return first
+    if isinstance(first.cls, ClassValue):
+        made = first.fingerprint is not None and first.stamp == 0
+        same = all(each.fingerprint == first.fingerprint and each.stamp == 0 for each in modules)
+        return first if made and same else None
+    names = {each.cls.name for each in modules if isinstance(each.cls, Named)}
+    all_named = all(isinstance(each.cls, Named) for each in modules)
+    in_place = any("inplace" in each.arguments for each in modules)
+    return first if all_named and len(names) == 1 and not in_place else None
 
 
 def _merged_items(kinds: list[Kind]) -> tuple[Kind, ...] | None:

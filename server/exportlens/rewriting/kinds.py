@@ -24,6 +24,7 @@ from exportlens.inference.values import (
 )
 from exportlens.rewriting.call_kinds import of_call
 from exportlens.rewriting.context import Elsewhere, never, nowhere
+from exportlens.rewriting.iterated import cut
 from exportlens.rewriting.kind import (
     LOCAL,
     UNKNOWN_KIND,
@@ -36,6 +37,7 @@ from exportlens.rewriting.kind import (
     merged_names,
     numbers,
     of_value,
+    one_of,
     returned,
     union,
 )
@@ -414,7 +416,11 @@ class Kinds:
                 if -len(owner.items) <= index < len(owner.items):
                     return owner.items[index]
             if isinstance(node.slice, ast.Slice):
-                return replace(owner, items=None)
+                part = node.slice
+                bounds = [
+                    None if each is None else self.of(each) for each in (part.lower, part.upper, part.step)
+                ]
+                return replace(owner, items=cut(owner, bounds))
             return element_of(owner)
         if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
             first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
@@ -625,8 +631,4 @@ def _module_of(modules: Instance, key: object) -> Kind:
     found = [each for each in items if isinstance(each, Instance)]
     if not found or len(found) != len(items):
         return UNKNOWN_KIND
-    classes = {each.cls.name for each in found if isinstance(each.cls, Named)}
-    alike = len(classes) == 1 and not any("inplace" in each.arguments for each in found)
-    if len(found) > 1 and (not alike or any(not isinstance(each.cls, Named) for each in found)):
-        return Kind("object", roots=None)
-    return Kind("object", roots=None, value=found[0])
+    return Kind("object", roots=None, value=one_of(found))

@@ -21,7 +21,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
+from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -234,10 +234,19 @@ class _Flags:
     def _unsure_names(self) -> list[str]:
         """The names that only the loop binds and that are read after it: without a first round they would have no
         value on one side of a branch on the flag."""
-        certain = certainly_bound_before(self.function, self.loop)
+        certain = certainly_bound_before(self.function, self.loop) - self._placeholders()
         after = Liveness(self.function).live_after(self.loop)
         needed = after.union(*(reads(parse_python(each)) for each in self.returned))
         return [name for name in bound(self.loop.body) if name in needed and name not in certain]
+
+    def _placeholders(self) -> set[str]:
+        """The names that are None before the loop, and that its first round binds before it reads them."""
+        if not self._runs() or "continues" in exits(self.loop.body):
+            return set()
+        before = kinds_before(self.function, self.loop, self.kinds)
+        entering = live_before(self.loop.body, frozenset(), self.function)
+        anew = always_bound(self._before_leaving(self.loop.body)) - entering
+        return {name for name in anew if before.names.get(name, UNKNOWN_KIND).what == "none"}
 
     def _runs(self) -> bool:
         """Whether the loop certainly has a first round that nothing of tensor data decides."""
