@@ -42,6 +42,7 @@ from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
 from exportlens.rewriting.errors_behind import error_as_way, last_way
 from exportlens.rewriting.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.first_rounds import first_round_out
+from exportlens.rewriting.flat_choices import numbers_chosen_flat
 from exportlens.rewriting.gradients import (
     detached_around,
     none_by_default,
@@ -55,6 +56,7 @@ from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.later_gradients import refuse_nested_before_switch
 from exportlens.rewriting.leaving import Flagged, flagged, left_loop
 from exportlens.rewriting.left_counters import last_round_named
 from exportlens.rewriting.liveness import exits
@@ -237,7 +239,7 @@ def _fix_of(
         text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
         return draft.fix(message, text)
     except RefusedNested:
-        changed = in_eager_alone(draft, draft.source, node) if isinstance(node, ast.stmt) else None
+        changed = in_eager_alone(draft, draft.source, node, before) if isinstance(node, ast.stmt) else None
         if changed is None:
             raise
         text, message = converted(*changed, before, draft.torch, None, ({}, {}))
@@ -267,6 +269,7 @@ def converted(
         text, message = convert(*changed, before, torch, value, ({}, {}))
         # In eager, too, torch compiles what an operator runs.
         message += "; what is printed or logged in it is left out"
+    text = numbers_chosen_flat(source, text, before, torch)
     try:
         refuse_nested_without_gradients(source, node, text, torch)
     except Refused:
@@ -275,6 +278,7 @@ def converted(
             raise
         text, message = convert(*changed, before, torch, None, ({}, {}))
         message += "; what it computes with is detached"
+    refuse_nested_before_switch(source, node, text, torch)
     return text, message
 
 

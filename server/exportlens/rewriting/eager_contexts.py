@@ -13,12 +13,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from exportlens.finding import Fix
 from exportlens.rewriting.draft import Draft
-from exportlens.rewriting.gradients import again, is_no_grad, outermost
+from exportlens.rewriting.gradients import again, dissolved, is_no_grad, outermost
 from exportlens.rewriting.imports import import_edit, spelled
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.later_gradients import switched_later
 from exportlens.rewriting.liveness import Liveness, exits
 from exportlens.rewriting.names import bound, dotted, walk_own
 from exportlens.rewriting.text import Function, Replacement, Source
@@ -29,9 +32,9 @@ _MOST = 8
 MESSAGE = "; gradients are switched off in eager alone"
 
 
-def in_eager_alone(draft: Draft, source: Source, node: _Node) -> tuple[Source, _Node] | None:
-    """The text where each `no_grad` around `node`, or around what calls its function, is entered in eager alone, and `node` of
-    it; None where there is none, or a Parameter may be written there, which is no leaf's write while gradients are recorded."""
+def in_eager_alone(draft: Draft, source: Source, node: _Node, kinds: Kinds) -> tuple[Source, _Node] | None:
+    """The text where each `no_grad` around `node`, around what calls its function, or behind it, is entered in eager alone, and
+    `node` of it; None where there is none, or a Parameter may be written there, which is no leaf's write while gradients are recorded."""
     changed: tuple[Source, _Node] | None = None
     if _writes_parameters(source):
         return None
@@ -40,10 +43,14 @@ def in_eager_alone(draft: Draft, source: Source, node: _Node) -> tuple[Source, _
     )
     for _ in range(_MOST):
         function = outermost(source, node)
-        found = next(_around(source, function, node, set()), None) if function is not None else None
+        around = _around(source, function, node, set()) if function is not None else iter(())
+        found = next(chain(around, switched_later(source, node)), None)
         if found is None:
             return changed
         swaps = _conditional(source, found, context)
+        if swaps is None and isinstance(found, ast.With):
+            known = kinds if outermost(source, found) is function else draft.kinds({})
+            swaps = dissolved(source, found, known)
         following = again(source, node, swaps) if swaps is not None else None
         if following is None:
             return None

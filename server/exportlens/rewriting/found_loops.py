@@ -68,7 +68,7 @@ def rewrite_found(place: Iteration | Conversion, context: RewriteContext) -> Fix
         except Refused:
             changed = detached_around(draft.source, loop, before)
             if changed is None:
-                changed = in_eager_alone(draft, draft.source, loop)
+                changed = in_eager_alone(draft, draft.source, loop, before)
                 if changed is None:
                     raise
                 text = _converted(*changed, before, draft.torch)

@@ -31,12 +31,19 @@ def refuse_nested_without_gradients(source: Source, node: ast.AST, text: str, to
     function = outermost(source, node)
     if function is None or not without_gradients(source, function, node):
         return
-    for each in ast.walk(Source(text).tree):
-        if isinstance(each, ast.FunctionDef) and each.name == function.name and _has_nested(each, torch):
-            raise RefusedNested(
-                "torch.export takes no torch.cond in an arm of another under `no_grad`: switch gradients off where the "
-                "model is called"
-            )
+    if has_nested(text, function, torch):
+        raise RefusedNested(
+            "torch.export takes no torch.cond in an arm of another under `no_grad`: switch gradients off where the "
+            "model is called"
+        )
+
+
+def has_nested(text: str, function: Function, torch: str) -> bool:
+    """Whether `text` has a torch.cond in an arm of another in what is `function` there."""
+    return any(
+        isinstance(each, ast.FunctionDef) and each.name == function.name and _has_nested(each, torch)
+        for each in ast.walk(Source(text).tree)
+    )
 
 
 def outermost(source: Source, node: ast.AST) -> Function | None:
@@ -162,6 +169,12 @@ def _decides(source: Source, statement: ast.With, kinds: Kinds, torch: str) -> b
 
     visit(statement.body, kinds.copy(), see)
     return bool(found)
+
+
+def dissolved(source: Source, block: ast.With, kinds: Kinds) -> list[Replacement] | None:
+    """As `_dissolved`, where `kinds` are those of the function that `block` stands in."""
+    function = source.enclosing_function(block)
+    return None if function is None else _dissolved(source, block, kinds_before(function, block, kinds))
 
 
 def _dissolved(source: Source, block: ast.With, kinds: Kinds) -> list[Replacement] | None:
