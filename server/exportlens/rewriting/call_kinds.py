@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import Op
-from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.iterated import of_iterating
 from exportlens.rewriting.kind import (
@@ -392,8 +392,7 @@ def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
     given = [kinds.of(each) for each in node.args]
     roots: frozenset[str] | None = frozenset()
     module = knowledge.lookup_module(instance.cls.name)
-    passes = instance.cls.name.endswith(_MAY_PASS_THROUGH) or (module and module.forward.aliases)
-    if passes or instance.arguments.get("inplace") == Const(True):
+    if _may_pass_through(instance):
         roots = union(given)
     if module is None:
         if not instance.cls.name.startswith("torch.nn.") or instance.cls.name.endswith(_SEVERAL_OUTPUTS):
@@ -414,6 +413,21 @@ def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
             # Of ints there is none.
             dtype = "float"
     return returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
+
+
+def _may_pass_through(instance: Instance) -> bool:
+    """Whether what `instance` gives may be the memory of what it is given."""
+    if not isinstance(instance.cls, Named):
+        return True
+    held = instance.attributes.get("__items__")
+    if instance.cls.name == "torch.nn.Sequential" and isinstance(held, Sequence) and held.items:
+        modules = [each for each in held.items if isinstance(each, Instance)]
+        return len(modules) < len(held.items) or all(map(_may_pass_through, modules))
+    module = knowledge.lookup_module(instance.cls.name)
+    if not instance.cls.name.startswith("torch.nn.") or instance.arguments.get("inplace") == Const(True):
+        return True
+    aliases = module is not None and bool(module.forward.aliases)
+    return aliases or instance.cls.name.endswith(_MAY_PASS_THROUGH)
 
 
 def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:

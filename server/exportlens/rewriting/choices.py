@@ -72,7 +72,7 @@ def ternary_text(
         _refuse_numbers_from_data(source, node, kinds)
         outputs = Outputs(source, torch, kinds.mark())
         texts = [
-            number_as_tensor(text, torch, tensor.dtype)
+            number_as_tensor(text, torch, tensor.dtype, side)
             if side.what == "number"
             else outputs.expression(each, kinds, set())
             for each, side, text in zip((node.body, node.orelse), sides, texts, strict=True)

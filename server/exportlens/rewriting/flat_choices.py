@@ -64,7 +64,8 @@ def _chosen(
             sides = [_side(source, each, kinds, torch, known) for each in (first, second)]
             then, other = sides
             test = _test(source, call.args[0], kinds)
-            if then is None or other is None or test is None:
+            if then is None or other is None or test is None or f"{torch}.full(" not in then[0] + other[0]:
+                # Of tensors alone torch.where would make one shape.
                 continue
             text = f"{torch}.where({test}, {then[0]}, {other[0]})"
             return _Chosen(first, statement, call, text, then[1] or other[1] or _is_arm(source, first, known))
@@ -91,24 +92,59 @@ def _side(
     """The number that `arm` gives, as a tensor, and whether a branch in it chooses it; None where it does anything else."""
     if arm.args.args or arm.args.defaults or source.comments_between(source.start(arm), source.end(arm)):
         return None
-    if len(arm.body) == 1 and isinstance(arm.body[0], ast.Return):
-        value = arm.body[0].value
-        return (source.of(value), False) if value is not None and _is_number(value, torch) else None
-    inner = _chosen(source, arm.body, kinds, torch, known) if len(arm.body) == 3 else None
-    if (
-        inner is None
-        or not isinstance(inner.statement, ast.Return)
-        or inner.statement.value is not inner.call
-    ):
+    *first, last = arm.body
+    if not isinstance(last, ast.Return) or last.value is None:
         return None
-    return inner.text, True
+    if not first:
+        text = _number(source, last.value, None, "", torch)
+        return None if text is None else (text, False)
+    if len(first) == 1 and isinstance(first[0], ast.Assign) and isinstance(first[0].targets[0], ast.Name):
+        text = _number(source, last.value, first[0].targets[0].id, source.of(first[0].value), torch)
+        return None if text is None or not _is_plain(first[0].value) else (text, False)
+    inner = _chosen(source, arm.body[:3], kinds, torch, known)
+    if inner is None:
+        return None
+    if inner.statement is last and last.value is inner.call:
+        return inner.text, True
+    statement = inner.statement
+    if len(arm.body) != 4 or not isinstance(statement, ast.Assign) or statement.value is not inner.call:
+        return None
+    # What the inner branch chose is a tensor by now, whatever is made of it.
+    name = ast.unparse(statement.targets[0])
+    return (inner.text, True) if _number(source, last.value, name, name, torch) is not None else None
 
 
-def _is_number(node: ast.expr, torch: str) -> bool:
-    """Whether `node` makes a tensor without dimensions of a number: `torch.full((), n, dtype=torch.float64)`."""
+def _is_plain(node: ast.expr) -> bool:
+    """Whether `node` computes nothing that is worth a branch, and calls nothing."""
+    plain = (
+        ast.Name,
+        ast.Attribute,
+        ast.Constant,
+        ast.BinOp,
+        ast.UnaryOp,
+        ast.operator,
+        ast.unaryop,
+        ast.expr_context,
+    )
+    return all(isinstance(each, plain) for each in ast.walk(node))
+
+
+def _number(source: Source, node: ast.expr, name: str | None, value: str, torch: str) -> str | None:
+    """The text of `node`, a tensor without dimensions that is made of a number or copied, with `value` for `name`; None where it is
+    anything else: `torch.full((), n, dtype=torch.float64)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    name, first = node.func.attr, node.args[:1]
-    plain = not any(isinstance(each, ast.Call) for arg in node.args for each in ast.walk(arg))
-    is_scalar = name == "as_tensor" or (len(node.args) == 2 and ast.unparse(first[0]) == "()")
-    return ast.unparse(node.func.value) == torch and name in _NUMBERS and is_scalar and plain
+        return None
+    owner, called = node.func.value, node.func.attr
+    if called == "clone" and not node.args and not node.keywords:
+        if isinstance(owner, ast.Call):
+            return _number(source, owner, name, value, torch)
+        # A tensor is copied for torch.cond alone.
+        return value if name is not None and ast.unparse(owner) == name else None
+    if ast.unparse(owner) != torch or called not in _NUMBERS or not node.args:
+        return None
+    number = node.args[-1]
+    if called == "full" and (len(node.args) != 2 or ast.unparse(node.args[0]) != "()"):
+        return None
+    if not _is_plain(number) or (name is not None and ast.unparse(number) != name):
+        return None
+    return source.of(node, [source.swap(number, value)]) if name is not None else source.of(node)

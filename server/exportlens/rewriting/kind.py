@@ -82,7 +82,7 @@ class Kind:
 LOCAL = "~"
 numbers = itertools.count()
 UNKNOWN_KIND = Kind("unknown", roots=None)
-# The `type` of what is one of several different things.
+# The `type` of what is one of several different things, which are its `items`.
 SEVERAL = "several"
 # The `type` of what NumPy's functions give, a number or an array.
 NUMPY = "numpy"
@@ -130,7 +130,11 @@ def merged(kinds: list[Kind]) -> Kind:
             types = {kind.type for kind in kinds}
             return Kind("scalar" if "scalar" in whats else "size", type=first.type if len(types) == 1 else "")
         certain = all(kind.what != "unknown" or kind.type == SEVERAL for kind in kinds)
-        return replace(UNKNOWN_KIND, roots=union(kinds), type=SEVERAL if certain else "")
+        if not certain:
+            return replace(UNKNOWN_KIND, roots=union(kinds))
+        return replace(UNKNOWN_KIND, roots=union(kinds), type=SEVERAL, items=_options(kinds))
+    if all(kind.type == SEVERAL for kind in kinds):
+        return replace(first, roots=union(kinds), items=_options(kinds))
     return Kind(
         first.what,
         first.dtype if all(kind.dtype == first.dtype for kind in kinds) else None,
@@ -166,6 +170,13 @@ def one_of(modules: list[Instance]) -> Instance | None:
     all_named = all(isinstance(each.cls, Named) for each in modules)
     in_place = any("inplace" in each.arguments for each in modules)
     return first if all_named and len(names) == 1 and not in_place else None
+
+
+def _options(kinds: list[Kind]) -> tuple[Kind, ...] | None:
+    """All that one of `kinds` may be, None where that is not known of one of them."""
+    rows = [kind.items if kind.type == SEVERAL else (kind,) for kind in kinds]
+    known = [row for row in rows if row is not None]
+    return tuple(each for row in known for each in row) if len(known) == len(rows) else None
 
 
 def _merged_items(kinds: list[Kind]) -> tuple[Kind, ...] | None:

@@ -14,6 +14,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.machine import Cancelled
 from exportlens.inference.names import external
 from exportlens.inference.values import (
+    ClassValue,
     Const,
     Instance,
     Mapping_,
@@ -426,7 +427,7 @@ class Kinds:
             first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
             return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
         if isinstance(owner.value, Instance):
-            return _module_of(owner.value, self._key(node.slice))
+            return _module_of(owner.value, self._key(node.slice), self.of(node.slice).from_data)
         # A part of something unknown may share its memory.
         return replace(UNKNOWN_KIND, roots=owner.roots) if owner.what == "unknown" else UNKNOWN_KIND
 
@@ -616,9 +617,9 @@ def compares_with_none(node: ast.Compare) -> bool:
 _MODULE_TENSORS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
 
 
-def _module_of(modules: Instance, key: object) -> Kind:
+def _module_of(modules: Instance, key: object, by_data: bool) -> Kind:
     """The module that `modules`, a list or a dict of them, holds for `key`; where that is not known one of them, with what it
-    is where all are alike as far as their results go."""
+    is where all are alike as far as their results go. Those of the file that are chosen `by_data` become ways of a branch."""
     held = modules.attributes.get("__items__")
     if isinstance(held, Mapping_):
         named = held.items
@@ -631,4 +632,5 @@ def _module_of(modules: Instance, key: object) -> Kind:
     found = [each for each in items if isinstance(each, Instance)]
     if not found or len(found) != len(items):
         return UNKNOWN_KIND
-    return Kind("object", roots=None, value=one_of(found))
+    own = any(isinstance(each.cls, ClassValue) for each in found)
+    return Kind("object", roots=None, value=None if by_data and own else one_of(found))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kind import LOCAL, SEVERAL, UNKNOWN_KIND, Kind, merged
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Source
 from exportlens.source.walking import walk
@@ -23,9 +23,15 @@ _HOLDS = {
 _ASKING = frozenset({"isinstance", "type", "is_tensor", "hasattr", "getattr", "callable"})
 
 
-def number_as_tensor(text: str, torch: str, dtype: str) -> str:
-    """The text of a tensor of `dtype` for the number `text`."""
-    return f"{torch}.as_tensor({text}, dtype={torch}.{dtype})"
+def number_as_tensor(text: str, torch: str, dtype: str, kind: Kind = UNKNOWN_KIND) -> str:
+    """The text of a tensor of `dtype`, "" for the one that torch gives it, for `text`, a number where `kind` says so.
+
+    In a later call it may be another number: then torch.cond passes a float as a symbol in eager, of which torch.as_tensor cannot
+    be traced where gradients are recorded (measured on torch 2.13). But torch.full takes no tensor for the number.
+    """
+    end = f", dtype={torch}.{dtype}" if dtype else ""
+    is_number = kind.what in ("number", "size")
+    return f"{torch}.full((), {text}{end})" if is_number else f"{torch}.as_tensor({text}{end})"
 
 
 def fits(number: Kind, tensor: Kind) -> bool:
@@ -36,6 +42,17 @@ def fits(number: Kind, tensor: Kind) -> bool:
     dtype = tensor.dtype or ""
     family = next((each for each in _HOLDS if dtype.startswith(each)), "")
     return number.type in _HOLDS.get(family, ())
+
+
+def tensor_of(kind: Kind) -> Kind | None:
+    """The tensor that `kind`, a number on some ways and a tensor without dimensions on others, is on all of them where the numbers
+    are made tensors; None where it is anything else."""
+    options = kind.items or () if kind.type == SEVERAL else ()
+    tensors = [each for each in options if each.what == "tensor"]
+    if not tensors or any(each.what not in ("tensor", "number") for each in options):
+        return None
+    tensor = merged(tensors)
+    return tensor if all(fits(each, tensor) for each in options if each.what == "number") else None
 
 
 def is_configured(kind: Kind) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from exportlens.inference.values import ClassValue, Const, Mapping_
 from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedNumber
-from exportlens.rewriting.kind import AGAIN, LOCAL, NUMPY, SEVERAL, Kind
+from exportlens.rewriting.kind import AGAIN, LOCAL, NUMPY, SEVERAL, Kind, merged
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.mixed_results import (
     asks_type,
@@ -18,6 +18,7 @@ from exportlens.rewriting.mixed_results import (
     is_configured,
     number_as_tensor,
     refuse_identity,
+    tensor_of,
 )
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, fresh
@@ -157,6 +158,11 @@ class Outputs:
                 raise Refused(f"`{name}` is a number of another type on the other side of the branch")
             self.as_tensor[name] = "bool" if {a.type, b.type} == {"bool"} else ""
             return
+        if "unknown" in whats and whats <= {"number", "tensor", "unknown"}:
+            mixed = tensor_of(merged([a, b]))
+            if mixed is not None and mixed.dtype and not asks_type(self.source, name):
+                self.as_tensor[name] = mixed.dtype
+                return
         if whats & {"number", "size"} and "unknown" in whats:
             number, other = (b, a) if a.what == "unknown" else (a, b)
             if number.type == "float" and is_configured(other) and not used_as_number(name):
@@ -198,12 +204,13 @@ class Outputs:
             if dtype is None:
                 return name
             if name in self.as_float and kind.type == "int":
-                return f"{self.torch}.as_tensor(float({name}))"
+                return number_as_tensor(f"float({name})", self.torch, "", kind)
             if dtype in ("", "bool"):
-                return f"{self.torch}.as_tensor({name})"
-            text = number_as_tensor(name, self.torch, dtype)
-            # In a later round it may be a tensor, which as_tensor would give as it is.
-            return f"{text}.clone()" if name in self.anew and not bound else text
+                return number_as_tensor(name, self.torch, "", kind)
+            if name in self.anew and not bound:
+                # In a later round it may be a tensor, which as_tensor would give as it is.
+                return f"{number_as_tensor(name, self.torch, dtype)}.clone()"
+            return number_as_tensor(name, self.torch, dtype, kind)
         if kind.what == "unknown" and name in self.as_tensor:
             return f"{number_as_tensor(name, self.torch, self.as_tensor[name])}.clone()"
         return self.leaf(name, name, kind, bound, used)
@@ -414,8 +421,9 @@ class Outputs:
     def _one(self, node: ast.expr, kinds: Kinds, index: int, shape: Shape, used: set[str]) -> str:
         if index in shape.counts:
             return self._counted(node, kinds)
-        if index in shape.dtypes and kinds.of(node).what == "number":
-            return number_as_tensor(self.source.of(node, self.swaps), self.torch, shape.dtypes[index])
+        kind = kinds.of(node)
+        if index in shape.dtypes and kind.what == "number":
+            return number_as_tensor(self.source.of(node, self.swaps), self.torch, shape.dtypes[index], kind)
         return self.expression(node, kinds, used)
 
     def _counted(self, node: ast.expr, kinds: Kinds) -> str:
@@ -439,7 +447,8 @@ class Outputs:
                 raise Refused("the keys of a returned dict are not known")
             swaps = [
                 self.source.swap(
-                    each, number_as_tensor(self.source.of(each), self.torch, self.items[id(each)])
+                    each,
+                    number_as_tensor(self.source.of(each), self.torch, self.items[id(each)], kinds.of(each)),
                 )
                 if id(each) in self.items
                 else self.source.swap(each, self.expression(each, kinds, used))
@@ -561,7 +570,12 @@ def _same_tensor(name: str, a: Kind, b: Kind) -> None:
             )
     elif {a.what, b.what} == {"tensor", "container"}:
         raise Refused(f"{name} is one tensor on one side of the branch and several on the other")
-    elif a.items is not None and b.items is not None and not (a.keys or b.keys):
+    elif (
+        a.what == b.what == "container"
+        and a.items is not None
+        and b.items is not None
+        and not (a.keys or b.keys)
+    ):
         if len(a.items) != len(b.items):
             raise Refused(
                 f"{name} has {len(a.items)} items on one side of the branch and {len(b.items)} on the other"
