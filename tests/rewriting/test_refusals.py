@@ -24,6 +24,11 @@ INIT = """
 
 REFUSED = [
     (
+        "a loop that leaves fewer rows in each round",
+        "left = x[x[:, 0] > 0]\nwhile left.numel() > 4:\n    left = left[1:]\n    left = left[left[:, 0] < 2]\nreturn left",
+        "the size of `left` changes from round to round",
+    ),
+    (
         "a caught failure whose handler reads the error",
         "try:\n    h = torch.linalg.cholesky(x)\nexcept RuntimeError as error:\n    h = x * len(error.args)\nreturn h",
         "the handler reads the exception, or raises it again",

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.changing_sizes import refuse_changing_sizes
 from exportlens.rewriting.decisions import hazard_among
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import loaded, refuse_effects, visit, writes_of
@@ -69,6 +70,7 @@ class LoopRewrite:
         refuse_recurrent_layer(self.node.body, self.kinds)
         written = self._written()
         carried = self._carried(written, counter)
+        refuse_changing_sizes(self.node.body, carried, self._inside({}))
         kinds, start = self._start(carried)
         if counter is not None:
             kinds[counter] = Kind("scalar", type="int")

@@ -172,8 +172,8 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
     try:
         draft = Draft.of(place, context)
         source, node = draft.source, draft.source.find(place.node)
-        if not isinstance(node, ast.Call) or node.keywords or len(node.args) < 2:
-            raise Refused("the call has keywords, or takes its numbers from a list")
+        if not isinstance(node, ast.Call) or node.keywords:
+            raise Refused("the call has keywords")
         if any(isinstance(each, ast.Starred) for each in node.args):
             raise Refused("the call takes its numbers from a list")
         kinds = draft.kinds(place.variables)
@@ -181,6 +181,8 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
         function = source.enclosing_function(statement)
         if function is not None:
             kinds = kinds_before(function, statement, kinds)
+        if len(node.args) < 2:
+            return _extreme_of_list(draft, place, node, kinds)
         types = [_number_type(each, kinds) for each in node.args]
         if sum(not isinstance(each, ast.Constant) for each in node.args) == 1 and "" in types:
             # It is the float that was read out of data.
@@ -197,6 +199,24 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
         return draft.replace(f"Use `{name}`", [source.swap(node, text)], Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _extreme_of_list(draft: Draft, place: Conversion, node: ast.Call, kinds: Kinds) -> Fix:
+    """`max(scores)` of a list of floats -> `functools.reduce(torch.sym_max, scores)`."""
+    known = kinds.of(node.args[0]).value
+    items = known.items if isinstance(known, Sequence) else None
+    if not items or any(_python_type(each) != "float" for each in items):
+        raise Refused("the call takes its numbers from a list, and not all of them are known to be floats")
+    functools = spelled(draft.modules, "functools")
+    text = (
+        f"{functools or 'functools'}.reduce({draft.torch}.sym_{place.use}, {draft.source.of(node.args[0])})"
+    )
+    fix = draft.replace(
+        f"Use `{draft.torch}.sym_{place.use}`", [draft.source.swap(node, text)], Applicability.SAFE
+    )
+    if functools is not None:
+        return fix
+    return replace(fix, edits=(import_edit(draft.context.document, "import functools"), *fix.edits))
 
 
 def largest_by_torch(place: Call, context: RewriteContext) -> Fix | Refusal:
