@@ -11,7 +11,7 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
-from exportlens.hindrances import OPEN_SIZE, compiled, inside, moved, traces
+from exportlens.hindrances import OPEN_LIST, OPEN_SIZE, compiled, inside, moved, traces
 from exportlens.inference.classes import called_as
 from exportlens.inference.entries import (
     export_chunks,
@@ -317,11 +317,9 @@ class Engine:
                 continue
             # What decides by an open size is rewritten before it moves: behind the move its values have other names.
             first = other.rule.code == OPEN_SIZE
-            if (
-                first
-                or not other.rule.has_fix()
-                or not isinstance(self._fix(other, document, cancelled), Fix)
-            ):
+            fixed = self._fix(other, document, cancelled) if other.rule.has_fix() and not first else None
+            first = first or (other.rule.code == OPEN_LIST and isinstance(fixed, Fix) and not traces(fixed))
+            if first or not isinstance(fixed, Fix):
                 line = document.range_of(other.place.site.chunk, other.node).start.line + 1
                 return Refusal(
                     f"line {line} of {path.name}, which it leads to, cannot be traced either and has no fix ({other.rule.code})"

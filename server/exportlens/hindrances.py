@@ -21,6 +21,8 @@ _TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
 
 # An operator that takes no size from data: before the branch the number is one in eager mode, inside of it there is none.
 OPEN_SIZE = "EXL408"
+# A list of as many items as tensor data says: before the branch it becomes a tensor or numbers, in an arm nothing finds it.
+OPEN_LIST = "EXL113"
 # An operator that nothing traces stays what it is in an arm: no rewrite of the branch takes it along.
 _NO_SHAPE_RULE = "EXL409"
 _SCRIPTED = ("jit.script", "jit.script_method")

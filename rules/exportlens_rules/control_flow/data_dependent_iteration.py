@@ -12,7 +12,7 @@ from exportlens.inference.values import Function, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.found_loops import NO_OPERATOR, rewrite_found
-from exportlens.rewriting.listed_items import items_of_listed
+from exportlens.rewriting.listed_items import index_of_listed, items_of_listed
 from exportlens.rewriting.sizes import shape_for_listed_length
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
@@ -68,7 +68,7 @@ def forward(self, x):
 
     def check(self, place: Place) -> Iterator[Report]:
         if isinstance(place, Conversion) and place.to == "list":
-            if all(map(_rows_unknown, options(place.value))) and _is_whole(place):
+            if all(map(_may_have_open_rows, options(place.value))) and _is_whole(place):
                 yield self.report(
                     place,
                     f"`{words(place.node)}` makes a list whose length depends on tensor data: torch.export demands a number "
@@ -94,9 +94,10 @@ def forward(self, x):
         if isinstance(report.place, Iteration):
             return rewrite_found(report.place, context)
         if isinstance(report.place, Conversion) and report.place.to == "list":
-            items = items_of_listed(report.place, context)
-            if isinstance(items, Fix):
-                return items
+            for rewrite in (items_of_listed, index_of_listed):
+                items = rewrite(report.place, context)
+                if isinstance(items, Fix):
+                    return items
         counted = (
             shape_for_listed_length(report.place, context) if isinstance(report.place, Conversion) else None
         )
@@ -125,6 +126,8 @@ def _is_found(node: ast.expr, function: Function | None) -> bool:
     if isinstance(node, ast.Subscript):
         if isinstance(node.slice, ast.Compare):
             return True
+        if isinstance(node.slice, ast.Tuple) and _takes_column(node.slice):
+            return _is_found(node.value, function)
         return isinstance(node.slice, ast.Constant) and _gives_several(node.value)
     if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Attribute, ast.Name)):
         return False
@@ -132,6 +135,18 @@ def _is_found(node: ast.expr, function: Function | None) -> bool:
     if isinstance(node.func, ast.Attribute) and name in _KEEPING:
         return _is_found(node.func.value, function)
     return _finds(name)
+
+
+def _takes_column(index: ast.Tuple) -> bool:
+    """Whether an index takes all rows, of one column: `found[:, 0]`."""
+    first, *others = index.elts
+    return (
+        isinstance(first, ast.Slice)
+        and first.lower is first.upper is first.step is None
+        and len(others) == 1
+        and isinstance(others[0], ast.Constant)
+        and type(others[0].value) is int
+    )
 
 
 def _bound_to(name: str, function: ast.AST) -> list[ast.expr]:
@@ -165,6 +180,11 @@ def _finds(name: str) -> bool:
 _KEEPING = frozenset(
     {"squeeze", "flatten", "ravel", "t", "long", "int", "float", "double", "bool", "to", "cpu", "cuda", "detach", "contiguous", "clone"}
 )  # fmt: skip
+
+
+def _may_have_open_rows(value: Value) -> bool:
+    """Whether the number of rows depends on data, also where it is not known whether they are numbers or rows of numbers."""
+    return _rows_unknown(value) or (isinstance(value, Tensor) and value.unbacked and value.rank is None)
 
 
 def _rows_unknown(value: Value) -> bool:

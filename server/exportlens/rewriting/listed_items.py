@@ -13,6 +13,8 @@ from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.text import Source
 
 
 def items_of_listed(place: Conversion, context: RewriteContext) -> Fix | Refusal:
@@ -60,3 +62,81 @@ def _is_read(node: ast.AST) -> bool:
         and isinstance(node.ctx, ast.Load)
         and not isinstance(node.slice, (ast.Slice, ast.Tuple))
     )
+
+
+def index_of_listed(place: Conversion, context: RewriteContext) -> Fix | Refusal:
+    """`rows = top` for `rows = top.tolist()`, where tensors are indexed by `rows` and it is used for nothing else."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        assert isinstance(node, ast.expr)
+        known = options(place.value)
+        if not all(isinstance(each, Tensor) and each.rank == 1 and _is_index(each) for each in known):
+            raise Refused("the list is not known to hold positions")
+        made = (
+            node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        )
+        function = source.enclosing_function(node)
+        if made is None or function is None:
+            raise Refused("the list is not made by `tolist` in a function")
+        reads: list[ast.expr] = [node]
+        statement = source.parents[node]
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            name = statement.targets[0]
+            if len(statement.targets) > 1:
+                raise Refused("the list gets several names")
+            uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name.id]
+            if any(not isinstance(each.ctx, ast.Load) for each in uses if each is not name):
+                raise Refused(f"`{name.id}` is bound elsewhere, too")
+            reads = [each for each in uses if each is not name]
+            if not _stays(function, made):
+                raise Refused(f"`{source.of(made)}` may be written to after the list is made")
+        kinds = draft.kinds(getattr(place, "variables", {}))
+        for each in reads:
+            owner = _indexed(source, each)
+            where = source.enclosing_statement(each)
+            if owner is None or kinds_before(function, where, kinds).of(owner).what != "tensor":
+                raise Refused("the list is used for more than to index tensors")
+        if not reads:
+            raise Refused("the list is not read")
+        swaps = [source.swap(node, source.of(made))]
+        return draft.replace("Index by the tensor", swaps, Applicability.SAFE, uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _is_index(value: Tensor) -> bool:
+    """Whether the tensor indexes as the list of its items does: one of uint8 is a mask."""
+    return value.dtype in ("int64", "int32", "int16", "int8")
+
+
+def _stays(function: ast.AST, made: ast.expr) -> bool:
+    """Whether `made`, what a call gives or a name that is bound once, is never written in place."""
+    while isinstance(made, ast.Subscript):
+        made = made.value
+    if not isinstance(made, ast.Name):
+        return isinstance(made, ast.Call)
+    stores = 0
+    for each in ast.walk(function):
+        if isinstance(each, ast.Name) and each.id == made.id and not isinstance(each.ctx, ast.Load):
+            stores += 1
+        target: ast.expr | None = None
+        if isinstance(each, ast.AugAssign):
+            target = each.target
+        elif isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
+            target = each.value
+        elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            target = each.func.value if each.func.attr.endswith("_") else None
+        while isinstance(target, (ast.Subscript, ast.Attribute)):
+            target = target.value
+        if isinstance(target, ast.Name) and target.id == made.id:
+            return False
+    return stores == 1
+
+
+def _indexed(source: Source, node: ast.expr) -> ast.expr | None:
+    """What `node` is an index of."""
+    parent = source.parents[node]
+    if isinstance(parent, ast.Tuple):
+        node, parent = parent, source.parents[parent]
+    return parent.value if isinstance(parent, ast.Subscript) and parent.slice is node else None
