@@ -112,6 +112,12 @@ REFUSED = [
         "else:\n    best = x.sum()\nreturn picked, best",
         "ask for as many rows of `picked` on the other way too",
     ),
+    (
+        "picked rows that are padded",
+        "mask = x[:, 0] > 0\nif mask.any():\n    y = torch.nn.functional.pad(x[mask], (1, 0)).sum()\nelse:\n    y = x.sum()\n"
+        "return y",
+        "torch.cond cannot trace the gradient of F.pad there",
+    ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
     (
         "a name bound on one side only",

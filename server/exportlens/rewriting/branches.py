@@ -27,6 +27,7 @@ from exportlens.rewriting.liveness import Liveness, always_bound, certainly_boun
 from exportlens.rewriting.names import arguments, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
+from exportlens.rewriting.padded_rows import refuse_padded_rows
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
 from exportlens.rewriting.sharing import placed_by_data, to_separate
@@ -116,6 +117,7 @@ class BranchRewrite:
         )
         for arm in (self.then, self.other):
             refuse_asked_rows(self.source, arm.statements, self.kinds, self.writes.made_inside)
+            refuse_padded_rows(self.source, arm.statements, self.kinds)
         self.writes.collect()
         if not self.returning:
             return self._merging_text("continues" in ways)
