@@ -840,6 +840,37 @@ def test_state_that_the_first_call_makes(body: str, reason: str) -> None:
     assert mended.text == text
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("if self.ref is None:\n    self.ref = x.mean(0)\nreturn x - self.ref", "is None at first"),
+        (
+            "y = use(self.ref)\nif self.ref is None:\n    self.ref = x.mean()\nreturn x - self.ref",
+            "may be None",
+        ),
+        (
+            "if self.ref is None:\n    self.ref = x.mean()\nelse:\n    self.ref = x.max(0)[0]\nreturn x - self.ref",
+            "without dimensions",
+        ),
+        (
+            "if self.ref is None:\n    self.ref = x.mean()\nsetattr(self, 'ref', self.ref * 2)\nreturn x - self.ref",
+            "by its name",
+        ),
+    ],
+    ids=["a shape of the inputs", "handed on", "of another shape", "set by its name"],
+)
+def test_numbers_that_the_first_call_computes(body: str, reason: str) -> None:
+    """A buffer takes the place of the None only where nothing gets to see it, and its shape is known."""
+    text = HEAD + textwrap.indent(
+        f"def __init__(self):\n    super().__init__()\n    self.ref = None\n\n"
+        f"def forward(self, x: torch.Tensor):\n{textwrap.indent(body, '    ')}\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 def test_items_of_an_argument_that_is_a_dict() -> None:
     """A copy of a dict is none of its tensors."""
     body = 'parts.update(half=x / 2)\nif x.sum() > 0:\n    parts["whole"] = parts["whole"] * 2\nreturn parts'

@@ -9,7 +9,7 @@ from exportlens.inference.classes import class_order
 from exportlens.inference.values import ClassValue, Instance
 
 # New tensors in the shape, or of the type, of another.
-_ALIKE = frozenset(
+ALIKE = frozenset(
     {f"{name}_like" for name in ("zeros", "ones", "empty", "full", "rand", "randn", "randint")}
     | {f"new_{name}" for name in ("zeros", "ones", "empty", "full", "tensor")}
 )
@@ -28,7 +28,7 @@ def reads(value: ast.AST, targets: list[str]) -> bool:
         return True
     if isinstance(value, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in value.ops):
         return False
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _ALIKE:
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ALIKE:
         alike = value.args[1:] if value.func.attr.endswith("_like") else value.args
         return any(reads(inner, targets) for inner in [*alike, *value.keywords])
     return any(reads(inner, targets) for inner in ast.iter_child_nodes(value))
@@ -75,7 +75,7 @@ def read_before(
     if any(
         _mentions(test, path, names)
         and not _finds_it_there(test, holds, path, names)
-        and not _weighs(test, path)
+        and not weighs(test, path)
         for test, holds in _tests_for(statement, around)
     ):
         return False
@@ -181,7 +181,7 @@ def _finds_it_there(test: ast.expr, holds: bool, path: str, names: set[str]) -> 
     )
 
 
-def _weighs(test: ast.expr, path: str) -> bool:
+def weighs(test: ast.expr, path: str) -> bool:
     """Whether `test` asks which is more, the attribute or something else: then its value counts, not whether it is there."""
     return any(
         isinstance(each, ast.Compare)

@@ -24,9 +24,10 @@ from exportlens.rewriting.named_attributes import copied_by_name
 from exportlens.rewriting.plain_writes import written_plainly
 from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
-from exportlens.rewriting.unbegun_numbers import begun_by_a_number
+from exportlens.rewriting.unbegun_numbers import begun_by_a_number, is_one_float
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.first_values import is_begun_and_added_to, is_kept_from_first_call
 from exportlens_rules.mutation.named_state import is_carried_by_name, named_statement
 from exportlens_rules.mutation.read_by_others import is_read_by_others
 from exportlens_rules.mutation.state_reads import (
@@ -53,7 +54,8 @@ class TensorState(Rule):
     ## What it does
     Finds `self.state = f(self.state)` and `out, self.state = self.rnn(x, self.state)`, and a tensor that is bound
     to an attribute whose old value the function has read before, under whatever name: what one call leaves, the
-    next one reads. For a plain attribute the update is lost in both modes, for a buffer in strict mode. State
+    next one reads. So are numbers of tensors that the first call computes of its inputs, for all later calls:
+    `if self.scale is None: self.scale = x.std()`. For a plain attribute the update is lost in both modes, for a buffer in strict mode. State
     that a number starts, as the potential of a spiking neuron, is told as a remark: models set it back before
     each sample. Attributes that are only set, to be read later in the same call, are fine, and so are tables that
     are made anew where they are too short.
@@ -202,10 +204,26 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, AttributeWrite)
-        if place.augmented or not isinstance(place.owner, (Instance, ClassValue)) or place.old is None:
+        if not isinstance(place.owner, (Instance, ClassValue)):
             return
         if isinstance(place.owner, Instance) and place.owner.traced:
             return  # what traced code made starts anew in each call
+        if is_kept_from_first_call(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is bound to what the first call computes of its inputs: the exported program computes it anew "
+                "in each call. Register a buffer of its final shape in `__init__`, and write it in place.",
+            )
+            return
+        if is_begun_and_added_to(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is made by the first call, and added to by each: the exported program makes it anew in each "
+                "call. Register a buffer of its final shape in `__init__`, and add to it in place.",
+            )
+            return
+        if place.augmented or place.old is None:
+            return
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
             return
         of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
@@ -275,10 +293,13 @@ class M(nn.Module):
             fix = copy_state_of_layer(report.place, context)
             if not isinstance(fix, Refusal):
                 return fix
+        if report.place.augmented:
+            return begun_by_a_number(report.place, context)
         fix = copy_into_state(report.place, context)
-        if isinstance(fix, Refusal) and report.place.began == Const(None):
+        if isinstance(fix, Refusal) and report.place.began in (None, Const(None)):
             other = begun_by_a_number(report.place, context)
-            return fix if isinstance(other, Refusal) else other
+            # What is known to be one number is refused for what stands in the way of it.
+            return fix if isinstance(other, Refusal) and not is_one_float(report.place.value) else other
         return fix
 
 

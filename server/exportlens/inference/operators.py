@@ -215,14 +215,18 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
     if isinstance(left, TensorScalar) or isinstance(right, TensorScalar):
         scalar = left if isinstance(left, TensorScalar) else right
         assert isinstance(scalar, TensorScalar)
-        kind = "float" if isinstance(op, ast.Div) or "float" in (_type(left), _type(right)) else scalar.type
+        kind = (
+            "float"
+            if isinstance(op, ast.Div) or "float" in (number_type(left), number_type(right))
+            else scalar.type
+        )
         return TensorScalar(kind, scalar.origin)
     if isinstance(left, Shape) or isinstance(right, Shape):
         shapes = [value for value in (left, right) if isinstance(value, Shape)]
         first = next((shape for shape in shapes if shape.unbacked), shapes[0])
         if isinstance(left, Const) and isinstance(left.value, str):
             return Static("str")
-        kinds = {_type(left), _type(right)}
+        kinds = {number_type(left), number_type(right)}
         # Beside what may be a float, as an option whose type nothing tells, a size may become one.
         kind = (
             "float"
@@ -237,13 +241,14 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
         return Static("str")
     if isinstance(left, Named) or isinstance(right, Named):
         return Unknown("an operator of something external")
-    kinds = {_type(left), _type(right)}
+    kinds = {number_type(left), number_type(right)}
     if isinstance(op, ast.Div):
         return Static("float")
     return Static("float" if "float" in kinds else kinds.pop() if len(kinds) == 1 else "")
 
 
-def _type(value: Value) -> str:
+def number_type(value: Value) -> str:
+    """The type of a number: int, float, bool, or "" where it is not known."""
     if isinstance(value, Const):
         return type(value.value).__name__
     return getattr(value, "type", "")

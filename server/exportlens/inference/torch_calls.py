@@ -12,6 +12,7 @@ from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.op_results import MADE_IN_A_SIZE, Made, flattened, squeezed_rank
+from exportlens.inference.operators import number_type
 from exportlens.inference.places import Conversion, Mutation
 from exportlens.inference.tensors import dtype_of_named, size_of
 from exportlens.inference.values import (
@@ -68,6 +69,12 @@ def call_torch(
         return replace(args[0], type="bool")
     if name == "torch.sym_sqrt" and len(args) == 1 and isinstance(args[0], (TensorScalar, Shape)):
         return replace(args[0], type="float")
+    if name in ("torch.sym_max", "torch.sym_min") and not kwargs:
+        data = next((each for each in args if isinstance(each, TensorScalar)), None)
+        if data is not None:
+            # They give a float where any of the numbers is one.
+            kinds = {number_type(each) for each in args}
+            return replace(data, type="float" if "float" in kinds else "int" if kinds == {"int"} else "")
     return None if op is None else apply_op(machine, op, name, args, kwargs, frame, node)
 
 

@@ -40,13 +40,13 @@ def registered_by_constructor(
         return [Replacement(start, end, made)]
     if not isinstance(constructor, (ast.FunctionDef, ast.AsyncFunctionDef)):
         raise Refused("the constructor is no function of the class")
-    made_at = _module_made(source, constructor)
+    made_at = module_made(source, constructor)
     at = source.end(made_at)
     indent = source.newline + source.indent_of(made_at)
     return [gone, Replacement(at, at, "".join(indent + line for line in moved.splitlines() if line.strip()))]
 
 
-def _module_made(source: Source, constructor: Function) -> ast.stmt:
+def module_made(source: Source, constructor: Function) -> ast.stmt:
     """`super().__init__()` in the constructor. Raises Refused."""
     for each in constructor.body:
         func = each.value.func if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call) else None

@@ -6,6 +6,7 @@ The exported program never sees the None: it would start every call from what st
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.finding import Edit
 from exportlens.inference.places import AttributeWrite
@@ -16,7 +17,13 @@ from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement, Source
 
 # What gives the same tensor whenever it is called.
-_STEADY = frozenset(f"torch.{name}" for name in ("zeros", "ones", "full", "eye", "arange", "tensor"))
+_STEADY = frozenset(
+    f"torch.{name}" for name in ("zeros", "ones", "full", "eye", "arange", "linspace", "tensor")
+)
+# What reads of a tensor only its sizes, its dtype and where it is.
+_ALIKE = frozenset(f"torch.{name}_like" for name in ("zeros", "ones", "full"))
+_SIZES = frozenset({"size", "numel", "dim"})
+_FACTS = frozenset({"shape", "ndim"})
 
 
 def begun_as_buffer(place: AttributeWrite, owner: ClassValue, context: RewriteContext) -> list[Edit]:
@@ -79,7 +86,7 @@ def _refuse_unsteady(
 ) -> None:
     """Raise Refused where `value` is not the same in `__init__`, at `begin`, as in the first call."""
     constructor = source.enclosing_function(begin)
-    for each in ast.walk(value):
+    for each in _parts(value):
         path = dotted(each) if isinstance(each, ast.Attribute) else None
         if isinstance(each, ast.Name) and each.id != "self" and not draft.qualified(each).startswith("torch"):
             raise Refused(
@@ -87,14 +94,60 @@ def _refuse_unsteady(
             )
         if path is None or not path.startswith("self."):
             continue
+        held = ".".join(path.split(".")[:2])
         sets = [
-            one for one in ast.walk(cls) if isinstance(one, ast.Assign) and path in _parts_of_targets(one)
+            one for one in ast.walk(cls) if isinstance(one, ast.Assign) and held in _parts_of_targets(one)
         ]
         early = len(sets) == 1 and source.enclosing_function(sets[0]) is constructor
-        if path.count(".") != 1 or not early or source.start(sets[0]) > source.start(begin):
+        of_layer = path.count(".") == 2 and len(sets) == 1 and _is_layer(sets[0].value, draft)
+        if (
+            (path.count(".") != 1 and not of_layer)
+            or not early
+            or source.start(sets[0]) > source.start(begin)
+        ):
             raise Refused(f"`{path}` is not set once, before the state, in `__init__`")
     calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
-    if not calls or not all(draft.qualified(each.func) in _STEADY for each in calls):
+    if not calls or not all(_is_steady(each, draft) for each in calls):
         raise Refused(
             "what the state begins with is made by no plain function of torch that always gives the same"
         )
+
+
+def _parts(value: ast.expr) -> Iterator[ast.AST]:
+    """The parts of `value`; of what is asked for its sizes, the tensor alone."""
+    waiting: list[ast.AST] = [value]
+    while waiting:
+        each = waiting.pop()
+        asked = _sized(each)
+        if asked is not None:
+            waiting += [asked, *(each.args if isinstance(each, ast.Call) else [])]
+            continue
+        yield each
+        waiting += ast.iter_child_nodes(each)
+
+
+def _sized(node: ast.AST) -> ast.expr | None:
+    """The tensor whose sizes `node` asks for: `self.weight.size(0)`, `self.weight.shape`."""
+    func = node.func if isinstance(node, ast.Call) else node
+    names = _SIZES if isinstance(node, ast.Call) else _FACTS
+    if not isinstance(func, ast.Attribute) or func.attr not in names:
+        return None
+    path = dotted(func.value)
+    return func.value if path is not None and path.startswith("self.") else None
+
+
+def _is_steady(call: ast.Call, draft: Draft) -> bool:
+    """Whether `call` gives the same in `__init__` as in the first call of the model."""
+    name = draft.qualified(call.func)
+    if name in _ALIKE:
+        return bool(call.args) and isinstance(call.args[0], ast.Attribute)
+    if name == "torch.nn.functional.normalize":
+        # What a parameter holds may be loaded later: only of steady values.
+        return bool(call.args) and isinstance(call.args[0], ast.Call) and _is_steady(call.args[0], draft)
+    return name in _STEADY or _sized(call) is not None
+
+
+def _is_layer(made: ast.expr, draft: Draft) -> bool:
+    """Whether `made` is a layer of torch, whose parameters have their sizes from the start."""
+    name = draft.qualified(made.func) if isinstance(made, ast.Call) else ""
+    return name.startswith("torch.nn.") and "Lazy" not in name

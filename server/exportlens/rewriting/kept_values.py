@@ -146,7 +146,7 @@ def _refuse_kept_at_start(source: Source, constructor: Function, path: str, kind
     names: set[str] = set()
     for each in ast.walk(constructor):
         if isinstance(each, ast.Assign) and any(dotted(target) == path for target in each.targets):
-            if len(each.targets) > 1:
+            if len(each.targets) > 1 and not isinstance(each.value, ast.Constant):
                 kept.beyond.append(each.value)
             names |= {each.value.id} if isinstance(each.value, ast.Name) else set()
         elif _registers(each, path):
@@ -272,7 +272,11 @@ class _Kept:
         return _calls(call, self.writers)
 
     def _keep(self, value: ast.expr, now: Kinds, in_names: bool) -> None:
-        if self._is_it(value, now):
+        if isinstance(value, (ast.Tuple, ast.List)):
+            # What is not known of one item says nothing of the others.
+            for each in value.elts:
+                self._keep(each, now, in_names)
+        elif self._is_it(value, now):
             (self.in_names if in_names else self.beyond).append(value)
 
     def _is_it(self, node: ast.expr, now: Kinds) -> bool:

@@ -155,3 +155,16 @@ def dotted(node: ast.AST) -> str | None:
         owner = dotted(node.value)
         return None if owner is None else f"{owner}.{node.attr}"
     return None
+
+
+def assigned_pairs(statement: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what, one by one where both sides are written out."""
+    if isinstance(statement, ast.AnnAssign):
+        return [] if statement.value is None else [(statement.target, statement.value)]
+    found: list[tuple[ast.expr, ast.expr]] = []
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            found += zip(target.elts, statement.value.elts, strict=False)
+        else:
+            found.append((target, statement.value))
+    return found

@@ -23,7 +23,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.math_calls import NO_FLOAT, SAME_IN_TORCH
-from exportlens.rewriting.names import arguments, dotted, fresh
+from exportlens.rewriting.names import arguments, assigned_pairs, dotted, fresh
 from exportlens.rewriting.plain_objects import made_module
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.registrations import refuse_before_module
@@ -205,7 +205,9 @@ class _Number:
                 continue
             for each in method.body:
                 if isinstance(each, ast.Assign):
-                    found += [(each, value) for target, value in _pairs(each) if dotted(target) == self.path]
+                    found += [
+                        (each, value) for target, value in assigned_pairs(each) if dotted(target) == self.path
+                    ]
                 elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
                     found.append((each, each.value))
         in_class = begun_in_class(self.cls, self.attr)
@@ -278,7 +280,7 @@ class _Number:
         text = f'self.register_buffer("{self.attr}", {made}, persistent=False)'
         if begin in self.cls.body:
             return registered_by_constructor(self.source, self.cls, begin, text)
-        others = [] if isinstance(begin, ast.AnnAssign) else _pairs(begin)
+        others = [] if isinstance(begin, ast.AnnAssign) else assigned_pairs(begin)
         others = [(target, value) for target, value in others if dotted(target) != self.path]
         if others and not self.source.begins_line(begin):
             raise Refused(f"`{self.path}` is set together with others, on a line with other statements")
@@ -385,7 +387,7 @@ class _Number:
                 value
                 for each in (ast.walk(function) if function is not None else ())
                 if isinstance(each, ast.Assign)
-                for target, value in _pairs(each)
+                for target, value in assigned_pairs(each)
                 if dotted(target) == node.id
             ]
             if given and all(_read_out(each) is not None for each in given):
@@ -452,7 +454,7 @@ class _Number:
             (statement, value)
             for statement in ast.walk(self.cls)
             if isinstance(statement, ast.Assign)
-            for target, value in _pairs(statement)
+            for target, value in assigned_pairs(statement)
             if dotted(node) == dotted(target)
         ]
         if len(sets) != 1 or not self._of_constructor(sets[0][0]):
@@ -578,17 +580,6 @@ def _is_bound_in(function: Function, name: str) -> bool:
         isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
         for each in ast.walk(function)
     )
-
-
-def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
-    """What is assigned to what, one by one where both sides are written out."""
-    found: list[tuple[ast.expr, ast.expr]] = []
-    for target in statement.targets:
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            found += zip(target.elts, statement.value.elts, strict=False)
-        else:
-            found.append((target, statement.value))
-    return found
 
 
 def _is_size(node: ast.expr) -> bool:

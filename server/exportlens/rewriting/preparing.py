@@ -23,6 +23,7 @@ from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
+from exportlens.rewriting.named_numbers import named_numbers
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import (
     extremes_inside,
@@ -55,6 +56,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         picked_inside,
         _inline,
         _inline_readers,
+        named_numbers,
         detached_inside,
         sizes_checked,
         _detach_data,

@@ -1,0 +1,288 @@
+"""State that the first call computes of its inputs, and all later calls read: `if self.scale is None: self.scale = x.std()`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import partial
+
+from exportlens.inference.classes import class_attribute
+from exportlens.inference.places import AttributeWrite
+from exportlens.inference.values import Const, Function, Instance, Tensor, options
+from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
+from exportlens.rewriting.names import arguments, assigned_pairs, dotted
+
+from exportlens_rules.mutation.state_reads import ALIKE, FACTS, weighs
+from exportlens_rules.reading import ancestors, nodes_around
+
+# What reads of its arguments no more than what they look like.
+_LOOKING = frozenset(
+    {"to", "type_as", "expand_as", "view_as", "reshape_as", "len", "isinstance", "type", "hasattr"}
+)
+_DEEPEST = 3
+
+
+def is_kept_from_first_call(place: AttributeWrite) -> bool:
+    """Whether the function binds the attribute to what it computes of the values of its inputs where nothing was there yet, so that
+    the next call finds it."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    if statement is None or function is None or place.elsewhere or isinstance(function.node, ast.Lambda):
+        return False
+    if not isinstance(place.owner, Instance) or not all(
+        isinstance(each, Tensor) and each.origin == "fresh" for each in options(place.value)
+    ):
+        return False
+    path = f"self.{place.attr}"
+    value = next((value for target, value in assigned_pairs(statement) if dotted(target) == path), None)
+    if value is None or not _is_asked_first(place, statement, path):
+        return False
+    ways = [function.node, *(each for _, each in _callers(place))]
+    if any(_sets_back(each, place.attr) for each in [*ways, *_models(place)]) or not any(
+        _reads(each, path) for each in ways
+    ):
+        return False
+    return _Data(place.owner).holds(value, function.node, _given(place))
+
+
+def is_begun_and_added_to(place: AttributeWrite) -> bool:
+    """Whether `self.total += x` adds to what the first call makes where nothing was there yet, and no call sets back."""
+    function = place.site.function
+    if function is None or not place.augmented or place.elsewhere or place.began != Const(None):
+        return False
+    if not all(isinstance(each, Tensor) for each in options(place.value)):
+        return False
+    path = f"self.{place.attr}"
+    ways = [function.node, *(each for _, each in _callers(place)), *_models(place)]
+    return not any(_sets_back(each, place.attr) for each in ways) and any(
+        isinstance(each, ast.If)
+        and _of_test(each.test, path) is False
+        and any(
+            isinstance(one, ast.Assign) and [dotted(to) for to in one.targets] == [path] for one in each.body
+        )
+        for each in ast.walk(function.node)
+    )
+
+
+def _models(place: AttributeWrite) -> list[ast.FunctionDef]:
+    """Each `forward` of the file: a model may set back what one of its parts keeps before each call."""
+    return [
+        method
+        for placed in place.site.scope.document.placed
+        for each in placed.chunk.body
+        if isinstance(each, ast.ClassDef)
+        for method in each.body
+        if isinstance(method, ast.FunctionDef) and method.name == "forward"
+    ]
+
+
+def _is_asked_first(place: AttributeWrite, statement: ast.Assign, path: str) -> bool:
+    """Whether nothing but the question whether the state has begun, or a flag that is turned with it, decides about the write."""
+    inner: ast.AST = statement
+    for each in ancestors(place):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+        if isinstance(each, ast.If) and isinstance(inner, ast.stmt):
+            in_body = inner in each.body
+            if not in_body and inner not in each.orelse:
+                return False
+            begun = _of_test(_asked_alone(each.test, path, in_body), path)
+            if begun is not None:
+                return begun is not in_body and (place.began in (None, Const(None)))
+            return _is_turned_with(each.test, each.body if in_body else each.orelse, in_body)
+        if isinstance(each, ast.stmt):
+            inner = each
+    return False
+
+
+def _asked_alone(test: ast.expr, path: str, holds: bool) -> ast.expr:
+    """The question in `test`, come out as `holds`, beside which only what the attribute is weighed against decides:
+    `self.peak is None or x > self.peak`."""
+    if not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.Or) is not holds:
+        return test
+    dump = ast.dump(ast.parse(path, mode="eval").body)
+    asking = [each for each in test.values if _of_test(each, path) is not None]
+    others = [each for each in test.values if each not in asking]
+    return asking[0] if len(asking) == 1 and all(weighs(each, dump) for each in others) else test
+
+
+def _of_test(test: ast.expr, path: str) -> bool | None:
+    """Whether `test` comes out true where the state has begun; None where it asks something else."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _of_test(test.operand, path)
+        return None if inner is None else not inner
+    if asks_for_it(test, path.removeprefix("self.")):
+        return True
+    return asks_for_none(test, path)
+
+
+def _is_turned_with(test: ast.expr, block: list[ast.stmt], holds: bool) -> bool:
+    """Whether `test` is a flag of the model that `block` turns: it comes there once."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_turned_with(test.operand, block, not holds)
+    path = dotted(test)
+    if path is None or not path.startswith("self."):
+        return False
+    for each in block:
+        if isinstance(each, ast.Assign) and [dotted(one) for one in each.targets] == [path]:
+            return isinstance(each.value, ast.Constant) and each.value.value is (not holds)
+        call = each.value if isinstance(each, ast.Expr) else None
+        if isinstance(call, ast.Call) and dotted(call.func) == f"{path}.fill_" and len(call.args) == 1:
+            return isinstance(call.args[0], ast.Constant) and call.args[0].value is (not holds)
+    return False
+
+
+def _callers(place: AttributeWrite) -> list[tuple[ast.Call, ast.FunctionDef]]:
+    """The calls that lead from the entry point to the function, the innermost first, and the functions that they stand in."""
+    found = []
+    for _, chunk, node in reversed(place.site.trail):
+        function = next(
+            (each for each in nodes_around(chunk, node) if isinstance(each, ast.FunctionDef)), None
+        )
+        if not isinstance(node, ast.Call) or function is None:
+            break
+        found.append((node, function))
+    return found
+
+
+def _given(place: AttributeWrite) -> set[str]:
+    """The parameters of the function that hold data of the inputs of the entry point."""
+    function = place.site.function
+    assert function is not None
+    calls = _callers(place)
+    if len(calls) != len(place.site.trail):
+        return set()
+    ways = [function.node, *(each for _, each in calls)]
+    given = _parameters(ways[-1])
+    data = _Data(place.owner)
+    for (call, outer), inner in zip(reversed(calls), reversed(ways[:-1]), strict=True):
+        given = data.given(call, inner, partial(data.holds, function=outer, given=given))
+    return given
+
+
+def _parameters(function: ast.AST) -> set[str]:
+    args = getattr(function, "args", None)
+    return set() if args is None else {each.arg for each in arguments(args)} - {"self"}
+
+
+class _Data:
+    """What holds data of the inputs, in methods of `owner`."""
+
+    def __init__(self, owner: object) -> None:
+        self.owner = owner
+
+    def holds(self, value: ast.expr, function: ast.AST, given: set[str], depth: int = _DEEPEST) -> bool:
+        """Whether `value` of `function` is computed of the values of the parameters `given`."""
+        names = set(given)
+        assigned = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.lineno <= value.lineno
+        ]
+        for each in sorted(assigned, key=lambda one: one.lineno):
+            for target, one in assigned_pairs(each):
+                if value is one or not self._reads(one, names, depth):
+                    continue
+                parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+                names |= {part.id for part in parts if isinstance(part, ast.Name)}
+        return self._reads(value, names, depth)
+
+    def _reads(self, node: ast.AST, names: set[str], depth: int) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in names
+        if isinstance(node, ast.Attribute) and node.attr in FACTS:
+            return False
+        if isinstance(node, ast.Compare) and all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return False
+        if isinstance(node, (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)):
+            return False
+        if isinstance(node, ast.Call):
+            return self._call_reads(node, names, depth)
+        return any(self._reads(each, names, depth) for each in ast.iter_child_nodes(node))
+
+    def _call_reads(self, call: ast.Call, names: set[str], depth: int) -> bool:
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func) or ""
+        if name in FACTS:
+            return False
+        held = isinstance(call.func, ast.Attribute) and self._reads(call.func.value, names, depth)
+        given = [*call.args, *(each.value for each in call.keywords)]
+        if name in _LOOKING:
+            return held
+        if name in ALIKE:
+            return any(
+                self._reads(each, names, depth) for each in (given[1:] if name.endswith("_like") else given)
+            )
+        if held:
+            return True
+        path = dotted(call.func) or ""
+        if path.startswith("self.") and path.count(".") == 1:
+            return self._own_call_reads(call, name, names, depth)
+        if isinstance(call.func, ast.Name):
+            return False  # what a function of the file does with it is not known
+        return any(self._reads(each, names, depth) for each in given)
+
+    def _own_call_reads(self, call: ast.Call, name: str, names: set[str], depth: int) -> bool:
+        """Whether a method or a layer of the model that is given data gives data."""
+        if not isinstance(self.owner, Instance) or depth == 0:
+            return False
+        held = self.owner.attributes.get(name)
+        given = [*call.args, *(each.value for each in call.keywords)]
+        if held is not None:
+            layers = all(isinstance(each, Instance) for each in options(held))
+            return layers and any(self._reads(each, names, depth) for each in given)
+        method, _, _ = class_attribute(self.owner.cls, name)
+        if not isinstance(method, Function) or isinstance(method.node, ast.Lambda):
+            return False
+        inside = self.given(call, method.node, lambda each: self._reads(each, names, depth))
+        returned = [
+            each.value for each in ast.walk(method.node) if isinstance(each, ast.Return) and each.value
+        ]
+        return bool(returned) and all(self.holds(each, method.node, inside, depth - 1) for each in returned)
+
+    def given(self, call: ast.Call, function: ast.AST, reads: Callable[[ast.expr], bool]) -> set[str]:
+        """The parameters of a method that `call` gives data, as `reads` tells of an expression."""
+        args = getattr(function, "args", None)
+        if args is None:
+            return set()
+        plain = [each.arg for each in [*args.posonlyargs, *args.args]]
+        plain = plain[1:] if plain[:1] == ["self"] else plain
+        pairs = [
+            *zip(plain, call.args, strict=False),
+            *((each.arg or "", each.value) for each in call.keywords),
+        ]
+        return {name for name, each in pairs if name and reads(each)}
+
+
+def _sets_back(function: ast.AST, attr: str) -> bool:
+    """Whether `function` sets such an attribute to None, or deletes it: no call finds what the last one left."""
+    return any(
+        isinstance(each, ast.Attribute)
+        and each.attr == attr
+        and (isinstance(each.ctx, ast.Del) or _is_none_for(function, each))
+        for each in ast.walk(function)
+    )
+
+
+def _is_none_for(function: ast.AST, target: ast.Attribute) -> bool:
+    return any(
+        isinstance(each, ast.Assign)
+        and any(one is target and isinstance(value, ast.Constant) for one, value in assigned_pairs(each))
+        for each in ast.walk(function)
+    )
+
+
+def _reads(function: ast.AST, path: str) -> bool:
+    """Whether `function` reads the attribute for more than to ask whether it is there."""
+    questions = {
+        id(part)
+        for each in ast.walk(function)
+        if asks_for_none(each, path) is not None
+        for part in ast.walk(each)
+    }
+    return any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.ctx, ast.Load)
+        and each.attr == path.removeprefix("self.")
+        and id(each) not in questions
+        for each in ast.walk(function)
+    )

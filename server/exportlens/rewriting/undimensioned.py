@@ -1,0 +1,78 @@
+"""Expressions that give a tensor without dimensions, whatever the tensors that they are computed of look like."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.draft import Draft
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import assigned_pairs, dotted
+from exportlens.rewriting.text import Function
+
+# What gives one number of all that a tensor holds, where it is told no dimension.
+_REDUCTIONS = frozenset(
+    {"mean", "sum", "std", "var", "max", "min", "amax", "amin", "median", "norm", "prod", "nanmean", "nansum"}
+)
+# What keeps the dimensions of what it is called of, and reads nothing but numbers beside it.
+_ELEMENTWISE = frozenset(
+    {"detach", "clone", "abs", "sqrt", "rsqrt", "exp", "log", "log1p", "neg", "square", "reciprocal", "sigmoid", "tanh", "float",
+     "clamp", "clamp_min", "clamp_max", "pow", "mul", "add", "sub", "div", "lerp", "contiguous"}
+)  # fmt: skip
+_OF_TWO = frozenset({"maximum", "minimum", "lerp", "where", "add", "sub", "mul", "div", "clamp", "pow"})
+_DEEPEST = 6
+
+
+def has_no_dimensions(
+    node: ast.expr, function: Function, kinds: Kinds, draft: Draft, depth: int = _DEEPEST
+) -> bool:
+    """Whether `node` of `function` is a tensor without dimensions; `kinds` are the values that are known there."""
+
+    def alike(each: ast.expr) -> bool:
+        return has_no_dimensions(each, function, kinds, draft, depth - 1)
+
+    def fits(each: ast.expr) -> bool:
+        return kinds.of(each).what in ("number", "size", "scalar") or alike(each)
+
+    kind = kinds.of(node)
+    if kind.what == "tensor" and kind.rank == 0:
+        return True
+    if depth == 0 or kind.what in ("number", "size", "scalar", "none") or (kind.rank or 0) > 0:
+        return False
+    if isinstance(node, ast.IfExp):
+        return alike(node.body) and alike(node.orelse)
+    if isinstance(node, ast.UnaryOp):
+        return not isinstance(node.op, ast.Not) and alike(node.operand)
+    if isinstance(node, ast.BinOp):
+        one = alike(node.left) or alike(node.right)
+        return one and fits(node.left) and fits(node.right)
+    if isinstance(node, ast.Name):
+        given = [
+            value
+            for each in ast.walk(function)
+            if isinstance(each, (ast.Assign, ast.AnnAssign))
+            for target, value in assigned_pairs(each)
+            if dotted(target) == node.id
+        ]
+        bound = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == node.id and not isinstance(each.ctx, ast.Load)
+        ]
+        return len(given) == len(bound) == 1 and alike(given[0])
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    name = node.func.attr
+    of_torch = draft.qualified(node.func).startswith("torch.")
+    tensors = node.args if of_torch else [node.func.value, *node.args]
+    if of_torch and name in ("min", "max") and len(tensors) == 2 and not node.keywords:
+        return all(map(alike, tensors))
+    if name in _REDUCTIONS:
+        return len(tensors) == 1 and not node.keywords
+    if of_torch and name.endswith("_like"):
+        return bool(tensors) and alike(tensors[0])
+    if of_torch and name in _OF_TWO and not node.keywords:
+        return any(map(alike, tensors)) and all(map(fits, tensors))
+    if name not in _ELEMENTWISE or not tensors:
+        return False
+    given_numbers = [*tensors[1:], *(each.value for each in node.keywords)]
+    return alike(tensors[0]) and all(map(fits, given_numbers))
