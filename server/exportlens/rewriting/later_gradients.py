@@ -15,17 +15,19 @@ from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Function, Source
 from exportlens.source.walking import walk
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
-def switched_later(source: Source, node: ast.AST) -> list[ast.With]:
-    """The blocks under `no_grad` that run after `node`, in its function or in one that is called after that."""
+
+def switched_later(source: Source, node: ast.AST) -> list[ast.With | Function]:
+    """The blocks and functions under `no_grad` that run after `node`, in its function or in one that is called after that."""
     function = outermost(source, node)
     if function is None:
         return []
     found = []
     for block in walk(source.tree):
-        if not isinstance(block, ast.With) or not any(is_no_grad(each.context_expr) for each in block.items):
+        if not isinstance(block, (ast.With, *_FUNCTIONS)) or not _switches(block):
             continue
-        own = outermost(source, block)
+        own = block if isinstance(block, _FUNCTIONS) else outermost(source, block)
         if own is not None and own.name != "__init__" and _is_later(source, function, node, own, block):
             found.append(block)
     return found
@@ -43,7 +45,19 @@ def refuse_nested_before_switch(source: Source, node: ast.AST, text: str, torch:
         )
 
 
-def _is_later(source: Source, function: Function, node: ast.AST, other: Function, block: ast.With) -> bool:
+def _switches(block: ast.With | Function) -> bool:
+    if isinstance(block, ast.With):
+        return any(is_no_grad(each.context_expr) for each in block.items)
+    # One that decides something is rewritten for itself, and its decorator with it.
+    decides = any(isinstance(each, (ast.If, ast.IfExp, ast.While)) for each in walk(block))
+    return not decides and any(map(is_no_grad, block.decorator_list))
+
+
+def _is_later(
+    source: Source, function: Function, node: ast.AST, other: Function, block: ast.With | Function
+) -> bool:
+    if block is function:
+        return False
     if other is function:
         # What follows a branch that returns moves into its arms, where gradients may be switched.
         moves = isinstance(node, ast.stmt) and bool(exits([node]) - {"falls"})
