@@ -107,9 +107,12 @@ class Dispatcher:
                 )
                 continue
             if theirs.supposed and not known.supposed:
+                known.report = replace(known.report, supposing=theirs.report)
                 continue
             if known.supposed and not theirs.supposed:
+                supposing = known.report
                 known.report, known.certain, known.supposed = theirs.report, theirs.certain, False
+                known.report = replace(known.report, supposing=supposing)
             known.take_ways(theirs.ways)
             known.entries |= theirs.entries
             known.surely |= theirs.surely
@@ -123,7 +126,9 @@ class Dispatcher:
         if site.supposed:
             if known is None:
                 known = self.found[key] = Known(report, False, supposed=True)
-            if known.supposed and site.entry is not None and self.scope is not None:
+            if not known.supposed:
+                known.report = replace(known.report, supposing=report)
+            elif site.entry is not None and self.scope is not None:
                 known.entries.add(f"{self.scope.path}:{site.entry}")
             return
         owner = (

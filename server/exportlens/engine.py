@@ -300,6 +300,10 @@ class Engine:
             cancelled,
             self._is_reported,
         )
+        if report.supposing is not None:
+            fix = report.rule.fix(report.supposing, context)
+            if isinstance(fix, Fix):
+                return fix
         return report.rule.fix(report, context)
 
     def _is_reported(self, node: ast.AST) -> bool:

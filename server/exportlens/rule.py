@@ -57,6 +57,8 @@ class Report:
     """The calls that lead to the place from the entry points, as the engine has seen them: each way of several."""
     through: Place | None = None
     """The place in traced code that leads here, if this one lies in what is called there: whose use it is."""
+    supposing: Report | None = None
+    """The report of the same where arguments that nothing tells of are taken for tensors: a fix that does for both is to be had there."""
 
 
 def concerns(patterns: tuple[str, ...], targets: Iterable[str]) -> bool:

@@ -36,6 +36,8 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("x = self.first(x) if 0 == gate else x", ["EXL105"]),
         ("if self.training or gate < 3:\n            x = x + self.table[gate]", ["EXL101", "EXL411"]),
         ("x = self.helper(x, gate)", ["EXL101"]),
+        ("if gate[0] > 0.5 or gate[1] < 0:\n            x = self.second(x)", ["EXL101"]),
+        ("for layer in [self.first, self.second][: int(gate)]:\n            x = layer(x)", ["EXL401"]),
     ],
 )
 def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: list[str]) -> None:

@@ -49,8 +49,8 @@ _NUMBER_NAME = re.compile(
     r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
 )
 _KINDS = (
-    "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "index", "iterated", "reckoned", "object", "asked",
-    "negated", "chosen",
+    "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
+    "index", "iterated", "reckoned", "object", "asked", "negated", "chosen",
 )  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
@@ -69,7 +69,8 @@ class _Uses:
         self.lines = lines  # None: all of them
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
-        self.negated = self.chosen = self.compared = self.decided = self.index = 0
+        self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
+        self.picked = self.weighed = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -143,6 +144,7 @@ class _Uses:
                 self.mapping += 1
             elif isinstance(node.slice, ast.Constant):
                 self.container += 1
+                self.picked += 1
             else:
                 self.weak += 1
                 self.chosen += 1
@@ -187,6 +189,8 @@ class _Uses:
         elif isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_it(node.comparators[0]):
             # Hardly anyone looks for a value in a tensor: this is a dict, or a list.
             self.mapping += 1
+        elif self._is_item(node.left) and isinstance(node.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE)):
+            self.weighed += 1
         elif (
             self.is_it(node.left)
             and id(node) not in self.tests
@@ -351,6 +355,7 @@ class _Uses:
         function = node.func
         if isinstance(function, ast.Name) and function.id in ("range", "int"):
             self.number += 1
+            self.read += function.id == "int"
             return
         if isinstance(function, ast.Name) and function.id in ("len", "list", "tuple"):
             self.container += function.id != "len"
@@ -638,10 +643,14 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
 
 def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor | None:
     """The tensor that a parameter may be of which nothing tells: tests compare it, as a number of Python or a tensor of one
-    element, and it is used as nothing else that only a number can be. None where it is used otherwise."""
+    element, or `int` reads it, and it is used as nothing else that only a number can be; or its items are compared. None where it
+    is used otherwise."""
     uses = _uses_of(machine, function, name)
-    otherwise = uses.mapping or uses.object or uses.container or uses.iterated or uses.flag or uses.strong
-    if not uses.compared or uses.number != uses.compared or otherwise or called_like_a_number(name):
+    otherwise = uses.mapping or uses.object or uses.iterated or uses.flag or uses.strong
+    if uses.weighed and uses.container == uses.picked and not otherwise and not uses.number:
+        return input_tensor(machine, name)
+    otherwise += uses.container
+    if otherwise or called_like_a_number(name) or not uses.number or uses.number != uses.compared + uses.read:
         return None
     # What is compared as a whole mostly has no dimensions.
     return replace(input_tensor(machine, name, "int" if uses.index else None), rank=0)

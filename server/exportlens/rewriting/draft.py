@@ -60,10 +60,12 @@ class Draft:
     modules: dict[str, str]
     torch: str
     needs_torch: bool
+    supposed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, place: Place, context: RewriteContext) -> Draft:
         draft = cls.of_chunk(place.site.chunk, context)
+        draft.supposed = place.site.supposed
         draft.refuse_other_torch(place.node)
         return draft
 
@@ -89,7 +91,7 @@ class Draft:
         kinds.around = Draft.others(self)
         kinds.functions = self._functions()
         kinds.elsewhere = self.context.elsewhere
-        kinds.cancelled = self.context.cancelled
+        kinds.cancelled, kinds.supposed = self.context.cancelled, self.supposed
         return kinds
 
     def others(self) -> list[Chunk]:

@@ -135,7 +135,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     is followed here."""
     own = Kinds({}, known.modules)
     own.told, own.cancelled, own.around = known.names, known.cancelled, known.around
-    own.functions, own.answers = known.functions, known.answers
+    own.functions, own.answers, own.supposed = known.functions, known.answers, known.supposed
     for each in arguments(function.args):
         kind = known.names.get(each.arg)
         own.names[each.arg] = (

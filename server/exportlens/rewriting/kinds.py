@@ -7,7 +7,7 @@ branch or loop: is it a tensor, whose memory may it share, of what dtype and ran
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
@@ -92,6 +92,8 @@ class Kinds:
         # And those of other files.
         self.elsewhere: Elsewhere = nowhere
         self.cancelled = never
+        # The arguments that are taken for tensors without evidence: what is written must do for numbers of Python, too.
+        self.supposed: Collection[str] = ()
         # In how many functions that were followed for what they give these are.
         self.depth = 0
 
@@ -104,7 +106,7 @@ class Kinds:
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
-        copied.depth = self.depth
+        copied.depth, copied.supposed = self.depth, self.supposed
         return copied
 
     def inside_of(self, function: ast.FunctionDef) -> Kinds:
@@ -295,6 +297,9 @@ class Kinds:
                 if kind.what == "container" and kind.items is not None and len(kind.items) == len(target.elts)
                 else None
             )
+            if known is None and kind.what == "tensor" and kind.fresh:
+                # The rows of one tensor share its memory.
+                kind = replace(kind, roots=frozenset({f"{LOCAL}{next(numbers)}"}))
             for index, each in enumerate(target.elts):
                 if isinstance(each, ast.Starred):
                     self.assign(each.value, UNKNOWN_KIND)

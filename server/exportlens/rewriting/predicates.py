@@ -504,9 +504,16 @@ class Predicates:
                 raise Refused(
                     f"a later part of the condition changes `self.{changed}`, which an earlier part decides about"
                 )
-        conditions = [self.read(each, negated) for each in node.values]
+        conditions = [self._maybe_number(each, self.read(each, negated)) for each in node.values]
         word = "and" if isinstance(node.op, ast.And) != negated else "or"
         return self._joined(conditions, word)
+
+    def _maybe_number(self, node: ast.expr, condition: Condition) -> Condition:
+        """The condition as a tensor even where an argument in it that is supposed to be one is a number of Python."""
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        if condition.form != "tensor" or names.isdisjoint(self.kinds.supposed):
+            return condition
+        return replace(condition, text=f"{self.torch}.as_tensor({condition.text})")
 
     def _changed_by(self, node: ast.expr) -> str | None:
         """The attribute that a method which `node` calls on `self` writes, if any."""
