@@ -24,6 +24,11 @@ INIT = """
 
 REFUSED = [
     (
+        "a caught division beside another",
+        "n = x.sum().item()\ntry:\n    h = x * (1 / n + 2 / (n - 1))\nexcept ZeroDivisionError:\n    h = x\nreturn h",
+        "in the same `try` may fail as well",
+    ),
+    (
         "a loop that leaves fewer rows in each round",
         "left = x[x[:, 0] > 0]\nwhile left.numel() > 4:\n    left = left[1:]\n    left = left[left[:, 0] < 2]\nreturn left",
         "the size of `left` changes from round to round",

@@ -1,15 +1,21 @@
-"""Operators whose failure on some data is caught."""
+"""Operators and divisions whose failure on some data is caught."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import Call, Place
+from exportlens.inference.places import Call, Division, Place
 from exportlens.outcome import WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.failing_operators import TELLING, asked_for_success, catches_failure
+from exportlens.rewriting.failing_operators import (
+    TELLING,
+    asked_for_success,
+    asked_for_zero,
+    catches_division,
+    catches_failure,
+)
 from exportlens.rewriting.liveness import exits
 from exportlens.rule import Example, Report, Rule
 
@@ -20,8 +26,8 @@ class CaughtFailure(Rule):
     """The failure of an operator on data is caught, and another way is taken.
 
     ## What it does
-    Finds `torch.linalg.cholesky`, `inv` and `solve` (and their older names) on tensors in a `try` whose handler goes on
-    otherwise.
+    Finds `torch.linalg.cholesky`, `inv` and `solve` (and their older names) on tensors, and divisions of numbers by one that was
+    read out of a tensor, in a `try` whose handler goes on otherwise.
 
     ## Why it matters
     Tracing has no data, so nothing fails and the handler is not part of the program: it raises where the model goes on.
@@ -34,7 +40,7 @@ class CaughtFailure(Rule):
     code = "EXL341"
     name = "caught-failure"
     outcome = Outcome(WRONG, WRONG)
-    places = (Call,)
+    places = (Call, Division)
     callees = tuple(TELLING)
     decided_here = False
     examples = (
@@ -59,9 +65,33 @@ def forward(self, x: torch.Tensor):
 """,
             inputs="(torch.ones(2, 2),)",
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    try:
+        part = 1 / x.clamp(min=0).sum().item()
+    except ZeroDivisionError:
+        part = 0.0
+    return x * part
+""",
+            good="""
+def forward(self, x):
+    total = x.clamp(min=0).sum()
+    return torch.where(total == 0, 0.0, x / total)
+""",
+            inputs="(torch.ones(2, 2),)",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, Division):
+            if _attempt(place, catches_division) is not None:
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` divides by a number of tensor data, and its `except` handles zero: tracing has no data, so "
+                    "the handler is no part of the program, which raises there. Ask for zero with `if`.",
+                )
+            return
         assert isinstance(place, Call)
         given = place.receiver if place.name.startswith("torch.Tensor.") else place.argument(0, "A")
         if not is_tensor(given) or _attempt(place) is None:
@@ -73,6 +103,9 @@ def forward(self, x: torch.Tensor):
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        if isinstance(report.place, Division):
+            attempt = _attempt(report.place, catches_division)
+            return None if attempt is None else asked_for_zero(report.place, attempt, context)
         assert isinstance(report.place, Call)
         attempt = _attempt(report.place)
         return (
@@ -80,14 +113,14 @@ def forward(self, x: torch.Tensor):
         )
 
 
-def _attempt(place: Call) -> ast.Try | None:
-    """The `try` of the same function in whose body the call stands, if a handler catches its failure and goes on."""
+def _attempt(place: Place, catches: Callable[[ast.ExceptHandler], bool] = catches_failure) -> ast.Try | None:
+    """The `try` of the same function in whose body the place stands, if a handler catches its failure and goes on."""
     inner: ast.AST = place.node
     for each in ancestors(place):
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             return None
         if isinstance(each, ast.Try) and inner in each.body:
-            caught = next((one for one in each.handlers if catches_failure(one)), None)
+            caught = next((one for one in each.handlers if catches(one)), None)
             if caught is not None:
                 return each if exits(caught.body) != {"raises"} else None
         inner = each

@@ -17,7 +17,7 @@ from exportlens.inference.names import lookup
 from exportlens.inference.narrowing import narrow
 from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.operators import binary, compare, unary
-from exportlens.inference.places import Conversion, Truth
+from exportlens.inference.places import Conversion, Division, Truth
 from exportlens.inference.state import Locals
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
@@ -30,6 +30,7 @@ from exportlens.inference.values import (
     Shape,
     Slice,
     Static,
+    TensorScalar,
     Unknown,
     Value,
     from_data,
@@ -253,6 +254,14 @@ def _bin_op(machine: Machine, node: ast.BinOp, frame: Frame) -> Value:
             _format_place(machine, value, frame, node)
         if not isinstance(right, Const):
             return Static("str")
+    if (
+        machine.attempts
+        and isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod))
+        and isinstance(right, TensorScalar)
+        and isinstance(left, (Const, Shape, Static, TensorScalar))
+        and machine.emits(Division)
+    ):
+        machine.notice(Division(machine.site(frame), node, right))
     return binary(machine, node.op, left, right, frame, node)
 
 

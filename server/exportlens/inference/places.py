@@ -254,6 +254,13 @@ class Caught(Place):
 
 
 @dataclass(slots=True)
+class Division(Place):
+    """A number of Python is divided, inside of a `try`, by one that comes from tensor data: `a / b`, `a // b` or `a % b`."""
+
+    divisor: Value
+
+
+@dataclass(slots=True)
 class With(Place):
     """A `with` block entered while tracing; `manager` is the context manager's value, `name` its qualified class or function name or ""."""
 

@@ -1,4 +1,4 @@
-"""A `try` around an operator that raises on some data, as a question about what the operator tells of its success."""
+"""A `try` around what raises on some data, as a question: whether the operator succeeded, whether the divisor is zero."""
 
 from __future__ import annotations
 
@@ -22,19 +22,67 @@ TELLING = {
     "torch.Tensor.inverse": ("inv_ex", "inverse"),
     "torch.linalg.solve": ("solve_ex", "solution"),
 }
+_OF_DIVISIONS = frozenset({"ZeroDivisionError", "ArithmeticError", "Exception", "BaseException"})
 # How these operators fail, and the classes above that.
 _ERRORS = frozenset({"LinAlgError", "_LinAlgError", "RuntimeError", "Exception", "BaseException"})
 
 
 def catches_failure(handler: ast.ExceptHandler) -> bool:
     """Whether `handler` catches the error of an operator of torch.linalg."""
+    return _catches(handler, _ERRORS)
+
+
+def _catches(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
     if handler.type is None:
         return True
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return any(
-        (each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")) in _ERRORS
+        (each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")) in errors
         for each in types
     )
+
+
+def catches_division(handler: ast.ExceptHandler) -> bool:
+    """Whether `handler` catches that a number of Python is divided by zero."""
+    return _catches(handler, _OF_DIVISIONS)
+
+
+def asked_for_zero(place: Place, attempt: ast.Try, context: RewriteContext) -> Fix | Refusal:
+    """`try: r = a / b` / `except ZeroDivisionError: r = 0.0` -> `if b == 0: r = 0.0` / `else: r = a / b`.
+
+    Unsafe: what else may raise the same in the `try`, such as a method of another class, is not caught any more.
+    """
+    try:
+        draft = Draft.of(place, context)
+        source = draft.source
+        division, node = source.find(place.node), source.find(attempt)
+        if not isinstance(division, ast.BinOp) or not isinstance(node, ast.Try):
+            raise Refused("the division is not written in the `try`")
+        _refuse_handlers(node)
+        position, statement = _statement_of(source, division, node)
+        _refuse_other_errors(draft, node, division)
+        if _tried_first(statement, division):
+            raise Refused(f"something is computed before `{source.of(division)}` in the same statement")
+        divisor, lines, swaps = source.of(division.right), [], []
+        outer, inner, nl = (
+            source.indent_of(node),
+            source.indent_of(node) + source.indent_unit(),
+            source.newline,
+        )
+        if node.body[:position]:
+            lines.append(source.block(node.body[:position], outer))
+        if not isinstance(division.right, ast.Name):
+            name = fresh("divisor", every_taken(draft, node))
+            lines.append(f"{outer}{name} = {divisor}")
+            swaps, divisor = [source.swap(division.right, name)], name
+        lines += [f"{outer}if {divisor} == 0:", source.block(node.handlers[0].body, inner), f"{outer}else:"]
+        lines.append(source.block([statement], inner, swaps))
+        lines += [source.block([each], inner) for each in (*node.body[position + 1 :], *node.orelse)]
+        text = nl.join(lines).removeprefix(outer)
+        whole = Replacement(source.start(node), source.span([node])[1], text)
+        return draft.replace("Ask whether it divides by zero", [whole], uses_torch=False)
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
 
 
 def asked_for_success(place: Place, name: str, attempt: ast.Try, context: RewriteContext) -> Fix | Refusal:
@@ -106,7 +154,7 @@ def _refuse_handlers(node: ast.Try) -> None:
 
 
 def _statement_of(
-    source: Source, call: ast.Call, node: ast.Try
+    source: Source, call: ast.expr, node: ast.Try
 ) -> tuple[int, ast.Assign | ast.Return | ast.AugAssign | ast.AnnAssign]:
     for position, each in enumerate(node.body):
         if any(inner is call for inner in ast.walk(each)):
@@ -118,7 +166,7 @@ def _statement_of(
     raise Refused("the operator is called elsewhere than in the `try` itself")
 
 
-def _tried_first(statement: ast.stmt, call: ast.Call) -> bool:
+def _tried_first(statement: ast.stmt, call: ast.expr) -> bool:
     """Whether calls that are not arguments or the receiver of `call` run before it, and may change what it is given."""
     inside = {id(each) for each in ast.walk(call)}
     return any(
@@ -144,7 +192,7 @@ def _tried_first(statement: ast.stmt, call: ast.Call) -> bool:
 _HARMLESS = frozenset({"bool", "float", "int", "len", "max", "min", "print", "range", "warnings.warn"})
 
 
-def _refuse_other_errors(draft: Draft, node: ast.Try, call: ast.Call) -> None:
+def _refuse_other_errors(draft: Draft, node: ast.Try, call: ast.expr) -> None:
     """Raise Refused where something else in the `try` may raise what the handler catches."""
     around = draft.source.enclosing_function(node)
     local: set[str] = set()
@@ -153,6 +201,10 @@ def _refuse_other_errors(draft: Draft, node: ast.Try, call: ast.Call) -> None:
     for each in walk_own(node.body):
         if isinstance(each, (ast.Raise, ast.Assert, ast.With)):
             raise Refused("the `try` raises or asserts something itself")
+        if isinstance(each, ast.BinOp) and isinstance(call, ast.BinOp) and each is not call:
+            divides = isinstance(each.op, (ast.Div, ast.FloorDiv, ast.Mod))
+            if divides and not isinstance(each.right, ast.Constant):
+                raise Refused(f"`{draft.source.of(each)}` in the same `try` may fail as well")
         if not isinstance(each, ast.Call) or each is call:
             continue
         method = each.func.attr if isinstance(each.func, ast.Attribute) else ""
