@@ -12,7 +12,14 @@ from exportlens.inference.values import Const, Function, Instance, Tensor, optio
 from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
 from exportlens.rewriting.names import arguments, assigned_pairs, dotted
 
-from exportlens_rules.mutation.state_reads import ALIKE, FACTS, weighs
+from exportlens_rules.mutation.state_reads import (
+    ALIKE,
+    FACTS,
+    certainly_written,
+    loaded,
+    parents,
+    weighs,
+)
 from exportlens_rules.reading import ancestors, nodes_around
 
 # What reads of its arguments no more than what they look like.
@@ -43,6 +50,49 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
     ):
         return False
     return _Data(place.owner).holds(value, function.node, _given(place))
+
+
+def is_set_by_data(place: AttributeWrite) -> bool:
+    """Whether data of the inputs decide that a number or flag which is written out is set, and the function reads what the last
+    call left: `if x.max() > 2: self.open = True`, `return y if self.open else x`."""
+    function, began, value = place.site.function, place.began, place.value
+    if not (isinstance(began, Const) and isinstance(value, Const) and type(began.value) is type(value.value)):
+        return False
+    if type(value.value) not in (bool, int, float) or place.elsewhere or place.augmented or function is None:
+        return False
+    path = f"self.{place.attr}"
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if not isinstance(place.owner, Instance) or target is None or dotted(target) != path:
+        return False
+    own = [each for call, each in _callers(place) if (dotted(call.func) or "").count(".") == 1]
+    tests = [each.test for each in ancestors(place) if isinstance(each, ast.If)]
+    if not tests or not any(_reads_what_is_left(each, target) for each in [function.node, *own]):
+        return False
+    data, given = _Data(place.owner), _given(place)
+    return any(data.holds(each, function.node, given) for each in tests)
+
+
+def _reads_what_is_left(function: ast.AST, target: ast.Attribute) -> bool:
+    """Whether `function` reads the attribute on a way that has not written it before."""
+    dump, around = ast.dump(loaded(target)), parents(function)
+    return any(
+        isinstance(each, ast.stmt)
+        and reads_itself(each, dump)
+        and not certainly_written(function, each, dump, around)
+        for each in ast.walk(function)
+    )
+
+
+def reads_itself(statement: ast.stmt, path: str) -> bool:
+    """Whether `statement` reads the attribute (dumped), not in a statement that it holds."""
+    waiting: list[ast.AST] = [*ast.iter_child_nodes(statement)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load) and ast.dump(each) == path:
+            return True
+        if not isinstance(each, ast.stmt):
+            waiting += ast.iter_child_nodes(each)
+    return False
 
 
 def is_begun_and_added_to(place: AttributeWrite) -> bool:

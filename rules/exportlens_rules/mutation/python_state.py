@@ -22,6 +22,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.first_values import is_set_by_data, reads_itself
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.reading import ancestors, words
@@ -33,8 +34,8 @@ class PythonState(Rule):
     ## What it does
     Finds `self.steps += 1`, `self.rate = self.rate * 0.9` and the like: numbers that a Module keeps as plain
     attributes and computes anew in each call, from what the last one left or from tensor data; and flags that the
-    first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`. What
-    the fix makes a buffer still reads as a number.
+    first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`, or that
+    data of the inputs turn: `if x.max() > 2: self.open = True`. What the fix makes a buffer still reads as a number.
 
     ## Why it matters
     The exported program has no Python attributes. It keeps the number that stood there while tracing, for
@@ -123,6 +124,7 @@ class M(nn.Module):
             (place.augmented and not isinstance(place.old, Sequence))
             or _is_carried(place)
             or _is_turned_by_first_call(place)
+            or is_set_by_data(place)
         ):
             return
         node = place.node
@@ -190,28 +192,16 @@ def _is_asked_above(place: AttributeWrite) -> bool:
     began = place.began
     if place.elsewhere or target is None or function is None or statement is None:
         return False
-    if not (isinstance(began, Const) and type(began.value) in (int, float)):
+    if not (isinstance(began, Const) and type(began.value) in (bool, int, float)):
         return False
     path, around = ast.dump(loaded(target)), parents(function.node)
     return any(
         isinstance(each, ast.stmt)
-        and _reads_itself(each, path)
+        and reads_itself(each, path)
         and not certainly_written(function.node, each, path, around)
         and (each.lineno <= target.lineno or _excludes(each, statement, around))
         for each in ast.walk(function.node)
     )
-
-
-def _reads_itself(statement: ast.stmt, path: str) -> bool:
-    """Whether `statement` reads the attribute, not in a statement that it holds."""
-    waiting: list[ast.AST] = [*ast.iter_child_nodes(statement)]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load) and ast.dump(each) == path:
-            return True
-        if not isinstance(each, ast.stmt):
-            waiting += ast.iter_child_nodes(each)
-    return False
 
 
 def _excludes(one: ast.stmt, other: ast.stmt, around: dict[ast.AST, ast.AST]) -> bool:

@@ -27,7 +27,9 @@ from exportlens.rewriting.names import arguments, assigned_pairs, dotted, fresh
 from exportlens.rewriting.plain_objects import made_module
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.registrations import refuse_before_module
+from exportlens.rewriting.sliced_by_numbers import bounds_open_slice, is_unpacked_size
 from exportlens.rewriting.text import Function, Replacement
+from exportlens.rewriting.undimensioned import asked_tensor
 
 _IN_PLACE: dict[type[ast.operator], str] = {
     ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "remainder_"
@@ -154,14 +156,53 @@ class _Number:
                 }
                 plain = [each for each in plain if self.source.enclosing_statement(each) in simple]
                 first = min(simple, key=self.source.start, default=None)
-                if first is None or len(plain) < 2 or not self.source.begins_line(first):
+                checked = self.type == "int" and self._is_sliced_by(plain) and self._never_negative()
+                if first is None or not (len(plain) > 1 or checked) or not self.source.begins_line(first):
                     continue
                 name = fresh(self.attr.strip("_") or "number", taken)
                 begin = self.source.start(first)
-                line = f"{name} = {self.path}.item(){self.source.newline}{self.source.indent_of(first)}"
-                swaps.append(Replacement(begin, begin, line))
+                lines = [f"{name} = {self.path}.item()"]
+                if checked:
+                    # A slice that may begin before the first item is none that tracing takes.
+                    lines.append(f"{self.draft.torch}._check({name} >= 0)")
+                indent = self.source.newline + self.source.indent_of(first)
+                swaps.append(Replacement(begin, begin, "".join(line + indent for line in lines)))
                 names |= dict.fromkeys(plain, name)
         return [*swaps, *(self.source.swap(each, names.get(each, f"{self.path}.item()")) for each in reads)]
+
+    def _is_sliced_by(self, reads: list[ast.Attribute]) -> bool:
+        """Whether some of `reads` bound a slice of which a size is not known, or which is one of several."""
+        return any(
+            isinstance(each, ast.Slice) and bounds_open_slice(self.source, each)
+            for read in reads
+            for each in self.source.ancestors(read)
+        )
+
+    def _never_negative(self) -> bool:
+        """Whether the number begins with 0 or more, and what is written or added is never less."""
+        constant = _constant(self.first)
+        if constant is None or constant < 0:
+            return False
+        for each in ast.walk(self.cls):
+            if isinstance(each, (ast.Assign, ast.AugAssign)) and self._sets_it(each):
+                adds = isinstance(each, ast.Assign) or isinstance(each.op, (ast.Add, ast.Mult, ast.Mod))
+                if not (adds and self._is_positive(each.value)):
+                    return False
+        return True
+
+    def _is_positive(self, node: ast.expr) -> bool:
+        """Whether `node` is an int that is certainly 0 or more, where the number itself is."""
+        constant = _constant(node)
+        if constant is not None:
+            return constant >= 0
+        if _is_size(node) or dotted(node) == self.path:
+            return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
+            return self._is_positive(node.left) and self._is_positive(node.right)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            return self._is_positive(node.right)
+        function = self.source.enclosing_function(node)
+        return isinstance(node, ast.Name) and function is not None and is_unpacked_size(function, node.id)
 
     def _runs(self, body: list[ast.stmt], writes: list[ast.stmt]) -> list[list[ast.stmt]]:
         """The statements of `body` between those that write the number."""
@@ -216,7 +257,7 @@ class _Number:
         first = self._type_at_first(*found[0]) if len(found) == 1 else None
         if first is None:
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
-        self.type = first
+        self.type, self.first = first, found[0][1]
         if self.is_module and found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
@@ -299,6 +340,12 @@ class _Number:
         if read_out is not None and method is not None and self.type == "float":
             # In double precision it is the very number that Python would have.
             return f"{self.path}.{method}({primary(self.source.of(read_out))}.detach().reshape(()))"
+        if self.type == "bool" and isinstance(write, ast.Assign):
+            function = self.source.enclosing_function(write)
+            kinds = self.draft.kinds({})
+            asked = None if function is None else asked_tensor(write.value, function, kinds, self.draft)
+            if asked is not None:
+                return f"{self.path}.copy_({self.source.of(asked)})"
         found = self._type_of(write.value)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
         if (
@@ -390,6 +437,8 @@ class _Number:
                 for target, value in assigned_pairs(each)
                 if dotted(target) == node.id
             ]
+            if not given and function is not None and is_unpacked_size(function, node.id):
+                return "int"
             if given and all(_read_out(each) is not None for each in given):
                 return "number"
             return self._type_of(given[0]) if len(given) == 1 and not self._reads(given[0], node.id) else None

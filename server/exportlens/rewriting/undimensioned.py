@@ -11,7 +11,23 @@ from exportlens.rewriting.text import Function
 
 # What gives one number of all that a tensor holds, where it is told no dimension.
 _REDUCTIONS = frozenset(
-    {"mean", "sum", "std", "var", "max", "min", "amax", "amin", "median", "norm", "prod", "nanmean", "nansum"}
+    {
+        "mean",
+        "sum",
+        "std",
+        "var",
+        "max",
+        "min",
+        "amax",
+        "amin",
+        "median",
+        "norm",
+        "prod",
+        "nanmean",
+        "nansum",
+        "any",
+        "all",
+    }
 )
 # What keeps the dimensions of what it is called of, and reads nothing but numbers beside it.
 _ELEMENTWISE = frozenset(
@@ -45,6 +61,10 @@ def has_no_dimensions(
     if isinstance(node, ast.BinOp):
         one = alike(node.left) or alike(node.right)
         return one and fits(node.left) and fits(node.right)
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        plain = len(sides) == 2 and not isinstance(node.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot))
+        return plain and any(map(alike, sides)) and all(map(fits, sides))
     if isinstance(node, ast.Name):
         given = [
             value
@@ -76,3 +96,17 @@ def has_no_dimensions(
         return False
     given_numbers = [*tensors[1:], *(each.value for each in node.keywords)]
     return alike(tensors[0]) and all(map(fits, given_numbers))
+
+
+def asked_tensor(node: ast.expr, function: Function, kinds: Kinds, draft: Draft) -> ast.expr | None:
+    """The tensor of one truth that `node` reads as a bool of Python: of `bool(x.max() > 2)`, `(x > 2).any().item()`."""
+    asked: ast.expr | None = None
+    if isinstance(node, ast.Call) and dotted(node.func) == "bool" and len(node.args) == 1:
+        asked = node.args[0]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        asked = node.func.value
+    if asked is None or not has_no_dimensions(asked, function, kinds, draft):
+        return None
+    whole = isinstance(asked, ast.Call) and isinstance(asked.func, ast.Attribute)
+    truth = whole and asked.func.attr in ("any", "all")  # type: ignore[attr-defined]
+    return asked if isinstance(asked, ast.Compare) or truth else None
