@@ -861,8 +861,21 @@ def test_state_that_the_first_call_makes(body: str, reason: str) -> None:
             "if self.ref is None:\n    self.ref = x.mean()\nsetattr(self, 'ref', self.ref * 2)\nreturn x - self.ref",
             "by its name",
         ),
+        ("if self.ref is None:\n    self.ref = x.max()\nreturn x - self.ref", "tensor of ints"),
+        (
+            "last = x.max()\nif self.ref is None:\n    self.ref = last\n"
+            "return torch.ones(9)[x] * 0.5, x - self.ref",
+            "tensor of ints",
+        ),
     ],
-    ids=["a shape of the inputs", "handed on", "of another shape", "set by its name"],
+    ids=[
+        "a shape of the inputs",
+        "handed on",
+        "of another shape",
+        "set by its name",
+        "of ints",
+        "of indices",
+    ],
 )
 def test_numbers_that_the_first_call_computes(body: str, reason: str) -> None:
     """A buffer takes the place of the None only where nothing gets to see it, and its shape is known."""

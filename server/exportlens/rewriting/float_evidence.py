@@ -128,3 +128,44 @@ def _root(node: ast.expr) -> str | None:
             node = node.func.value
         else:
             return node.id if isinstance(node, ast.Name) else None
+
+
+# What raises for ints, or gives floats of them.
+_GIVING_FLOATS = frozenset(
+    {"mean", "std", "var", "norm", "sqrt", "rsqrt", "exp", "log", "log1p", "softmax", "log_softmax", "sigmoid", "tanh", "float",
+     "double", "half", "normalize", "mse_loss", "gelu", "silu", "logsumexp", "quantile", "lerp"}
+)  # fmt: skip
+# What takes ints alone, or for what they count.
+_TAKING_INTS = frozenset(
+    {"one_hot", "embedding", "gather", "scatter", "scatter_", "scatter_add_", "index_select", "bincount", "long", "int"}
+)  # fmt: skip
+
+
+def computes_with_floats(nodes: list[ast.stmt]) -> bool:
+    """Whether the code divides, has numbers with a fraction, or calls what gives floats."""
+    for each in (one for node in nodes for one in ast.walk(node)):
+        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
+            return True
+        if isinstance(each, ast.Constant) and isinstance(each.value, float):
+            return True
+        if isinstance(each, ast.Call) and _name(each) in _GIVING_FLOATS | _LAYERS:
+            return True
+    return False
+
+
+def counts_or_picks(function: Function, names: set[str]) -> bool:
+    """Whether one of `names` indexes in `function`, or is given to what takes ints."""
+    for each in ast.walk(function):
+        if isinstance(each, ast.Subscript):
+            parts: list[ast.AST] = [each.slice]
+        elif isinstance(each, ast.Call) and (_name(each) in _TAKING_INTS):
+            parts = [each.func, *each.args, *(one.value for one in each.keywords)]
+        else:
+            continue
+        if any(isinstance(one, ast.Name) and one.id in names for part in parts for one in ast.walk(part)):
+            return True
+    return False
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func) or ""

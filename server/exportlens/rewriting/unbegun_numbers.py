@@ -24,6 +24,7 @@ from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none, is_
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.float_evidence import computes_with_floats, counts_or_picks
 from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import Kind, of_value
 from exportlens.rewriting.names import assigned_pairs, dotted, fresh
@@ -46,11 +47,34 @@ def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | R
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
         written = draft.source.enclosing_statement(draft.source.find(place.node))
+        if not all(isinstance(each, Tensor) and each.dtype for each in options(place.value)):
+            _refuse_ints(draft, written)
         assert isinstance(place.owner, Instance)
         swaps = _State(draft, cls, place.owner, place.attr, written).swaps()
         return draft.replace(f"Begin `{place.attr}` as a buffer", swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _refuse_ints(draft: Draft, statement: ast.stmt) -> None:
+    """Raise Refused where what `statement` binds may be of ints: the buffer holds floats."""
+    function = draft.source.enclosing_function(statement)
+    placed = [each for one in draft.context.document.placed for each in one.chunk.body]
+    names = _computed_of(function, statement)
+    if not computes_with_floats(placed) or (function is not None and counts_or_picks(function, names)):
+        raise Refused(f"`{draft.source.of(statement)}` may bind a tensor of ints: nothing tells its dtype")
+
+
+def _computed_of(function: Function | None, statement: ast.stmt) -> set[str]:
+    """The names that `statement` is computed of, and those that these are computed of in the function."""
+    names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
+    assigned = [each for each in (ast.walk(function) if function else ()) if isinstance(each, ast.Assign)]
+    for each in sorted(assigned, key=lambda one: -one.lineno):
+        if names & {
+            one.id for target in each.targets for one in ast.walk(target) if isinstance(one, ast.Name)
+        }:
+            names |= {one.id for one in ast.walk(each.value) if isinstance(one, ast.Name)}
+    return names - {"self"}
 
 
 def is_one_float(value: Value) -> bool:
