@@ -939,6 +939,19 @@ def test_numbers_that_stay_numbers(begin: str, body: str, reason: str) -> None:
     assert "register_buffer" not in mended.text
 
 
+def test_a_number_is_followed_to_where_it_is_handed() -> None:
+    """A method that runs a loop as often as a number says takes none that is known only when the program runs."""
+    text = HEAD + (
+        "    def __init__(self):\n        super().__init__()\n        self.steps = 0\n\n"
+        "    def again(self, x: torch.Tensor, times: int):\n        for _ in range(times + 1):\n            x = x * 2\n"
+        "        return x\n\n"
+        "    def forward(self, x: torch.Tensor):\n        self.steps += 1\n        return self.again(x, self.steps)\n"
+    )
+    mended = mend(text)
+    assert any("known only when the program runs" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 def test_nothing_is_registered_before_the_module_is_made() -> None:
     text = HEAD + (
         "    def __init__(self):\n        self.steps = 0\n        self.last = torch.zeros(4)\n        super().__init__()\n\n"

@@ -11,6 +11,7 @@ What reads the number still gets a number, in eager mode the very same: floats a
 from __future__ import annotations
 
 import ast
+import copy
 import math
 
 from exportlens.finding import Applicability, Fix, Refusal
@@ -18,6 +19,7 @@ from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, Tensor, options
 from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
+from exportlens.rewriting.called_parts import called_functions, is_made_as_tensor, parameter_for
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
@@ -30,6 +32,7 @@ from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.sliced_by_numbers import bounds_open_slice, is_unpacked_size
 from exportlens.rewriting.text import Function, Replacement
 from exportlens.rewriting.undimensioned import asked_tensor
+from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
     ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "remainder_"
@@ -100,6 +103,12 @@ class _Number:
         self.draft, self.source, self.cls, self.owner, self.attr = draft, draft.source, cls, owner, attr
         self.path = f"self.{attr}"
         self.is_module = True
+        # The reads that are handed to functions which bound slices by them.
+        self.handed: set[ast.AST] = set()
+        # The parameters that take it: of which class and function, and their names.
+        self.given: set[tuple[str, str, str]] = set()
+        # Whether it is looked at in another class than its own.
+        self.elsewhere = False
         # What is known to be traced: other Modules may call any method of one without a `forward`.
         methods = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)} - {"__init__"}
         self.entries = {"forward", exported} | (set() if "forward" in methods else methods)
@@ -155,8 +164,14 @@ class _Number:
                     if not isinstance(each, (ast.If, ast.For, ast.While, ast.With, ast.Try))
                 }
                 plain = [each for each in plain if self.source.enclosing_statement(each) in simple]
-                first = min(simple, key=self.source.start, default=None)
-                checked = self.type == "int" and self._is_sliced_by(plain) and self._never_negative()
+                handed = [
+                    each for each in reads if each in self.handed and self._in_run(each, run) is not None
+                ]
+                plain = list(dict.fromkeys([*plain, *handed]))
+                outer = [one for each in plain if (one := self._in_run(each, run)) is not None]
+                first = min(outer, key=self.source.start, default=None)
+                sliced = bool(handed) or self._is_sliced_by(plain)
+                checked = self.type == "int" and sliced and self._never_negative()
                 if first is None or not (len(plain) > 1 or checked) or not self.source.begins_line(first):
                     continue
                 name = fresh(self.attr.strip("_") or "number", taken)
@@ -169,6 +184,10 @@ class _Number:
                 swaps.append(Replacement(begin, begin, "".join(line + indent for line in lines)))
                 names |= dict.fromkeys(plain, name)
         return [*swaps, *(self.source.swap(each, names.get(each, f"{self.path}.item()")) for each in reads)]
+
+    def _in_run(self, read: ast.AST, run: list[ast.stmt]) -> ast.stmt | None:
+        """The statement of `run` that `read` stands in."""
+        return next((each for each in self.source.ancestors(read) if each in run), None)
 
     def _is_sliced_by(self, reads: list[ast.Attribute]) -> bool:
         """Whether some of `reads` bound a slice of which a size is not known, or which is one of several."""
@@ -430,6 +449,8 @@ class _Number:
             return self._type_of(node.operand)
         if isinstance(node, ast.Name):
             function = self.source.enclosing_function(node)
+            if function is not None and (self.cls.name, function.name, node.id) in self.given:
+                return self.type
             given = [
                 value
                 for each in (ast.walk(function) if function is not None else ())
@@ -559,6 +580,8 @@ class _Number:
                 )
                 if name in _TAKING_NUMBERS or self._takes_tensor(parent, name, node):
                     return
+                if self._is_handed_on(parent, node, read, depth):
+                    return
             if isinstance(parent, ast.Subscript) and node is parent.slice and self._is_tensor(parent.value):
                 return
             given = isinstance(parent, ast.Call) and self._type_given(parent) is not None
@@ -568,10 +591,46 @@ class _Number:
                 )
             node = parent
 
+    def _is_handed_on(self, call: ast.Call, node: ast.AST, read: ast.expr, depth: int) -> bool:
+        """Whether `call` runs functions of the file, and each uses the number, or what is computed of it, as such a number may be
+        used. Raises Refused where one does not."""
+        if node is not read and not isinstance(node, ast.keyword):
+            return False
+        argument = node.value if isinstance(node, ast.keyword) else node
+        found = called_functions(self.draft, self.cls, call) if depth <= _DEEPEST else []
+        for chunk, cls, function in found:
+            name = parameter_for(call, argument, function)
+            if name is None:
+                return False
+            inside = self if chunk is self.draft.chunk else self._inside(chunk, cls)
+            there = inside.source.find(function) if inside is not self else function
+            self.given.add((cls.name, function.name, name))
+            for each in ast.walk(there):
+                if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
+                    inside._refuse_read(each, depth + 1)
+                    slices = [one for one in inside.source.ancestors(each) if isinstance(one, ast.Slice)]
+                    if any(bounds_open_slice(inside.source, one) for one in slices):
+                        self.handed.add(read)
+        return bool(found)
+
+    def _inside(self, chunk: Chunk, cls: ast.ClassDef) -> _Number:
+        """The same number in a class of another chunk, which knows it by the names of parameters."""
+        other = copy.copy(self)
+        other.draft = Draft.of_chunk(chunk, self.draft.context)
+        other.source = other.draft.source
+        found = other.source.find(cls)
+        assert isinstance(found, ast.ClassDef)
+        other.cls = found
+        other.path = ""
+        other.elsewhere = True
+        return other
+
     def _is_tensor(self, node: ast.expr) -> bool:
         """Whether what is indexed certainly is a tensor: a number that data tells is no index of a list."""
         path = dotted(node)
         if path is not None and path.startswith("self.") and path.count(".") == 1:
+            if self.elsewhere:
+                return is_made_as_tensor(self.draft, self.cls, path)
             held = self.owner.attributes.get(path.removeprefix("self."))
             return held is not None and all(isinstance(each, Tensor) for each in options(held))
         statement = self.source.enclosing_statement(node)
