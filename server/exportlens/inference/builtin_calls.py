@@ -293,7 +293,9 @@ def _sorted(
 
 
 def _is_fraction(value: Value) -> bool:
-    return isinstance(value, Const) and isinstance(value.value, float) and value.value % 1 > 0
+    """Whether a bound says that what it bounds is a float: whole numbers have no part of one, and their zero is written `0`."""
+    known = value.value if isinstance(value, Const) else None
+    return isinstance(known, float) and (known % 1 > 0 or known == 0)
 
 
 def _notice_extreme(
@@ -345,7 +347,7 @@ def _extreme(name: str) -> Run:
                 # Whole numbers have an operator for this, floats do not.
                 told = next((value for value in scalars if value.type == "float"), scalars[0])
                 if isinstance(told, TensorScalar) and not told.type and any(map(_is_fraction, values)):
-                    # Nobody bounds whole numbers by 1e-6.
+                    # Nobody bounds whole numbers by 1e-6 or 0.0.
                     told = replace(told, type="float")
                 machine.notice(Conversion(machine.site(frame), node, told, "compare", name, names_in(frame)))
             return scalars[0]

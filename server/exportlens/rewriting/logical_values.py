@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TypeGuard
 
 from exportlens.rewriting.draft import Refused
@@ -24,7 +25,7 @@ def logical(
         return replaced(source.text, [source.swap(node, _number_or_zero(source, node))])
     bools = isinstance(node, ast.BoolOp) and all(_is_bool(kinds.of(each)) for each in node.values)
     if isinstance(node, ast.BoolOp) and not bools:
-        asked = _only_asked(source, node)
+        asked = _only_asked(source, node, kinds)
         for each in node.values:
             kind = kinds.of(each)
             if asked and (_is_negated_data(each, kinds) or kind.what == "tensor"):
@@ -41,6 +42,8 @@ def logical(
     condition = predicates.read(node)
     if condition.form == "symbol":
         return replaced(source.text, [source.swap(node, f"({condition.text})")])
+    if condition.form == "mixed" and isinstance(node, ast.BoolOp) and _only_asked(source, node, kinds):
+        return replaced(source.text, [source.swap(node, condition.text)])
     if condition.form != "tensor":
         raise Refused(why_not(source, node))
     bool_text = condition.text if condition.dtype == "bool" else f"{primary(condition.text)}.bool()"
@@ -75,9 +78,12 @@ def _is_negated_data(node: ast.expr, kinds: Kinds) -> bool:
     return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and kinds.of(node.operand).from_data
 
 
-def _only_asked(source: Source, node: ast.expr) -> bool:
-    """Whether `node` gets a name of which nothing but the truth is asked: there a bool and a tensor of it are alike."""
+def _only_asked(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` gets a name of which nothing but the truth is asked, or is returned to such who do: there a bool and a tensor
+    of it are alike."""
     statement, function = source.parents[node], source.enclosing_function(node)
+    if isinstance(statement, ast.Return) and isinstance(function, ast.FunctionDef):
+        return _callers_only_ask(source, function, kinds)
     if not isinstance(statement, ast.Assign) or function is None or len(statement.targets) != 1:
         return False
     target = statement.targets[0]
@@ -90,6 +96,25 @@ def _only_asked(source: Source, node: ast.expr) -> bool:
         and each is not target
     ]
     return bool(same) and all(isinstance(each.ctx, ast.Load) and _asks(source, each) for each in same)
+
+
+def _callers_only_ask(source: Source, function: ast.FunctionDef, kinds: Kinds) -> bool:
+    """Whether all that speaks of a method calls it in its own class, and asks for the truth of what it gives."""
+    spoken = [
+        each
+        for each in ast.walk(source.tree)
+        if isinstance(each, ast.Attribute) and each.attr == function.name
+    ]
+    calls = [source.parents[each] for each in spoken]
+    return (
+        bool(spoken)
+        and isinstance(source.parents[function], ast.ClassDef)
+        and not any(re.search(rf"\b{function.name}\b", chunk.text) for chunk in kinds.around)
+        and all(
+            dotted(each) == f"self.{function.name}" and isinstance(call, ast.Call) and _asks(source, call)
+            for each, call in zip(spoken, calls, strict=True)
+        )
+    )
 
 
 def _asks(source: Source, node: ast.expr) -> bool:
