@@ -939,6 +939,18 @@ def test_numbers_that_stay_numbers(begin: str, body: str, reason: str) -> None:
     assert "register_buffer" not in mended.text
 
 
+def test_a_number_that_begins_with_none() -> None:
+    """It is told of, although no buffer stands for a None and a float."""
+    text = HEAD + (
+        "    def __init__(self):\n        super().__init__()\n        self.level = None\n\n"
+        "    def forward(self, x: torch.Tensor):\n        if self.level is None:\n            self.level = x.mean().item()\n"
+        "        return x - self.level\n"
+    )
+    mended = mend(text)
+    assert any("to a number that is written out" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 def test_a_number_is_followed_to_where_it_is_handed() -> None:
     """A method that runs a loop as often as a number says takes none that is known only when the program runs."""
     text = HEAD + (

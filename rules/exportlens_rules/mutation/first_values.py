@@ -52,6 +52,25 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
     return _Data(place.owner).holds(value, function.node, _given(place))
 
 
+def is_begun_by_data(place: AttributeWrite) -> bool:
+    """Whether the function asks if there is a number yet, and binds one that data tell, which the next call finds."""
+    function = place.site.function
+    if function is None or place.elsewhere or place.began != Const(None):
+        return False
+    path = f"self.{place.attr}"
+    ways = [function.node, *(each for _, each in _callers(place)), *_models(place)]
+    if any(_sets_back(each, place.attr) for each in ways) or not _reads(function.node, path):
+        return False
+    dump, around = ast.dump(ast.parse(path, mode="eval").body), parents(function.node)
+    return any(
+        isinstance(each, ast.stmt)
+        and any(asks_for_none(one, path) is not None for one in ast.walk(each))
+        and each is not function.node
+        and not certainly_written(function.node, each, dump, around)
+        for each in ast.walk(function.node)
+    )
+
+
 def is_set_by_data(place: AttributeWrite) -> bool:
     """Whether data of the inputs decide that a number or flag which is written out is set, and the function reads what the last
     call left: `if x.max() > 2: self.open = True`, `return y if self.open else x`."""

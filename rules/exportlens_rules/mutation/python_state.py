@@ -22,7 +22,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.first_values import is_set_by_data, reads_itself
+from exportlens_rules.mutation.first_values import is_begun_by_data, is_set_by_data, reads_itself
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.reading import ancestors, words
@@ -118,7 +118,7 @@ class M(nn.Module):
             return
         given = options(place.value)
         if all(isinstance(option, TensorScalar) for option in given):
-            if not place.augmented and not _is_asked_above(place):
+            if not (place.augmented or _is_asked_above(place) or is_begun_by_data(place)):
                 return
         elif not all(isinstance(option, (Const, Static, Shape)) for option in given) or not (
             (place.augmented and not isinstance(place.old, Sequence))
