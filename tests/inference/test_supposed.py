@@ -59,6 +59,9 @@ def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: li
         ("gate", "if gate == 'wide':\n            x = self.second(x)"),
         ("gate", "if gate > 2:\n            x = x[:, :gate]"),
         ("gate", "if gate > 2:\n            for _ in range(gate):\n                x = self.second(x)"),
+        ("gate", "rounds = gate + 1\n        for _ in range(rounds):\n            x = self.second(x)"),
+        ("gate", "for _ in range(gate * 2):\n            x = self.second(x)"),
+        ("gate", "x = self.second(x[: int(gate * x.shape[0])])"),
     ],
 )
 def test_what_is_told_or_used_otherwise_is_not(tmp_path: Path, parameter: str, body: str) -> None:

@@ -208,6 +208,18 @@ class _Uses:
         value = _copied(node.value) or node.value
         if self.is_it(value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
             self._also_called(target.id, node)
+        if (
+            isinstance(node.value, ast.BinOp)
+            and isinstance(target, ast.Name)
+            and target.id != self.name
+            and self.depth < _MAX_PASSED_ON
+            and self._reckons_with(node.value)
+        ):
+            # `rounds = n + 1`, then `range(rounds)`
+            lines = _while_bound(self.machine, self.function, target.id, node)
+            made = _Uses(self.machine, self.function, target.id, _MAX_PASSED_ON, lines)
+            made.visit_function()
+            self.number += 0 if made.strong else max(made.number - made.compared - made.read, 0)
         number = node.value.left if isinstance(node.value, ast.BinOp) else node.value
         if isinstance(number, ast.Call) and isinstance(target, ast.Name) and target.id != self.name:
             # `t = int(timestep)`, `last = int(t) - 1`: a number that is only tidied up keeps its name.
@@ -300,8 +312,20 @@ class _Uses:
             and not isinstance(node.slice, (ast.Slice, ast.Tuple))
         )
 
+    def _reckons_with(self, node: ast.expr | None) -> bool:
+        """Whether `node` is the parameter, a sum or product with it, or an int that is made of such: `n`, `n + 1`, `int(n * 0.5)`."""
+        if isinstance(node, ast.BinOp):
+            return self._reckons_with(node.left) or self._reckons_with(node.right)
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("int", "round")
+        ):
+            return any(isinstance(each, ast.BinOp) and self._reckons_with(each) for each in node.args)
+        return node is not None and self.is_it(node)
+
     def _visit_slice(self, node: ast.Slice) -> None:
-        self.number += any(bound is not None and self.is_it(bound) for bound in (node.lower, node.upper))
+        self.number += any(map(self._reckons_with, (node.lower, node.upper)))
         self._visit_children(node)
 
     def _visit_call(self, node: ast.Call) -> None:
@@ -326,6 +350,7 @@ class _Uses:
                 for each in tests
             )
         if isinstance(node.func, ast.Name) and node.func.id == "range":
+            self.number += sum(isinstance(each, ast.BinOp) and self._reckons_with(each) for each in node.args)
             # `range(int(steps))`: an int needs no conversion there.
             self.strong += sum(
                 isinstance(each, ast.Call)
