@@ -1,10 +1,14 @@
-"""Whether a name still stands for a function's parameter where it is read."""
+"""What names are bound to in a function, and whether one still stands for a parameter where it is read."""
 
 from __future__ import annotations
 
 import ast
+import sys
 
+from exportlens.inference.classes import class_order
 from exportlens.inference.legacy import TENSOR_TYPES
+from exportlens.inference.machine import Machine
+from exportlens.inference.values import ClassValue, Function
 from exportlens.source.walking import walk
 
 _SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
@@ -79,3 +83,65 @@ def _is_of_its_own(binding: Binding, name: str) -> bool:
     while isinstance(value, (ast.Attribute, ast.Call)):
         value = value.value if isinstance(value, ast.Attribute) else value.func
     return isinstance(value, ast.Name) and value.id == name
+
+
+def assignments(machine: Machine, function: Function) -> list[Binding]:
+    """The statements of a function, inner functions included, that bind names to values; kept for the run."""
+    key = ("assignments", id(function.node))
+    known: list[Binding] | None = machine.memo.get(key)
+    if known is None:
+        known = [node for node in walk(function.node) if isinstance(node, Binding)]
+        machine.memo[key] = known
+    return known
+
+
+def bound_by(node: Binding) -> set[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return {part.id for target in targets for part in walk(target) if isinstance(part, ast.Name)}
+
+
+def while_bound(machine: Machine, function: Function, name: str, given: ast.Assign) -> range:
+    """The lines in which `name` is what `given` binds it to."""
+    bound = [
+        other
+        for other in assignments(machine, function)
+        if other is not given and other.lineno > given.lineno and name in bound_by(other)
+    ]
+    last = min((other.end_lineno or other.lineno for other in bound), default=sys.maxsize - 1)
+    return range((given.end_lineno or given.lineno) + 1, last + 1)
+
+
+def local_functions(machine: Machine, function: Function) -> dict[str, ast.FunctionDef | ast.Lambda]:
+    """The functions and lambdas that a function's own variables are bound to once; kept for the run."""
+    key = ("local functions", id(function.node))
+    known: dict[str, ast.FunctionDef | ast.Lambda] | None = machine.memo.get(key)
+    if known is None:
+        known = {}
+        for node in walk(function.node):
+            if isinstance(node, ast.FunctionDef) and node is not function.node:
+                known[node.name] = node
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                known.update(
+                    {target.id: node.value for target in node.targets if isinstance(target, ast.Name)}
+                )
+        machine.memo[key] = known
+    return known
+
+
+def made_in_constructor(cls: ClassValue, attr: str) -> tuple[ClassValue, ast.expr] | None:
+    """What `self.attr = Maker(...)` in a constructor of the class's order calls, and the class whose constructor says so."""
+    for item in class_order(cls):
+        init = item.attributes.get("__init__") if isinstance(item, ClassValue) else None
+        if not isinstance(init, Function) or not isinstance(item, ClassValue):
+            continue
+        for node in walk(init.node):
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+                for target in node.targets:
+                    if (
+                        isinstance(target, ast.Attribute)
+                        and target.attr == attr
+                        and isinstance(target.value, ast.Name)
+                        and target.value.id == "self"
+                    ):
+                        return item, node.value.func
+    return None
