@@ -65,7 +65,7 @@ REFUSED = {
     ),
     "an item of a list": (
         "scales = [1.0, 2, 3.0, 4.0]\nreturn x * scales[x.sum(0).argmax()]",
-        "stacked into one tensor, is not provable",
+        "has ints and floats, of which a tensor of ints gives other dtypes",
     ),
 }
 

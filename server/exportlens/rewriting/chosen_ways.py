@@ -81,6 +81,11 @@ def one_way_for_each(draft: Draft, node: ast.Subscript, place: Conversion) -> Fi
         raise Refused(
             f"there are {len(ways)} items: a branch with one way for each is written for 2 to {_MOST_WAYS}"
         )
+    items = kinds.of(node.value).items or ()
+    if len({each.type for each in items}) > 1 and all(each.what == "number" for each in items):
+        raise Refused(
+            f"`{source.of(node.value)}` has ints and floats, of which a tensor of ints gives other dtypes"
+        )
     region = _region(source, node, statement, function, kinds)
     _refuse_unknown_calls(source, node, region, ways, kinds)
     chain = _Chain(draft, node, place, kinds, ways, region)
