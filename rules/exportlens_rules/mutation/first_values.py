@@ -16,7 +16,6 @@ from exportlens_rules.mutation.state_reads import (
     ALIKE,
     FACTS,
     certainly_written,
-    loaded,
     parents,
     weighs,
 )
@@ -72,8 +71,8 @@ def is_begun_by_data(place: AttributeWrite) -> bool:
 
 
 def is_set_by_data(place: AttributeWrite) -> bool:
-    """Whether data of the inputs decide that a number or flag which is written out is set, and the function reads what the last
-    call left: `if x.max() > 2: self.open = True`, `return y if self.open else x`."""
+    """Whether data of the inputs, or a number that each call computes of what the last one left, decide that a number or flag which
+    is written out is set: `if x.max() > 2: self.open = True`. Also where nothing reads it: no branch of the program writes it."""
     function, began, value = place.site.function, place.began, place.value
     if not (isinstance(began, Const) and isinstance(value, Const) and type(began.value) is type(value.value)):
         return False
@@ -83,23 +82,35 @@ def is_set_by_data(place: AttributeWrite) -> bool:
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
     if not isinstance(place.owner, Instance) or target is None or dotted(target) != path:
         return False
-    own = [each for call, each in _callers(place) if (dotted(call.func) or "").count(".") == 1]
     tests = [each.test for each in ancestors(place) if isinstance(each, ast.If)]
-    if not tests or not any(_reads_what_is_left(each, target) for each in [function.node, *own]):
-        return False
     data, given = _Data(place.owner), _given(place)
-    return any(data.holds(each, function.node, given) for each in tests)
-
-
-def _reads_what_is_left(function: ast.AST, target: ast.Attribute) -> bool:
-    """Whether `function` reads the attribute on a way that has not written it before."""
-    dump, around = ast.dump(loaded(target)), parents(function)
     return any(
-        isinstance(each, ast.stmt)
-        and reads_itself(each, dump)
-        and not certainly_written(function, each, dump, around)
-        for each in ast.walk(function)
+        _asks_counted(each, function.node, path, place.owner) or data.holds(each, function.node, given)
+        for each in tests
     )
+
+
+def _asks_counted(test: ast.expr, function: ast.AST, path: str, owner: Instance) -> bool:
+    """Whether `test` reads another number of the model that `function` counts on with, or a buffer."""
+    counted = {
+        dotted(each.target)
+        for each in ast.walk(function)
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Attribute)
+    }
+    counted |= {f"self.{name}" for name, held in owner.attributes.items() if isinstance(held, Tensor)}
+    return _asks(test, counted - {path})
+
+
+def _asks(node: ast.AST, paths: set[str | None]) -> bool:
+    """Whether `node` reads the value of one of the attributes `paths`, not what it looks like."""
+    if isinstance(node, ast.Attribute):
+        if node.attr in FACTS:
+            return False
+        if dotted(node) in paths:
+            return True
+    if isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+        return False
+    return any(_asks(each, paths) for each in ast.iter_child_nodes(node))
 
 
 def reads_itself(statement: ast.stmt, path: str) -> bool:

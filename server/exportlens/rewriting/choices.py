@@ -20,7 +20,7 @@ from exportlens.rewriting.mixed_results import (
     refuse_identity,
 )
 from exportlens.rewriting.outputs import Outputs, same_kind
-from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.predicates import Condition, Predicates, primary
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -62,7 +62,7 @@ def ternary_text(
         if not _beside_tensor(source, node, kinds):
             raise Refused("the ternary gives a Python number that tensor data would choose")
         if condition.form in ("tensor", "unknown"):
-            return _put(source, node, f"{torch}.where({condition.text}, {texts[0]}, {texts[1]})")
+            return _put(source, node, f"{torch}.where({_mask(condition)}, {texts[0]}, {texts[1]})")
         if mixed:
             texts = [f"float({text})" for text in texts]
         texts = [f"{torch}.tensor({text})" for text in texts]
@@ -192,6 +192,16 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     ]
 
 
+def _mask(condition: Condition) -> str:
+    """`condition` as torch.where takes it: of bools, where torch.cond takes any dtype."""
+    text = condition.text
+    if condition.form == "tensor" and not condition.is_bool:
+        text = f"{primary(text)}.bool()"
+    return (
+        text if condition.form != "tensor" or condition.rank in (0, None) else f"{primary(text)}.reshape(())"
+    )
+
+
 def _has_nested(node: ast.IfExp) -> bool:
     return any(isinstance(each, ast.IfExp) for each in (node.body, node.orelse))
 
@@ -212,7 +222,7 @@ def _numbers_text(source: Source, node: ast.expr, kinds: Kinds, torch: str) -> s
         condition = Predicates(source, kinds, torch).read(each.test)
         if condition.form not in ("tensor", "unknown"):
             raise Refused("a ternary in the ternary does not hang on a tensor")
-        return f"{torch}.where({condition.text}, {text(each.body)}, {text(each.orelse)})"
+        return f"{torch}.where({_mask(condition)}, {text(each.body)}, {text(each.orelse)})"
 
     return text(node)
 

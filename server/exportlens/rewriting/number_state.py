@@ -126,7 +126,7 @@ class _Number:
         if any(self._of_constructor(each) for each in writes):
             raise Refused(f"`{self.path}` is set several times in `__init__`")
         reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
-        if not any(self._is_traced(each) for each in reads):
+        if not any(self._is_traced(each) for each in reads) and not any(map(self._is_decided, writes)):
             raise Refused(
                 "nothing that is exported reads it: keep it a number for whoever looks at it in eager mode"
             )
@@ -138,6 +138,13 @@ class _Number:
         for write in writes:
             swaps.append(self.source.swap(write, self._written(write)))
         return [*swaps, *inside]
+
+    def _is_decided(self, write: ast.stmt) -> bool:
+        """Whether a branch sets it to a number that is written out: torch.cond takes the branch only where that is a tensor."""
+        value = write.value if isinstance(write, ast.Assign) else None
+        return isinstance(value, ast.Constant) and any(
+            isinstance(each, ast.If) for each in self.source.ancestors(write)
+        )
 
     def _read_out(self, reads: list[ast.Attribute], writes: list[ast.stmt]) -> list[Replacement]:
         """What takes the places of `reads`: `.item()`, by a name where several statements read the same number.

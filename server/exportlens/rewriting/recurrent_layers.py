@@ -14,6 +14,7 @@ from exportlens.inference.values import Sequence as Values
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted, fresh, reads
+from exportlens.rewriting.predicates import primary
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -80,6 +81,8 @@ def chosen_of_both(
     taken = reads(condition)
     one, other = fresh("one", taken), fresh("other", taken)
     where = test if tensor.rank == 0 else f"({test}).reshape(())"
+    if tensor.dtype != "bool":
+        where = f"{primary(where)}.bool()"
     return (
         f"{torch}.utils._pytree.tree_map(lambda {one}, {other}: {torch}.where({where}, {one}, {other}), "
         f"{arms[0]}(), {arms[1]}())"
