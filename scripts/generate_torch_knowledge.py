@@ -115,6 +115,8 @@ def learn(found: surface.Surface, by_key: dict[str, list[sampling.Seen]]) -> Non
         stated = isinstance(overload.returns, str) and " " in overload.returns
         if returns is not None and not overload.fixed and not stated:
             overload.returns = returns
+        if not isinstance(overload.returns, str) or overload.returns.startswith("tensor"):
+            overload.flags |= {"f"} if sampling.gives_floats(seen) else set()
         if len(seen) >= ENOUGH_TO_DENY:
             overload.flags.discard("r")
         for item in seen:

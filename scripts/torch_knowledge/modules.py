@@ -187,8 +187,13 @@ def _entry(cls: type[torch.nn.Module], found: list[Case]) -> dict[str, Any]:
     }
     if alternatives:
         entry["alternatives"] = alternatives
+    # A container gives what its last Module gives.
+    container = issubclass(cls, torch.nn.Sequential)
+    flags = "f" if not container and sampling.gives_floats([item for _, item in seen]) else ""
     if any("nondeterministic_seeded" in item.tags for _, item in seen):
-        entry["flags"] = "r"
+        flags += "r"
+    if flags:
+        entry["flags"] = flags
     return entry
 
 

@@ -5,6 +5,7 @@ result is kept.
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ from typing import Any
 
 import torch
 from exportlens.inference.knowledge.model import Constant, Op, TensorFacts
-from exportlens.inference.knowledge.rules import DTYPE_RULES, RANK_RULES, dtype_after, rank_after
+from exportlens.inference.knowledge.rules import DTYPE_RULES, RANK_RULES, dtype_after, rank_after, tensors_of
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map_only
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64, torch.float64, torch.float16)
 SAMPLES_PER_DTYPE = 24
@@ -30,13 +32,14 @@ DTYPE_CANDIDATES = (
 
 @dataclass
 class Seen:
-    """What one call of one overload did."""
+    """What one call of one overload did. `of_ints` are the dtypes that the same call of whole numbers gives."""
 
     bound: dict[str, Any]
     result: Any
     tags: set[str]
     mutated: list[int]
     shared: list[int]
+    of_ints: tuple[str, ...] | None = None
 
 
 class TagRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch types neither
@@ -123,7 +126,54 @@ def observe(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         if storages & {_storage(tensor) for tensor in _leaves(value)}
     ]
     bound = {name: facts(value) for name, value in bound_values.items()}
-    return Seen(bound, shape_of(result), recorder.tags, mutated, shared)
+    return Seen(bound, shape_of(result), recorder.tags, mutated, shared, _dtypes_of_ints(call, args, kwargs))
+
+
+def _dtypes_of_ints(
+    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[str, ...] | None:
+    """The dtypes that the call gives where its tensors of floats and its numbers are whole ones; None where it has no such tensor."""
+    tensors = [tensor for value in (*args, *kwargs.values()) for tensor in _leaves(value)]
+    # Of nothing much is computed that no dtype has a kernel for.
+    if not any(each.is_floating_point() for each in tensors) or any(each.numel() == 0 for each in tensors):
+        return None
+    found: list[str] = []
+    for dtype in (torch.int64, torch.uint8, torch.bool):
+
+        def whole(value: Any, dtype: torch.dtype = dtype) -> Any:
+            if isinstance(value, float):
+                return int(value) if math.isfinite(value) else value
+            return value.detach().to(dtype) if value.is_floating_point() else value
+
+        given = tree_map_only((torch.Tensor, float), whole, (args, kwargs))
+        try:
+            with warnings.catch_warnings(), torch.no_grad():
+                warnings.simplefilter("ignore")
+                found += [dtype_name(tensor.dtype) for tensor in _leaves(call(*given[0], **given[1]))]
+        except Exception:
+            continue
+    return tuple(found)
+
+
+def gives_floats(seen: list[Seen]) -> bool:
+    """Whether nothing but tensors of floats was seen, of whole numbers as well, where none is complex and no dtype was asked for."""
+    free = [
+        item
+        for item in seen
+        if not isinstance(item.bound.get("dtype"), Constant)
+        and not any((each.dtype or "").startswith("complex") for each in tensors_of(item.bound))
+    ]
+    tried = [item.of_ints for item in free if item.of_ints is not None]
+    given = [dtype for item in free for dtype in _dtypes(item.result)]
+    return bool(tried and given) and all(
+        each.startswith(("float", "bfloat")) for each in [*given, *(one for found in tried for one in found)]
+    )
+
+
+def _dtypes(result: Any) -> list[str]:
+    if isinstance(result, TensorFacts):
+        return [str(result.dtype)]
+    return [each for item in result[2] for each in _dtypes(item)] if isinstance(result, tuple) else []
 
 
 def _draws(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

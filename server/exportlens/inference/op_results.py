@@ -108,6 +108,12 @@ class Made:
             dtype = dtype_of_named(given) if isinstance(given, Value) else None
             if dtype is None and self.op.name == "torch.full" and given in (None, Const(None)):
                 dtype = _dtype_of_filled(self.bound.get("fill_value"))
+        if (
+            dtype is None
+            and self.op.gives_floats
+            and (self.bound or {}).get("dtype", Const(None)) == Const(None)
+        ):
+            dtype = "float"
         unbacked = self.op.dynamic_shape and not self.constant
         if not unbacked and any(tensor.unbacked for tensor in self.tensors):
             # A reduction over everything loses the size that depends on data; others may keep it.

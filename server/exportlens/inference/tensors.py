@@ -48,7 +48,7 @@ def result_origin(*operands: Value) -> str:
 def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool = False) -> Value:
     """The result of elementwise arithmetic (or `@`) of which at least one operand is a tensor."""
     dtype = _promote(left, right)
-    if division and dtype in ("int", "bool"):
+    if division and dtype in (None, "int", "bool"):
         dtype = "float"
     rank = _matmul_rank(left, right) if matmul else _broadcast_rank(left, right)
     tensors = [value for value in (left, right) if isinstance(value, Tensor)]
@@ -113,7 +113,8 @@ def _promote(left: Value, right: Value) -> str | None:
         else:
             families.append(getattr(value, "type", None) or None)
     if None in families or any(family not in _ORDER for family in families):
-        return "float" if "float" in families and "complex" not in families and None not in families else None
+        # Beside floats all others become floats, too; that one of no known dtype is complex nobody expects.
+        return "float" if "float" in families and "complex" not in families else None
     return max((family for family in families if family), key=_ORDER.index)
 
 

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 
 _BUILTIN_STATIC = {"isinstance", "hasattr", "callable", "issubclass", "str", "repr", "type", "id"}
 
-# What torch takes of tensors of floats alone.
-_OF_FLOATS = frozenset(
-    {"mean", "std", "var", "norm", "cross_entropy", "mse_loss", "binary_cross_entropy", "nll_loss"}
-)
-
 # Modules whose output may be their input, and modules that give several outputs (torch/nn/modules).
 _MAY_PASS_THROUGH = (
     "Sequential",
@@ -367,7 +362,7 @@ def _float_after(kinds: Kinds, op: Op, given: list[Kind], named: Mapping[str, ob
 
 def _float_anyway(kinds: Kinds, op: Op, given: list[Kind], named: Mapping[str, object]) -> str | None:
     """ "float" where an operation gives floats of tensors of any dtype, or takes no others."""
-    if op.name.rpartition(".")[2] in _OF_FLOATS:
+    if op.gives_floats:
         return "float"
     for dtype in ("float32", "float64", "int64", "bool"):
         facts = [
@@ -403,15 +398,14 @@ def _of_module_call(kinds: Kinds, instance: Instance, node: ast.Call) -> Kind:
     if bound is not None:
         dtype = knowledge.dtype_after(module.forward.dtype, bound)
         rank = knowledge.rank_after(module.forward.rank, bound)
+    if dtype is None and module.forward.gives_floats:
+        dtype = "float"
     if rank is None and instance.cls.name.startswith("torch.nn."):
         told = {
             key: value.value if isinstance(value, Const) else value
             for key, value in instance.arguments.items()
         }
         rank = _loss_rank(instance.cls.name, told)
-        if dtype is None and instance.cls.name.endswith("Loss"):
-            # Of ints there is none.
-            dtype = "float"
     return returned(module.forward.returns, Kind("tensor", dtype, rank, roots), None, None)
 
 

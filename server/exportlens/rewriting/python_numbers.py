@@ -363,7 +363,7 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
             text = draft.source.of(each)
             parts.append(text if value.rank == 0 else f"{primary(text)}.reshape(())")
             dtypes.add(value.dtype)
-        if len(dtypes) > 1:
+        if len(dtypes) > 1 and dtypes != {None, "float"}:
             raise Refused("the tensors are not known to have one dtype")
         others = _others(draft, node, place.name)
         text = f"{draft.torch}.stack([{', '.join(parts)}]).detach(){_converted(dtypes, others)}"

@@ -125,6 +125,7 @@ class Op:
     it.
     `data_when`: the condition under which `dynamic_shape` and `reads_data` hold (`num_classes == -1`);
     None: always, or it is not known when.
+    `gives_floats`: it gives floats whatever dtype its arguments have, unless they are complex or it is told another dtype.
     `random`: it draws from torch's generator, for some arguments at least (dropout while training).
     """
 
@@ -136,6 +137,7 @@ class Op:
     reads_data: bool = False
     random: bool = False
     pointwise: bool = False
+    gives_floats: bool = False
     mutates: tuple[int, ...] = ()
     mutates_when: str = ""
     aliases: tuple[int, ...] = ()

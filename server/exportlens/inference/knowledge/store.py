@@ -158,6 +158,7 @@ _FLAGS = {
     "h": "reads_data",
     "r": "random",
     "p": "pointwise",
+    "f": "gives_floats",
 }
 
 
