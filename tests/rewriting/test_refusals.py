@@ -60,9 +60,18 @@ REFUSED = [
     ),
     (
         "a name that another branch on data binds",
-        "high = x.sum() > 0\nif high:\n    f = x.mean()\n    x = x * f\ny = x + 1\nif x.mean() > 0:\n    y = y * 2\n"
-        "    if high:\n        y = y / f\nreturn y",
+        "high = x.sum() > 0\nif high:\n    f = x.mean()\n    x = x * f\ny = x + 1\nif x.mean() > 0:\n    y = y / f\nreturn y",
         "`f` is only bound where data says so",
+    ),
+    (
+        "a ternary that reads what another branch on data binds",
+        "if x.sum() > 0:\n    f = x.mean()\n    x = x * f\nreturn x / f if x.mean() > 1 else x",
+        "`f` is only bound where data says so",
+    ),
+    (
+        "a name that the other side of a branch binds",
+        "if x.sum() > 0:\n    f = x.mean()\n    x = x * f\nreturn x / f",
+        "`f` is not bound where the condition is false",
     ),
     (
         "a ternary between contexts",

@@ -24,7 +24,7 @@ from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import arguments, bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
 from exportlens.rewriting.padded_rows import refuse_padded_rows
@@ -32,6 +32,7 @@ from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
 from exportlens.rewriting.sharing import placed_by_data, to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.unbound_names import refuse_unbound
 from exportlens.source.walking import walk
 
 
@@ -104,7 +105,7 @@ class BranchRewrite:
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
-            self._refuse_unbound(arm)
+            refuse_unbound(self.source, self.node, self.function, arm.statements, self.kinds, self.torch)
             self._replace_super(arm)
             taken = arm is self.then
             lines, copied = checks(
@@ -221,46 +222,6 @@ class BranchRewrite:
             if name not in certain:
                 raise Refused(f"`{name}` may be unbound before the branch")
         return needed
-
-    def _refuse_unbound(self, arm: Arm) -> None:
-        """A name that only another arm, a function by now, binds: tracing runs this one too."""
-        functions = [
-            each
-            for each in self.source.ancestors(self.node)
-            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
-        ]
-        known = set(bound(arm.statements)).union(
-            *(set(bound(each.body)) | {one.arg for one in arguments(each.args)} for each in functions)
-        )
-        others = [each for each in walk(functions[-1]) if isinstance(each, ast.FunctionDef)]
-        missing = reads(arm.statements) - known
-        elsewhere = set().union(*(bound(each.body) for each in others))
-        if missing & elsewhere:
-            raise Refused(f"`{min(missing & elsewhere)}` is bound on another way than the one that reads it")
-
-        open_names = set(bound(self.function.body)) - self._certain() - set(bound(arm.statements))
-        for name in sorted(reads(arm.statements) & open_names):
-            if self._is_bound_by_data(name):
-                raise Refused(f"`{name}` is only bound where data says so, and both ways are traced")
-
-    def _is_bound_by_data(self, name: str) -> bool:
-        """Whether all that binds `name` before the branch stands in another branch that tensor data decides."""
-        above = set(self.source.ancestors(self.node))
-        predicates = Predicates(self.source, self.kinds, self.torch)
-        binding = [
-            each
-            for each in walk(self.function)
-            if isinstance(each, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With))
-            and name in bound(each)
-            and self.source.start(each) < self.source.start(self.node)
-        ]
-        return bool(binding) and all(
-            any(
-                isinstance(outer, ast.If) and outer not in above and predicates.from_data(outer.test)
-                for outer in self.source.ancestors(each)
-            )
-            for each in binding
-        )
 
     def _certain(self) -> set[str]:
         """The names that certainly are bound where the branch begins."""

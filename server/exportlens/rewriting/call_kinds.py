@@ -158,7 +158,7 @@ def _of_own(
         function,
         instance,
         *(
-            (name, each.what, each.dtype, each.rank, each.type, each.moved, each.parted)
+            (name, each.what, each.dtype, each.rank, each.type, each.moved, each.parted, each.later)
             for name, each in asked
         ),
     )
@@ -256,7 +256,7 @@ def _of_arms(kinds: Kinds, arms: list[ast.expr]) -> Kind | None:
 def _out_of_arms(kinds: list[Kind]) -> Kind:
     """An output of torch.cond that is one of `kinds`, depending on the way taken: memory of its own."""
     if all(each.what == "tensor" for each in kinds):
-        return replace(merged(kinds), roots=frozenset(), value=None, parted=False)
+        return replace(merged(kinds), roots=frozenset(), value=None, parted=False, later=False)
     if all(each.what in ("number", "size", "scalar") and each.type == "int" for each in kinds):
         return Kind("scalar", type="int")
     return Kind("tensor")
@@ -323,7 +323,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         not _asks_for(node, "contiguous_format") and _lies_otherwise(op, rank, given)
     )
     parted = "memory_format" not in keywords and _leaves_gaps(op, given, operands)
-    whole = Kind("tensor", dtype, rank, roots, value=value, moved=moved, parted=parted)
+    later = bool(op.aliases) and (_may_begin_later(op, operands) or any(each.later for each in given))
+    whole = Kind("tensor", dtype, rank, roots, value=value, moved=moved, parted=parted, later=later)
     kind = returned(op.returns, whole, bound, op)
     if given and given[0].dtype == "uint8" and op.name.rpartition(".")[2] in ("any", "all"):
         # Of this dtype alone they give no bools.
@@ -551,6 +552,14 @@ def _leaves_gaps(op: Op, given: list[Kind], operands: Mapping[str, object] | Non
     dim = operands.get("dim") if operands is not None else None
     known = dim.value if isinstance(dim, Kind) else None
     return name in _PARTS and dim is not None and not (isinstance(known, Const) and known.value == 0)
+
+
+def _may_begin_later(op: Op, operands: Mapping[str, object] | None) -> bool:
+    """Whether the call gives a part of what it is given that may not begin where that begins."""
+    name = op.name.rpartition(".")[2]
+    first = (operands or {}).get({"select": "index", "narrow": "start"}.get(name, ""))
+    known = first.value if isinstance(first, Kind) else None
+    return name in (*_PARTS, "diagonal") and not (isinstance(known, Const) and known.value == 0)
 
 
 def _squeezes_another(op: Op, node: ast.Call, receiver: Kind) -> bool:

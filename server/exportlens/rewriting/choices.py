@@ -24,6 +24,7 @@ from exportlens.rewriting.predicates import Condition, Predicates, primary
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.unbound_names import refuse_unbound
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -47,6 +48,10 @@ def ternary_text(
     if condition.form == "static":
         raise Refused("the condition does not depend on tensor data as far as it can be followed")
     before: list[Replacement] = []
+    function = source.enclosing_function(node)
+    if function is not None:
+        for each in (node.body, node.orelse):
+            refuse_unbound(source, node, function, [each], kinds, torch)
     if any(asks_for_rows(source, each) for each in (node.body, node.orelse)):
         raise Refused("an operator asks whether a mask picks any rows, which only a statement can say")
     sides = [kinds.of(node.body), kinds.of(node.orelse)]

@@ -48,7 +48,7 @@ from exportlens.rewriting.gradients import (
     none_by_default,
     refuse_nested_without_gradients,
 )
-from exportlens.rewriting.growing import grown, with_others_first
+from exportlens.rewriting.growing import grown, grown_for_sizes, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.idle_writes import written_in_any_case
@@ -336,6 +336,10 @@ def convert(
     elif isinstance(node, ast.IfExp):
         source, node = transposed_by_methods(source, node, kinds) or (source, node)
         refuse_lost_alias(source, node, kinds)
+        written = as_statement(source, node, kinds)
+        if written is not None and grown_for_sizes(*written, kinds) is not None:
+            with contextlib.suppress(Refused):
+                return convert(*written, kinds.copy(), torch, None, ({}, {}))
         try:
             return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
         except Refused as refused:
@@ -419,6 +423,10 @@ def _branch(
     text = written_in_any_case(source, node, kinds)
     if text is not None:
         return text
+    sized = grown_for_sizes(source, node, kinds)
+    if sized is not None:
+        with contextlib.suppress(Refused, LookupError, SyntaxError):
+            return _cond(*sized, kinds.copy(), torch, value, ({}, {}))
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:

@@ -178,11 +178,13 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             items = told.items if told.items is not None and not kind.items else kind.items
             if told.items is not None and kind.items is not None and len(told.items) == len(kind.items):
                 items = tuple(
-                    replace(one, roots=other.roots, moved=other.moved, parted=other.parted)
+                    replace(one, roots=other.roots, moved=other.moved, parted=other.parted, later=other.later)
                     for one, other in zip(told.items, kind.items, strict=True)
                 )
             elif told.items is not None:
-                items = tuple(replace(one, roots=kind.roots, parted=kind.parted) for one in told.items)
+                items = tuple(
+                    replace(one, roots=kind.roots, parted=kind.parted, later=kind.later) for one in told.items
+                )
             names[name] = replace(
                 told,
                 type=kind.type,
@@ -190,13 +192,16 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
                 keys=kind.keys or told.keys,
                 roots=kind.roots,
                 parted=kind.parted,
+                later=kind.later,
             )
         elif told.what == kind.what == "scalar" and not told.type:
             names[name] = kind
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
-            again = replace(told, roots=kind.roots, dtype=dtype, moved=kind.moved, parted=kind.parted)
+            again = replace(
+                told, roots=kind.roots, dtype=dtype, moved=kind.moved, parted=kind.parted, later=kind.later
+            )
             names[name] = same.setdefault(id(kind), again)
     found = known.copy()
     found.told = known.told or known.names

@@ -14,9 +14,9 @@ dtype. The copies do what the one text did: each way through the branch runs the
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from exportlens.rewriting.effects import repeatable
+from exportlens.rewriting.answered_again import Answers, answered, asked_again, swaps_for
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.moving import may_write
@@ -27,6 +27,32 @@ from exportlens.rewriting.text import Replacement, Source, replaced
 # What is written out once more for each further way through the branch, all in all.
 _MOST_COPIED = 16
 _MOST_TRIED = 3
+_RESIZING = frozenset(
+    {
+        *(
+            "cat",
+            "concat",
+            "concatenate",
+            "hstack",
+            "vstack",
+            "dstack",
+            "stack",
+            "repeat",
+            "repeat_interleave",
+        ),
+        *(
+            "tile",
+            "pad",
+            "narrow",
+            "interpolate",
+            "upsample",
+            "unfold",
+            "index_select",
+            "masked_select",
+            "expand",
+        ),
+    }
+)
 
 
 def grown(source: Source, node: ast.If, kinds: Kinds) -> Iterator[tuple[Source, ast.If]]:
@@ -42,8 +68,43 @@ def grown(source: Source, node: ast.If, kinds: Kinds) -> Iterator[tuple[Source, 
         return
     for count in dict.fromkeys((*uses[:_MOST_TRIED], uses[-1], len(following))):
         tail = following[:count]
-        if _may_be_copied(source, node, tail) and not any(_is_unclear(each, kinds) for each in _nodes(tail)):
-            yield _with_tail(source, node, tail, _asked_again(node, tail, kinds))
+        again = asked_again(source, node, tail, kinds)
+        unclear = any(_is_unclear(each, kinds) for each in _nodes(tail) if each not in again)
+        if not unclear and _may_be_copied(node, tail, again):
+            yield _with_tail(source, node, tail, again)
+
+
+def grown_for_sizes(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If] | None:
+    """The text in which `node`, whose arms may give tensors of several sizes, holds what follows up to the last question that asks
+    the same again: behind torch.cond such a size is not known, and `chunk` or `view` do not take it. None where nothing asks."""
+    if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+        return None
+    if not any(_resizes(each) for end in _ends(node) for each in _nodes(end)):
+        return None
+    block, index = source.block_of(node)
+    following = block[index + 1 :]
+    again = asked_again(source, node, following, kinds)
+    of_size, last = set(bound([node])), 0
+    for number, each in enumerate(following, 1):
+        if of_size & reads(each):
+            of_size |= set(bound([each]))
+            last = number if any(one in again for one in ast.walk(each)) else last
+    tail = following[:last]
+    unclear = any(_is_unclear(each, kinds) for each in _nodes(tail) if each not in again)
+    if not tail or unclear or not _may_be_copied(node, tail, again):
+        return None
+    return _with_tail(source, node, tail, again)
+
+
+def _resizes(node: ast.AST) -> bool:
+    """Whether `node` is an operation that gives its operand another size."""
+    if isinstance(node, ast.Slice):
+        return node.lower is not None or node.upper is not None or node.step is not None
+    if not isinstance(node, ast.Call):
+        return False
+    return (
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    ) in _RESIZING
 
 
 def with_others_first(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If, Kinds] | None:
@@ -91,28 +152,6 @@ def _is_unclear(node: ast.AST, kinds: Kinds) -> bool:
     return False
 
 
-def _asked_again(node: ast.If, tail: Sequence[ast.stmt], kinds: Kinds) -> dict[int, bool]:
-    """The branches in `tail` that ask what `node` asks, by their identity, each with whether it asks for the same and not for the
-    opposite: on each way through `node` the answer is known."""
-    if _is_chain(node) or not repeatable(node.test, kinds) or "self" in reads(node.test):
-        return {}
-    found: dict[int, bool] = {}
-    before: list[ast.stmt] = [*node.body, *node.orelse]
-    for each in tail:
-        if set(bound(before)) & reads(node.test) or may_write(before, kinds):
-            break
-        if isinstance(each, ast.If):
-            plain = _without_not(each.test)
-            if ast.dump(plain) == ast.dump(_without_not(node.test)):
-                found[id(each)] = (plain is each.test) == (_without_not(node.test) is node.test)
-        before.append(each)
-    return found
-
-
-def _without_not(test: ast.expr) -> ast.expr:
-    return test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
-
-
 def _is_chain(node: ast.If) -> bool:
     return len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If)
 
@@ -124,38 +163,53 @@ def _ends(node: ast.If) -> list[list[ast.stmt]]:
     return [node.body, node.orelse]
 
 
-def _may_be_copied(source: Source, node: ast.If, tail: Sequence[ast.stmt]) -> bool:
-    ways = exits(tail)
-    size = sum(isinstance(each, ast.stmt) for statement in tail for each in ast.walk(statement))
-    copies = sum("falls" in exits(end) for end in _ends(node)) - 1
+def _may_be_copied(node: ast.If, tail: Sequence[ast.stmt], again: Mapping[ast.AST, Answers]) -> bool:
+    ends = [number for number, end in enumerate(_ends(node)) if "falls" in exits(end)]
+    sizes = [_size(answered(tail, again, number)) for number in ends]
     plain = not any(
         isinstance(
             each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Try, ast.Global, ast.Nonlocal)
         )
         for each in walk_own(tail)
     )
-    return plain and not ways & {"breaks", "continues", "raises"} and size * copies <= _MOST_COPIED
+    # The longest stands for what was written before.
+    copied = sum(sizes) - max(sizes, default=0)
+    return plain and not exits(tail) & {"breaks", "continues", "raises"} and copied <= _MOST_COPIED
+
+
+def _size(blocks: Iterable[list[ast.stmt]]) -> int:
+    parts = (each for block in blocks for statement in block for each in ast.walk(statement))
+    return sum(isinstance(each, ast.stmt) for each in parts)
 
 
 def _with_tail(
-    source: Source, node: ast.If, tail: Sequence[ast.stmt], again: dict[int, bool]
+    source: Source, node: ast.If, tail: Sequence[ast.stmt], again: Mapping[ast.AST, Answers]
 ) -> tuple[Source, ast.If]:
     nl, indent = source.newline, source.indent_of(node)
     inner = indent + source.indent_unit()
     lines: list[str] = []
-    word, each, at = "if", node, source.start(node)
+    word, each, at, way = "if", node, source.start(node), 0
     while True:
         lines += [
             f"{indent}{word} {_test(source, each)}:",
-            *_end(source, each.body, _answered(tail, again, True), source.end(each.test), inner),
+            *_end(
+                source,
+                each.body,
+                answered(tail, again, way),
+                source.end(each.test),
+                inner,
+                swaps_for(source, tail, again, way),
+            ),
         ]
         at = source.span(each.body)[1]
         if not (len(each.orelse) == 1 and isinstance(each.orelse[0], ast.If)):
             break
         following = each.orelse[0]
         lines += [inner + comment for comment in source.comments_between(at, source.start(following))]
-        word, each = "elif", following
-    lines += [f"{indent}else:", *_end(source, each.orelse, _answered(tail, again, False), at, inner)]
+        word, each, way = "elif", following, way + 1
+    left = answered(tail, again, way + 1)
+    swaps = swaps_for(source, tail, again, way + 1)
+    lines += [f"{indent}else:", *_end(source, each.orelse, left, at, inner, swaps)]
     begin = source.start(node)
     changed = Source(
         replaced(
@@ -171,26 +225,20 @@ def _test(source: Source, node: ast.If) -> str:
     return f"({text})" if "\n" in text else text
 
 
-def _answered(tail: Sequence[ast.stmt], again: dict[int, bool], answer: bool) -> list[list[ast.stmt]]:
-    """`tail` in blocks, where of the branches `again` there is what runs when `node` is answered by `answer`."""
-    blocks: list[list[ast.stmt]] = [[]]
-    for each in tail:
-        if isinstance(each, ast.If) and id(each) in again:
-            blocks += [each.body if again[id(each)] is answer else each.orelse, []]
-        else:
-            blocks[-1].append(each)
-    return [each for each in blocks if each]
-
-
 def _end(
-    source: Source, block: list[ast.stmt], tail: Sequence[list[ast.stmt]], at: int, indent: str
+    source: Source,
+    block: list[ast.stmt],
+    tail: Sequence[list[ast.stmt]],
+    at: int,
+    indent: str,
+    swaps: Sequence[Replacement],
 ) -> list[str]:
-    """The lines of one way through the branch and `tail`; what stands before it begins at `at`."""
+    """The lines of one way through the branch and `tail`, in which `swaps` are made; what stands before it begins at `at`."""
     lines = []
     if block:
         lines += [indent + each for each in source.comments_between(at, source.span(block)[0])]
     if block and not all(isinstance(each, ast.Pass) for each in block):
         lines.append(source.block(block, indent))
     if "falls" in exits(block):
-        lines += [source.block(each, indent) for each in tail]
+        lines += [source.block(each, indent, swaps) for each in tail]
     return lines or [f"{indent}pass"]

@@ -37,7 +37,8 @@ class Kind:
     None: not known). `type` is int, float, bool or "" for numbers; `items` the parts of a container where
     they are known, `keys` their keys in a dict. `moved` says that the dimensions of a tensor may lie in memory in
     another order, as those of a transposed one do, and `parted` that there may be gaps between its elements, as where it
-    is a column: torch.cond and while_loop take none from an arm.
+    is a column: torch.cond and while_loop take none from an arm. One that is `later` may begin behind the beginning of its memory,
+    as the last row does: torch.cond takes from both arms what begins alike.
     """
 
     what: str
@@ -50,6 +51,7 @@ class Kind:
     keys: tuple[str | int, ...] = ()
     moved: bool = False
     parted: bool = False
+    later: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -146,6 +148,7 @@ def merged(kinds: list[Kind]) -> Kind:
         first.keys if all(kind.keys == first.keys for kind in kinds) else (),
         any(kind.moved for kind in kinds),
         any(kind.parted for kind in kinds),
+        any(kind.later for kind in kinds),
     )
 
 
@@ -224,12 +227,12 @@ def element_of(kind: Kind) -> Kind:
     """What iterating or unpacking gives."""
     if kind.what == "tensor":
         rank = None if kind.rank is None else kind.rank - 1
-        return Kind("tensor", kind.dtype, rank, kind.roots, parted=kind.parted)
+        return Kind("tensor", kind.dtype, rank, kind.roots, parted=kind.parted, later=True)
     if kind.what == "container":
         if kind.items:
             return merged(list(kind.items))
         if kind.type == "tensors":
-            return Kind("tensor", roots=kind.roots, parted=kind.parted)
+            return Kind("tensor", roots=kind.roots, parted=kind.parted, later=kind.later)
         if isinstance(kind.value, Sequence) and kind.value.element is not None:
             return replace(of_value(kind.value.element, ""), roots=kind.roots)
     if kind.what == "static" and kind.type == "size":
@@ -252,6 +255,7 @@ def returned(returns: Returns, tensor: Kind, bound: Any, op: Op | None) -> Kind:
             items=items,
             type="tensors" if _holds_tensors(returns) else "",
             parted=tensor.parted,
+            later=tensor.later or bool(op is not None and op.aliases),
         )
     if returns.kind in ("int", "float", "bool", "number"):
         if op is not None and op.data_dependent:

@@ -381,6 +381,7 @@ class Kinds:
                 owner.roots if known.alias else frozenset(),
                 moved=owner.moved if attr not in _TRANSPOSED else not owner.moved or owner.rank != 2,
                 parted=known.alias and owner.parted,
+                later=known.alias and owner.later,
             )
         return returned(known.returns, Kind("static"), None, None)
 
@@ -401,6 +402,7 @@ class Kinds:
                 else None,
                 moved=owner.moved and not (masked or taken),
                 parted=not (masked or taken) and (owner.parted or leaves_gaps(node.slice)),
+                later=not (masked or taken) and (owner.later or _begins_later(node.slice)),
             )
         if owner.what == "container":
             if (
@@ -494,7 +496,9 @@ class Kinds:
         element = self.in_comprehension(node).of(node.elt)
         plain = len(node.generators) == 1 and not node.generators[0].ifs
         if element.what == "tensor" and plain and self.has_elements(node.generators[0].iter):
-            return Kind("container", roots=element.roots, type="tensors", parted=element.parted)
+            return Kind(
+                "container", roots=element.roots, type="tensors", parted=element.parted, later=element.later
+            )
         return Kind("container", roots=None)
 
     def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Kind:
@@ -600,6 +604,17 @@ def leaves_gaps(index: ast.expr) -> bool:
             return True
         first += 1
     return any(not (whole[at] or added[at] or _is_ellipsis(parts[at])) for at in range(first, len(parts)))
+
+
+def _begins_later(index: ast.expr) -> bool:
+    """Whether what `index` takes of a tensor may begin behind its first element."""
+    parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
+    firsts = [each.lower if isinstance(each, ast.Slice) else each for each in parts]
+    at_once = [
+        each is None or (isinstance(each, ast.Constant) and not each.value) or _is_ellipsis(each)
+        for each in firsts
+    ]
+    return not all(at_once)
 
 
 def _leaves_dimension(part: ast.expr) -> bool:

@@ -126,6 +126,8 @@ class Outputs:
 
     def _unify_name(self, name: str, a: Kind, b: Kind, used_as_number: Callable[[str], bool]) -> None:
         whats = {a.what, b.what}
+        if "unknown" in whats and _is_called(self.source, name):
+            raise Refused(f"`{name}` is called, and is a function that tensor data would choose")
         if "none" in whats:
             raise Refused(
                 f"`{name}` may be None after the branch: choose a tensor that does the same, as a mask of ones"
@@ -226,7 +228,7 @@ class Outputs:
             in_order = kind.moved or kind.parted
             if self._unshared(kind, used):
                 used |= set(kind.roots or ())
-                if not in_order:
+                if not in_order and not kind.later:
                     return text
             order = f"memory_format={self.torch}.contiguous_format" if in_order else ""
             return f"{primary(text)}.clone({order})"
@@ -490,6 +492,14 @@ class NumbersReadBack(Outputs):
 
     def _needs_tensor(self, kinds: list[Kind]) -> bool:
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _is_called(source: Source, name: str) -> bool:
+    """Whether something is called by `name`."""
+    return any(
+        isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == name
+        for each in walk(source.tree)
+    )
 
 
 def _is_written_dict(node: ast.expr, kinds: Kinds) -> bool:
