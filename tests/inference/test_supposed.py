@@ -37,6 +37,10 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("if self.training or gate < 3:\n            x = x + self.table[gate]", ["EXL101", "EXL411"]),
         ("x = self.helper(x, gate)", ["EXL101"]),
         ("if gate[0] > 0.5 or gate[1] < 0:\n            x = self.second(x)", ["EXL101"]),
+        (
+            "for low, high in gate:\n            if low < high:\n                x = self.second(x)",
+            ["EXL101"],
+        ),
         ("for layer in [self.first, self.second][: int(gate)]:\n            x = layer(x)", ["EXL401"]),
     ],
 )
@@ -62,6 +66,11 @@ def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: li
         ("gate", "rounds = gate + 1\n        for _ in range(rounds):\n            x = self.second(x)"),
         ("gate", "for _ in range(gate * 2):\n            x = self.second(x)"),
         ("gate", "x = self.second(x[: int(gate * x.shape[0])])"),
+        ("gate", "for width in gate:\n            if width > 1:\n                x = x[:, :width]"),
+        (
+            "gate",
+            "for kind, size in gate:\n            if kind == 'wide' and size > 1:\n                x = self.second(x)",
+        ),
     ],
 )
 def test_what_is_told_or_used_otherwise_is_not(tmp_path: Path, parameter: str, body: str) -> None:

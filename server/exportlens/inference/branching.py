@@ -10,6 +10,7 @@ from exportlens.inference.blocks import run_block
 from exportlens.inference.classes import dotted
 from exportlens.inference.expressions import evaluate, opposite, test_value
 from exportlens.inference.iteration import elements_of
+from exportlens.inference.lattice import element_of
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.narrowing import narrow
 from exportlens.inference.places import Caught, Site, Truth
@@ -23,6 +24,7 @@ from exportlens.inference.values import (
     Tensor,
     Unknown,
     Value,
+    from_data,
 )
 from exportlens.source.walking import walk
 
@@ -319,7 +321,7 @@ def run_match(machine: Machine, node: ast.Match, frame: Frame) -> bool:
             continue
         if verdict is DATA and machine.emits(Truth):
             machine.notice(
-                Truth(machine.site(frame), node.subject, subject, "match", node, dict(frame.locals))
+                Truth(machine.site(frame), node.subject, _asked(subject), "match", node, dict(frame.locals))
             )
         certain = verdict is True and case.guard is None and not arms
         if certain:
@@ -358,7 +360,32 @@ def _matches(machine: Machine, pattern: ast.pattern, subject: Value, frame: Fram
         if any(verdict is True for verdict in verdicts):
             return True
         return False if all(verdict is False for verdict in verdicts) else DATA if DATA in verdicts else None
+    if isinstance(pattern, ast.MatchSequence):
+        return _matches_items(machine, pattern.patterns, subject, frame)
     return None
+
+
+def _matches_items(machine: Machine, patterns: list[ast.pattern], subject: Value, frame: Frame) -> object:
+    """Whether the items of `subject` match: no tensor is a sequence for `match`."""
+    if isinstance(subject, Tensor):
+        return False
+    if not isinstance(subject, Sequence) or any(isinstance(each, ast.MatchStar) for each in patterns):
+        return None
+    items = [element_of(subject)] * len(patterns) if subject.items is None else subject.items
+    if len(items) != len(patterns):
+        return False
+    verdicts = [_matches(machine, each, item, frame) for each, item in zip(patterns, items, strict=True)]
+    if False in verdicts:
+        return False
+    return DATA if DATA in verdicts else None if None in verdicts or subject.items is None else True
+
+
+def _asked(subject: Value) -> Value:
+    """What is asked for its value: of a sequence, its first item of data."""
+    if not isinstance(subject, Sequence):
+        return subject
+    items = [element_of(subject)] if subject.items is None else subject.items
+    return next((each for each in items if from_data(each)), subject)
 
 
 def _bind_pattern(machine: Machine, pattern: ast.pattern, subject: Value, frame: Frame) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 
 from exportlens.inference.builtin_calls import Run, make_sequence
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.values import Const, Mapping_, Native, Sequence, Unknown, Value
+
+# More of them are told apart by nothing but what they have in common.
+_MAX_ITEMS = 64
 
 
 def _named_tuple(
@@ -94,6 +99,54 @@ def _reduce(
     return result
 
 
+def _pairwise(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    del kwargs
+    if not args:
+        return Unknown("itertools.pairwise()")
+    items, element = elements_of(machine, args[0], frame, node)
+    if items is None:
+        return Sequence("generator", None, Sequence("tuple", [element, element]))
+    return Sequence("generator", [Sequence("tuple", list(pair)) for pair in itertools.pairwise(items)])
+
+
+def _combinations(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """`itertools.combinations(items, 2)`, and its kin: as many tuples of as many items."""
+    many = args[1] if len(args) > 1 else kwargs.get("r", Const(None))
+    if not args or not isinstance(many, Const) or not isinstance(many.value, int):
+        return Unknown("itertools.combinations()")
+    items, element = elements_of(machine, args[0], frame, node)
+    if items is None or math.comb(len(items), min(many.value, len(items))) > _MAX_ITEMS:
+        return Sequence("generator", None, Sequence("tuple", [element] * many.value))
+    found = itertools.combinations(items, many.value)
+    return Sequence("generator", [Sequence("tuple", list(each)) for each in found])
+
+
+def _product(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    found = [elements_of(machine, value, frame, node) for value in args]
+    if kwargs or not found:
+        return Unknown("itertools.product()")
+    items = [each for each, _ in found if each is not None]
+    if len(items) < len(found) or math.prod(map(len, items)) > _MAX_ITEMS:
+        return Sequence("generator", None, Sequence("tuple", [element for _, element in found]))
+    return Sequence("generator", [Sequence("tuple", list(each)) for each in itertools.product(*items)])
+
+
+def _of_the_same(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """`itertools.islice(items, 3)`, `itertools.cycle(items)`: some of the items, nobody says how many."""
+    del kwargs
+    if not args:
+        return Unknown("a function of itertools")
+    return Sequence("generator", None, elements_of(machine, args[0], frame, node)[1])
+
+
 COLLECTIONS: dict[str, Run] = {
     "collections.defaultdict": _default_dict,
     "collections.deque": _deque,
@@ -101,4 +154,9 @@ COLLECTIONS: dict[str, Run] = {
     "functools.reduce": _reduce,
     "itertools.chain": _chain,
     "itertools.chain.from_iterable": _chain_nested,
+    "itertools.combinations": _combinations,
+    "itertools.cycle": _of_the_same,
+    "itertools.islice": _of_the_same,
+    "itertools.pairwise": _pairwise,
+    "itertools.product": _product,
 }

@@ -533,6 +533,27 @@ def holds_numbers(machine: Machine, function: Function, name: str) -> bool:
     return False
 
 
+def holds_compared(machine: Machine, function: Function, name: str) -> bool:
+    """Whether tests compare what loops over the parameter `name` bind, and nothing else is done with it that a number alone can do."""
+    compared = 0
+    for node in walk(function.node):
+        if not isinstance(node, (ast.For, ast.comprehension)) or not any(
+            isinstance(part, ast.Name) and part.id == name for part in walk(node.iter)
+        ):
+            continue
+        if not isinstance(node.iter, (ast.Name, ast.Call)):
+            return False
+        for target in walk(node.target):
+            if isinstance(target, ast.Name):
+                uses = Uses(machine, function, target.id)
+                uses.visit(function.node)
+                otherwise = uses.mapping or uses.object or uses.container or uses.flag or uses.index
+                if otherwise or uses.number != uses.compared or called_like_a_number(target.id):
+                    return False
+                compared += uses.compared
+    return compared > 0
+
+
 _VISITS: dict[type[ast.AST], Callable[[Uses, Any], None]] = {
     ast.Assert: Uses._visit_assert,
     ast.Assign: Uses._visit_assign,

@@ -225,7 +225,11 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
             kept += 1
             if isinstance(part, Slice) and any(
                 bound is not None
-                and (isinstance(bound, TensorScalar) or (isinstance(bound, Shape) and bound.unbacked))
+                and (
+                    isinstance(bound, TensorScalar)
+                    or (isinstance(bound, Shape) and bound.unbacked)
+                    or (isinstance(bound, Tensor) and bound.origin != "constant")
+                )
                 for bound in (part.lower, part.upper)
             ):
                 opened = kept - 1

@@ -14,7 +14,7 @@ from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.op_results import MADE_IN_A_SIZE, Made, flattened, squeezed_rank
 from exportlens.inference.operators import number_type
 from exportlens.inference.places import Conversion, Mutation
-from exportlens.inference.tensors import dtype_of_named, size_of
+from exportlens.inference.tensors import dtype_family, dtype_of_named, size_of
 from exportlens.inference.values import (
     Array,
     Choice,
@@ -163,7 +163,9 @@ def _method_specials(
     if name == "tolist":
         if not readable and machine.emits(Conversion):
             machine.notice(Conversion(machine.site(frame), node, tensor, "list"))
-        element = Static() if readable else TensorScalar("", tensor.name or "a tensor")
+        family = dtype_family(tensor.dtype)
+        kind = family if family in ("bool", "int", "float") else ""
+        element = Static(kind) if readable else TensorScalar(kind, tensor.name or "a tensor")
         if tensor.rank == 0:
             return element
         inner: Value = element
@@ -241,8 +243,6 @@ def _convert(tensor: Tensor, name: str, args: list[Value], kwargs: dict[str, Val
 
 
 def _read_out(machine: Machine, tensor: Tensor, how: str, frame: Frame, node: ast.AST) -> Value:
-    from exportlens.inference.tensors import dtype_family
-
     kind = dtype_family(tensor.dtype) or ""
     if tensor.origin in ("constant", "outside"):
         return Static(kind)

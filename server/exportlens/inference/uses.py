@@ -5,7 +5,13 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference.counted_uses import ATTRIBUTES_OF_TENSORS, Uses, called_like_a_number, holds_numbers
+from exportlens.inference.counted_uses import (
+    ATTRIBUTES_OF_TENSORS,
+    Uses,
+    called_like_a_number,
+    holds_compared,
+    holds_numbers,
+)
 from exportlens.inference.machine import Machine
 from exportlens.inference.parameters import input_tensor
 from exportlens.inference.rebinding import as_given, assignments, bound_by, while_bound
@@ -69,13 +75,16 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
 
 def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor | None:
     """The tensor that a parameter may be of which nothing tells: tests compare it, as a number of Python or a tensor of one
-    element, or `int` reads it, and it is used as nothing else that only a number can be; or its items are compared. None where it
-    is used otherwise."""
+    element, or `int` reads it, and it is used as nothing else that only a number can be; or its items are compared, also in a loop
+    over it. None where it is used otherwise."""
     uses = _uses_of(machine, function, name)
     otherwise = uses.mapping or uses.object or uses.iterated or uses.flag or uses.strong
     if uses.weighed and uses.container == uses.picked and not otherwise and not uses.number:
         return input_tensor(machine, name)
     otherwise += uses.container
+    if uses.iterated and not (uses.mapping or uses.object or uses.flag or uses.strong or uses.container):
+        compared = not uses.number and holds_compared(machine, function, name)
+        return input_tensor(machine, name) if compared else None
     if otherwise or called_like_a_number(name) or not uses.number or uses.number != uses.compared + uses.read:
         return None
     # What is compared as a whole mostly has no dimensions.

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import Op
-from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor
+from exportlens.inference.tensors import dtype_family
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor, TensorScalar
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.iterated import of_iterating
 from exportlens.rewriting.kind import (
@@ -110,6 +111,10 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
             if node.func.attr == "new":
                 # Memory of its own, of the same dtype.
                 return Kind("tensor", owner.dtype)
+            if node.func.attr == "tolist" and owner.rank in (None, 1):
+                family = dtype_family(owner.dtype)
+                item = TensorScalar(family if family in ("bool", "int", "float") else "", "a tensor")
+                return Kind("container", value=Sequence("list", None, item))
             op = knowledge.lookup_method(node.func.attr)
             return _of_op(kinds, op, node, owner) if op is not None else UNKNOWN_KIND
         if owner.what == "unknown" and node.func.attr in _CASTS and not node.args and not node.keywords:

@@ -307,8 +307,8 @@ def convert(
     ):
         return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
     if isinstance(node, ast.Match):
-        source, chain = as_branches(source, node, kinds)
-        now = _after_subject(source, chain, kinds)
+        source, chain, named = as_branches(source, node, kinds)
+        now = _after_subjects(source, chain, named, kinds)
         last = last_way(chain)
         if last is not chain and raises(last):
             # What no case takes is an error: the last case is checked.
@@ -530,12 +530,11 @@ def _cond(
     return settled(text, functions, before, torch)
 
 
-def _after_subject(source: Source, chain: ast.If, kinds: Kinds) -> Kinds:
-    """The kinds at `chain`, before which the value of a `match` may have got a name."""
+def _after_subjects(source: Source, chain: ast.If, named: int, kinds: Kinds) -> Kinds:
+    """The kinds at `chain`, before which `named` statements gave what a `match` compares a name."""
     block, index = source.block_of(chain)
     after = kinds.copy()
-    if index:
-        after.run([block[index - 1]])
+    after.run(block[index - named : index])
     return after
 
 

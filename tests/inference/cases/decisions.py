@@ -967,3 +967,76 @@ class M(nn.Module):
         return embedded
 """,
 )
+CASES(
+    "branch-on-pairs-of-rows",
+    "(torch.randn(5),)",
+    """
+import itertools
+
+
+def steps(signal):
+    for index, (before, after) in enumerate(itertools.pairwise(signal)):
+        if after > before:
+            yield index
+
+
+class M(nn.Module):
+    def forward(self, signal: torch.Tensor):
+        return signal + sum(steps(signal))
+""",
+)
+CASES(
+    "products-and-combinations-of-what-is-known",
+    "(torch.randn(5, 2),)",
+    """
+import itertools
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        total = x.sum()
+        for a, b in itertools.combinations(range(3), 2):
+            if a + b > 2:
+                total = total + x[a, 0] * x[b, 1]
+        for a, b in itertools.product((0, 1), repeat=1) if self.training else itertools.product((0, 1), (0, 1)):
+            if a == b:
+                total = total - x[a, b]
+        for row in itertools.islice(x, 2):
+            total = total + row.mean()
+        return total
+""",
+)
+CASES(
+    "lstm-on-rows-cut-by-a-tensor",
+    "(torch.randn(3, 4, 3), torch.tensor([4, 2, 1]))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 5, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        last = []
+        for row, length in zip(x, lengths):
+            hidden, _ = self.lstm(row[:length].unsqueeze(0))
+            last.append(hidden[0, -1])
+        return torch.stack(last)
+""",
+)
+CASES(
+    "match-on-tuples-of-shapes",
+    "(torch.randn(4, 3),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        match x.shape[0], x.dim():
+            case (4, 2):
+                return x + 1
+            case (_, dims) if dims > 2:
+                return x
+        match x:
+            case [first, *rest]:
+                return first
+        return x * 2
+""",
+)
