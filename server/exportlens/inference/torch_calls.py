@@ -164,7 +164,8 @@ def _method_specials(
         if not readable and machine.emits(Conversion):
             machine.notice(Conversion(machine.site(frame), node, tensor, "list"))
         family = dtype_family(tensor.dtype)
-        kind = family if family in ("bool", "int", "float") else ""
+        # Of a list of no known length each use is told of where it is made.
+        kind = family if family in ("bool", "int", "float") and not tensor.unbacked else ""
         element = Static(kind) if readable else TensorScalar(kind, tensor.name or "a tensor")
         if tensor.rank == 0:
             return element
