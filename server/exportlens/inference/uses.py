@@ -85,7 +85,10 @@ def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor |
     if uses.iterated and not (uses.mapping or uses.object or uses.flag or uses.strong or uses.container):
         compared = not uses.number and holds_compared(machine, function, name)
         return input_tensor(machine, name) if compared else None
-    if otherwise or called_like_a_number(name) or not uses.number or uses.number != uses.compared + uses.read:
+    if otherwise or not uses.number or uses.number != uses.compared + uses.read:
+        return None
+    if called_like_a_number(name) and not uses.read:
+        # Of a number of Python, `int` mostly has nothing to make.
         return None
     # What is compared as a whole mostly has no dimensions.
     return replace(input_tensor(machine, name, "int" if uses.index else None), rank=0)

@@ -1,4 +1,4 @@
-"""Rows that a mask picks, padded in an arm of torch.cond.
+"""Rows of which data says how many there are, padded in an arm of torch.cond.
 
 Measured on torch 2.13: where gradients are recorded eager's torch.cond traces the backward of its arms, too, and that of `F.pad`
 with a constant asks for the sizes as numbers. `torch.cat` with zeros does the same without.
@@ -10,13 +10,67 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import visit
+from exportlens.rewriting.effects import kinds_before, visit
 from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.text import Source
+from exportlens.rewriting.text import Replacement, Source, read_again, replaced
 
 _PAD = "torch.nn.functional.pad"
+
+
+def padded_by_zeros(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """`torch.cat([w, w.new_zeros(size - n)], -1)` for `F.pad(w, (0, size - n))` in `node` and behind it, `n` being a number from data:
+    what fills up to a size is never less than nothing."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    swaps: list[Replacement] = []
+    for call in ast.walk(function):
+        if isinstance(call, ast.Call) and source.start(call) >= source.start(node) and call.args:
+            text = _by_zeros(
+                source, call, kinds_before(function, source.enclosing_statement(call), kinds), torch
+            )
+            swaps += [source.swap(call, text)] if text is not None else []
+    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
+
+
+def _by_zeros(source: Source, call: ast.Call, kinds: Kinds, torch: str) -> str | None:
+    named = {each.arg: each.value for each in call.keywords}
+    pad = named.get("pad", call.args[1] if len(call.args) > 1 else None)
+    value = named.get("value", call.args[3] if len(call.args) > 3 else ast.Constant(0))
+    if (
+        not _pads(call, kinds)
+        or not isinstance(call.args[0], ast.Name)
+        or not isinstance(pad, (ast.Tuple, ast.List))
+    ):
+        return None
+    if len(pad.elts) != 2 or not (isinstance(value, ast.Constant) and value.value in (0, None)):
+        return None
+    if not any(kinds.of(each).what == "scalar" for each in pad.elts) or not all(
+        _is_nothing(each) or _fills_up(each, kinds) for each in pad.elts
+    ):
+        return None
+    rows = call.args[0].id
+    rank = kinds.of(call.args[0]).rank
+    zeros = [
+        f"{rows}.new_zeros({source.of(each) if rank == 1 else f'(*{rows}.shape[:-1], {source.of(each)})'})"
+        for each in pad.elts
+        if not _is_nothing(each)
+    ]
+    parts = [rows, *zeros] if _is_nothing(pad.elts[0]) else [zeros[0], rows, *zeros[1:]]
+    return f"{torch}.cat([{', '.join(parts)}], -1)"
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
+
+
+def _fills_up(node: ast.expr, kinds: Kinds) -> bool:
+    """`x.size(0) - n`"""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Sub):
+        return False
+    return kinds.of(node.left).what in ("size", "number") and kinds.of(node.right).what == "scalar"
 
 
 def refuse_padded_rows(source: Source, statements: Sequence[ast.stmt], kinds: Kinds) -> None:

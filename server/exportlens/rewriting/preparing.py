@@ -33,6 +33,7 @@ from exportlens.rewriting.numbers_inside import (
 )
 from exportlens.rewriting.operands import compared, detached, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.optional import made_where_used
+from exportlens.rewriting.padded_rows import padded_by_zeros
 from exportlens.rewriting.picked_rows import picked_inside
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.read_elsewhere import readers
@@ -50,6 +51,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     kinds = kinds.copy()
     for step in (
         unpacked_returns,
+        padded_by_zeros,
         _transpose_by_methods,
         squeezed_along_rows,
         made_where_used,

@@ -64,6 +64,9 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         elif not isinstance(value, Tensor):
             raise Refused(f"`{draft.source.of(inner)}` is not known to be a tensor")
         text = primary(draft.source.of(inner))
+        if isinstance(inner, ast.Name) and inner.id in draft.supposed:
+            # It may be a number of Python after all.
+            text = f"{draft.torch}.as_tensor({text})"
         # int() cuts towards zero as .long() does, but raises for nan and inf; float() of a float tensor is its item.
         applicability = Applicability.SAFE
         if node.func.id == "int":
