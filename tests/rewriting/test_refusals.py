@@ -361,7 +361,7 @@ def test_a_buffer_that_an_option_gives_the_model_is_not_read_without_it() -> Non
 
 def test_a_number_of_which_a_caller_asks_whether_it_is_one_stays() -> None:
     text = HEAD + (
-        "    def part(self, x, m):\n        return x[m].mean() if m.any() else 0.0\n\n"
+        "    @torch.no_grad()\n    def part(self, x, m):\n        return x[m].mean() if m.any() else 0.0\n\n"
         "    def forward(self, x, m):\n        loss = self.part(x, m)\n"
         "        return x if type(loss) is float else x * loss\n"
     )
@@ -373,7 +373,7 @@ def test_a_number_of_which_a_caller_asks_whether_it_is_one_stays() -> None:
 def test_a_branch_that_leads_to_what_cannot_be_traced_stays() -> None:
     """In eager mode, too, torch.cond traces what its functions call: the mended code would no longer run."""
     helper = "def helper(x: torch.Tensor):\n    if x.sum() > 1:\n        return None\n    return x\n\n\n"
-    body = "if x.mean() > 0:\n    z = helper(x)\n    x = x + 1 if z is None else z\nreturn x"
+    body = "if x.mean() > 0:\n    z, _ = [helper(x) for _ in range(2)]\n    x = x + 1 if z is None else z\nreturn x"
     forward = "    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
     text = HEAD.replace("class M", helper + "class M") + forward
     mended = mend(text)

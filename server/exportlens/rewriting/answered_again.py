@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.effects import repeatable
 from exportlens.rewriting.kind import LOCAL
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.moving import may_write
 from exportlens.rewriting.names import bound, reads
 from exportlens.rewriting.text import Function, Replacement, Source
@@ -30,47 +32,86 @@ _SIGNS = (ast.expr_context, ast.cmpop, ast.unaryop, ast.boolop)
 Answer = bool | tuple[ast.expr, ...] | None
 # Those for each way through the branch, the last of which is that of `else`.
 Answers = tuple[Answer, ...]
-_Facts = list[tuple[ast.expr, bool]]
 
 
 def asked_again(
     source: Source, node: ast.If, tail: Sequence[ast.stmt], kinds: Kinds
 ) -> dict[ast.AST, Answers]:
-    """The `if` statements and ternaries in `tail`, the code behind `node`, that ask what `node` asks."""
+    """The `if` statements and ternaries in `tail`, the code behind `node`, that ask what `node` asks, or which constant a name is
+    that each way through `node` binds."""
     function = source.enclosing_function(node)
     if function is None:
         return {}
-    tests = _tests(node)
+    ends = _ends(node)
+    tests = [test for test, _ in ends if test is not None]
     same = [each for each in tests if repeatable(each, kinds) and "self" not in reads(each)]
+    named = [_constants(block) for _, block in ends]
     found: dict[ast.AST, Answers] = {}
-    before: list[ast.stmt] = [node]
+    passed: list[ast.stmt] = []
     for each in tail:
-        same = [test for test in same if _stays(test, before, function, kinds)]
-        if not same:
-            break
+        same = [test for test in same if _stays(test, [node, *passed], function, kinds)]
         calm = all(_stays(test, [each], function, kinds) for test in same)
+        anew = set(bound(passed)) | (
+            set(bound([each])) if calm and not isinstance(each, ast.Assign) else set()
+        )
+        ways = [_Known(_facts(tests, way, same), _without(names, anew)) for way, names in enumerate(named)]
         for asking in _asking(each) if calm else _asking_first(each):
-            ways = range(len(tests) + 1)
-            answers = tuple(_given(asking.test, _facts(tests, way, same), kinds) for way in ways)
+            answers = tuple(_given(asking.test, known, kinds) for known in ways)
             if any(answer is not None for answer in answers):
                 found[asking] = answers
-        before.append(each)
+        passed.append(each)
     return found
 
 
-def _facts(tests: Sequence[ast.expr], way: int, same: Sequence[ast.expr]) -> _Facts:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known on one way through a branch: what tests give, and which constants names are."""
+
+    tests: list[tuple[ast.expr, bool]]
+    names: Mapping[str, ast.Constant]
+
+
+def _facts(tests: Sequence[ast.expr], way: int, same: Sequence[ast.expr]) -> list[tuple[ast.expr, bool]]:
     """What is known on one `way` through a branch of those of its `tests` that still are the `same`."""
     passed = [(each, number == way) for number, each in enumerate(tests[: way + 1])]
     return [(each, answer) for each, answer in passed if any(each is one for one in same)]
 
 
-def _tests(node: ast.If) -> list[ast.expr]:
-    """What an `if`/`elif` chain asks."""
-    tests = [node.test]
+def _ends(node: ast.If) -> list[tuple[ast.expr | None, list[ast.stmt]]]:
+    """The tests of an `if`/`elif` chain with their blocks, and the block of its `else`."""
+    found: list[tuple[ast.expr | None, list[ast.stmt]]] = [(node.test, node.body)]
     while len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If):
         node = node.orelse[0]
-        tests.append(node.test)
-    return tests
+        found.append((node.test, node.body))
+    return [*found, (None, node.orelse)]
+
+
+def _constants(block: Sequence[ast.stmt]) -> dict[str, ast.Constant]:
+    """The names that are constants at the end of `block`."""
+    found: dict[str, ast.Constant] = {}
+    for each in block:
+        found = _without(found, set(bound([each])))
+        if isinstance(each, ast.Assign):
+            for target in each.targets:
+                found |= _constants_given(target, each.value)
+    return found
+
+
+def _constants_given(target: ast.expr, value: ast.expr) -> dict[str, ast.Constant]:
+    """The names among `target` that are bound to constants, alone or beside others (`y, done = f(x), True`)."""
+    if isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+        return {target.id: value}
+    if not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return {}
+    parts = [*target.elts, *value.elts]
+    if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for each in parts):
+        return {}
+    pairs = zip(target.elts, value.elts, strict=True)
+    return {name: each for one, other in pairs for name, each in _constants_given(one, other).items()}
+
+
+def _without(names: Mapping[str, ast.Constant], others: set[str]) -> dict[str, ast.Constant]:
+    return {name: value for name, value in names.items() if name not in others}
 
 
 def _asking(node: ast.AST) -> Iterator[ast.If | ast.IfExp]:
@@ -121,19 +162,22 @@ def _is_unshared(name: str, scope: Sequence[ast.AST], kinds: Kinds) -> bool:
     return all(id(each) in tests for each in reading if each.id == name)
 
 
-def _given(test: ast.expr, facts: _Facts, kinds: Kinds) -> Answer:
+def _given(test: ast.expr, known: _Known, kinds: Kinds) -> Answer:
     plain, same = _without_not(test)
-    for each, answer in facts:
+    for each, answer in known.tests:
         asked, alike = _without_not(each)
         if ast.dump(plain) == ast.dump(asked):
             return answer if same is alike else not answer
+    compared = _compared(plain, known.names)
+    if compared is not None:
+        return compared is same
     if not isinstance(test, ast.BoolOp):
         return None
     # `and` is decided by what does not hold, `or` by what does.
     deciding = isinstance(test.op, ast.Or)
     left: list[ast.expr] = []
     for each in test.values:
-        given = _given(each, facts, kinds)
+        given = _given(each, known, kinds)
         if given is deciding:
             # What stands before it is asked in vain, which only matters where it does something.
             return deciding if all(repeatable(part, kinds) for part in left) else None
@@ -144,6 +188,30 @@ def _given(test: ast.expr, facts: _Facts, kinds: Kinds) -> Answer:
     if len(left) == len(test.values):
         return None
     return tuple(left) if left else not deciding
+
+
+def _compared(test: ast.expr, names: Mapping[str, ast.Constant]) -> bool | None:
+    """What a test of a name that is one of the constants `names` gives; None where it is no such test."""
+    if isinstance(test, ast.Name):
+        return bool(names[test.id].value) if test.id in names else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    op, other = test.ops[0], test.comparators[0]
+    own = names.get(test.left.id) if isinstance(test.left, ast.Name) else None
+    if own is None:
+        return None
+    if isinstance(op, (ast.In, ast.NotIn)) and isinstance(other, (ast.Tuple, ast.List, ast.Set)):
+        if not all(isinstance(each, ast.Constant) for each in other.elts):
+            return None
+        among = any(own.value == each.value for each in other.elts if isinstance(each, ast.Constant))
+        return among is isinstance(op, ast.In)
+    if not isinstance(other, ast.Constant):
+        return None
+    if isinstance(op, (ast.Eq, ast.NotEq)):
+        return (own.value == other.value) is isinstance(op, ast.Eq)
+    if isinstance(op, (ast.Is, ast.IsNot)) and (other.value is None or isinstance(other.value, bool)):
+        return (own.value is other.value) is isinstance(op, ast.Is)
+    return None
 
 
 def _without_not(test: ast.expr) -> tuple[ast.expr, bool]:
@@ -160,7 +228,10 @@ def answered(tail: Sequence[ast.stmt], again: Mapping[ast.AST, Answers], way: in
     for each in tail:
         given = _answer(each, again, way)
         if isinstance(each, ast.If) and given is not None:
-            blocks += [*answered(each.body if given else each.orelse, again, way), []]
+            inner = answered(each.body if given else each.orelse, again, way)
+            blocks += [*inner, []]
+            if inner and "falls" not in exits(inner[-1]):
+                break
         else:
             blocks[-1].append(each)
     return [each for each in blocks if each]

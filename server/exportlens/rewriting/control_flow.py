@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeGuard
 
-from exportlens.finding import Fix, Refusal
+from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.asked_numbers import read_as_bools
@@ -17,6 +17,7 @@ from exportlens.rewriting.assertions import assert_text, checked_before, raise_t
 from exportlens.rewriting.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import as_statement, ternary_text
+from exportlens.rewriting.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.counted_loops import as_while
 from exportlens.rewriting.cut_lists import cut_behind
@@ -36,6 +37,7 @@ from exportlens.rewriting.draft import (
     RefusedNested,
     RefusedNumber,
     RefusedType,
+    WholeDraft,
 )
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.effects import is_log, kinds_before, logs_kept_out
@@ -48,7 +50,7 @@ from exportlens.rewriting.gradients import (
     none_by_default,
     refuse_nested_without_gradients,
 )
-from exportlens.rewriting.growing import grown, grown_for_sizes, with_others_first
+from exportlens.rewriting.growing import grown, grown_for_sizes, grown_to_leave, with_others_first
 from exportlens.rewriting.held_in_loops import held_in_while_loop
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.idle_writes import written_in_any_case
@@ -73,7 +75,7 @@ from exportlens.rewriting.rounds import count_of, in_rounds, ways_out
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
-from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.text import Replacement, Source, edits, replaced
 from exportlens.rewriting.transposed import transposed_by_methods
 
 _MOST_NESTED = 30
@@ -128,7 +130,23 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     except RefusedType as refused:
         return read_as_bools(draft, node, place) or Refusal(str(refused))
     except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(_reason(refused))
+        return _written_out(place, context) or Refusal(_reason(refused))
+
+
+def _written_out(place: Truth, context: RewriteContext) -> Fix | None:
+    """The fix that writes out the function around `place` where it is called; None where there is none."""
+    try:
+        draft = WholeDraft.around(Draft.of(place, context))
+        text = None
+        if isinstance(place.node, ast.expr):
+            text = calls_written_out(draft.source, draft.found(place.node))
+        if text is None:
+            return None
+        Source(text)
+    except (Refused, LookupError, SyntaxError):
+        return None
+    made = tuple(edits(draft.source.text, text, 0))
+    return Fix(WRITE_OUT_CHOICE, made, Applicability.UNSAFE)
 
 
 def _is_for_given(source: Source, node: ast.AST) -> bool:
@@ -439,6 +457,10 @@ def _branch(
                 return _cond(changed, branch, now, torch, value, ({}, {}))
             except (Refused, LookupError, SyntaxError):
                 continue
+        leaving = grown_to_leave(source, node, kinds)
+        if leaving is not None:
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                return convert(*leaving, kinds.copy(), torch, None, ({}, {}))[0]
         text = _by_option(source, node, kinds, torch)
         if text is not None:
             return text

@@ -96,6 +96,26 @@ def grown_for_sizes(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source,
     return _with_tail(source, node, tail, again)
 
 
+def grown_to_leave(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If] | None:
+    """The text in which `node` holds the rest of a loop's round, where that asks again what `node` has decided, and leaves the loop
+    by it: `s = "done" if t else "go"`, then `if s == "done": break`. None where it is no such branch."""
+    if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+        return None
+    block, index = source.block_of(node)
+    tail, loop = block[index + 1 :], source.parents[node]
+    if not isinstance(loop, (ast.For, ast.While)) or block is not loop.body or exits([node]) != {"falls"}:
+        return None
+    again = asked_again(source, node, tail, kinds)
+    asked = any(
+        isinstance(each, ast.If) and each in again and "falls" not in exits(each.body) for each in tail
+    )
+    unclear = any(_is_unclear(each, kinds) for each in _nodes(tail) if each not in again)
+    ways = exits(tail) - {"falls"}
+    if not asked or unclear or not ways <= {"breaks", "returns"} or not _is_short(node, tail, again):
+        return None
+    return _with_tail(source, node, tail, again)
+
+
 def _resizes(node: ast.AST) -> bool:
     """Whether `node` is an operation that gives its operand another size."""
     if isinstance(node, ast.Slice):
@@ -164,6 +184,10 @@ def _ends(node: ast.If) -> list[list[ast.stmt]]:
 
 
 def _may_be_copied(node: ast.If, tail: Sequence[ast.stmt], again: Mapping[ast.AST, Answers]) -> bool:
+    return not exits(tail) & {"breaks", "continues", "raises"} and _is_short(node, tail, again)
+
+
+def _is_short(node: ast.If, tail: Sequence[ast.stmt], again: Mapping[ast.AST, Answers]) -> bool:
     ends = [number for number, end in enumerate(_ends(node)) if "falls" in exits(end)]
     sizes = [_size(answered(tail, again, number)) for number in ends]
     plain = not any(
@@ -174,7 +198,7 @@ def _may_be_copied(node: ast.If, tail: Sequence[ast.stmt], again: Mapping[ast.AS
     )
     # The longest stands for what was written before.
     copied = sum(sizes) - max(sizes, default=0)
-    return plain and not exits(tail) & {"breaks", "continues", "raises"} and copied <= _MOST_COPIED
+    return plain and copied <= _MOST_COPIED
 
 
 def _size(blocks: Iterable[list[ast.stmt]]) -> int:

@@ -328,6 +328,16 @@ class Kinds:
         self.assign(node.target, kind)
         return kind
 
+    def _is_enumeration(self, name: str) -> bool:
+        """Whether `name` is a class of the file whose attributes are members of an enumeration."""
+        return name not in self.names and any(
+            isinstance(each, ast.ClassDef)
+            and each.name == name
+            and any(ast.unparse(base).endswith(("Enum", "Flag")) for base in each.bases)
+            for chunk in self.around
+            for each in chunk.body
+        )
+
     def _of_Attribute(self, node: ast.Attribute) -> Kind:
         name = self.qualified(node)
         if name is not None:
@@ -346,6 +356,8 @@ class Kinds:
             return of_value(owner.value.attributes[node.attr], path)
         if path in self.names:
             return self.names[path]
+        if isinstance(node.value, ast.Name) and self._is_enumeration(node.value.id):
+            return Kind("object", roots=frozenset({path}))
         if (
             node.attr in _MODULE_TENSORS
             and isinstance(owner.value, Instance)

@@ -98,7 +98,8 @@ class Liveness:
                 | frozenset(self._reads([case.pattern, *([case.guard] if case.guard else [])]))
                 for case in node.cases
             ]
-            return frozenset(self._reads(node.subject)) | out | frozenset().union(*cases)
+            none = _NONE if _takes_all(node) else out
+            return frozenset(self._reads(node.subject)) | none | frozenset().union(*cases)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return (out - {node.name}) | frozenset(self._reads(node))
         return (out - _certainly_bound(node)) | self._reads_of(node)
@@ -282,13 +283,23 @@ def always_bound(statements: Sequence[ast.stmt]) -> set[str]:
             names |= set.intersection(*ways)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
-        elif not isinstance(node, (ast.For, ast.AsyncFor, ast.While, ast.Match)):
+        elif isinstance(node, ast.Match):
+            cases = [always_bound(each.body) for each in node.cases if not leaves(each.body)]
+            if cases and _takes_all(node):
+                names |= set.intersection(*cases)
+        elif not isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
             names |= set(_certainly_bound(node)) if not isinstance(node, ast.Delete) else set()
             if isinstance(node, ast.AugAssign):
                 names |= set(_plain_targets(node.target))
             if isinstance(node, ast.Delete):
                 names -= set(bound(node))
     return names
+
+
+def _takes_all(node: ast.Match) -> bool:
+    """Whether one of the cases certainly is taken: the last takes anything."""
+    last = node.cases[-1]
+    return last.guard is None and isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -341,5 +352,6 @@ def _exits_of(node: ast.stmt) -> set[str]:
         final = exits(node.finalbody)
         return ways | (final - {"falls"}) if "falls" in final else final
     if isinstance(node, ast.Match):
-        return {"falls"}.union(*(exits(case.body) for case in node.cases))
+        ways = set[str]().union(*(exits(case.body) for case in node.cases))
+        return ways if _takes_all(node) else ways | {"falls"}
     return {"falls"}

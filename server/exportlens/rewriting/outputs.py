@@ -235,6 +235,8 @@ class Outputs:
         if kind.what == "container":
             if any(item.what in ("number", "size", "scalar") for item in kind.items or ()):
                 self._take_numbers_of(text)
+            if any(item.what in ("static", "object", "none") for item in kind.items or ()):
+                raise Refused(f"`{text}` holds Python objects that tensor data would choose")
             if self._unshared(kind, used) and (kind.items is None or (bound and _are_apart(kind.items))):
                 used |= set(kind.roots or ())
                 return text
