@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from exportlens.inference.classes import is_module_class
 from exportlens.inference.iteration import elements_of, length_of, names_in
@@ -124,6 +125,27 @@ def _str(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: F
     if args:
         notice_numpy(machine, args[0], "text", frame, node)
     return Static("str")
+
+
+def _format(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    if len(args) == 2 and all(isinstance(each, Const) for each in args):
+        return fold(format, *(each.value for each in args if isinstance(each, Const)))
+    return _str(machine, args, kwargs, frame, node)
+
+
+def _spelled(how: Callable[[Any], str]) -> Run:
+    """`bin`, `hex`, `oct` or `chr` of a number."""
+
+    def run(
+        machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+    ) -> Value:
+        if len(args) == 1 and isinstance(args[0], Const):
+            return fold(how, args[0].value)
+        return _str(machine, args, kwargs, frame, node)
+
+    return run
 
 
 def _ord(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST) -> Value:
@@ -545,7 +567,11 @@ BUILTINS: dict[str, Run] = {
     "builtins.bool": _bool,
     "builtins.str": _str,
     "builtins.repr": _str,
-    "builtins.format": _str,
+    "builtins.format": _format,
+    "builtins.bin": _spelled(bin),
+    "builtins.hex": _spelled(hex),
+    "builtins.oct": _spelled(oct),
+    "builtins.chr": _spelled(chr),
     "builtins.range": _range,
     "builtins.list": make_sequence("list"),
     "builtins.tuple": make_sequence("tuple"),
