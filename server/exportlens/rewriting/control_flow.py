@@ -72,6 +72,7 @@ from exportlens.rewriting.options_outside import binds_alike, held_again, leaves
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
 from exportlens.rewriting.rounds import count_of, in_rounds, ways_out
+from exportlens.rewriting.running_down import running_down
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
@@ -340,6 +341,7 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
+        source, node = running_down(source, node) or (source, node)
         try:
             text, functions, before = _looped(source, node, kinds.copy(), torch, value)
         except Refused as refused:

@@ -20,6 +20,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness
 from exportlens.rewriting.loops import written_int
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.operands import read_out, scalar
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.walking import walk
@@ -62,12 +63,12 @@ class _Counted:
         inner = indent + source.indent_unit()
         name = "step" if self.counter == "_" else self.counter
         following = fresh(f"next_{name}", self.taken)
-        lines = [f"{following} = {torch}.full((), {source.of(self.start) if self.start else 0})"]
+        lines = [f"{following} = {self._held(self.start) if self.start else f'{torch}.full((), 0)'}"]
         limit = source.of(self.stop)
         if not self._stays(self.stop):
             limit = fresh(f"end_of_{name}", self.taken)
             from_data = self.kinds.of(self.stop).what == "scalar"
-            value = f"{torch}.full((), {source.of(self.stop)})" if from_data else source.of(self.stop)
+            value = self._held(self.stop) if from_data else source.of(self.stop)
             lines.append(f"{limit} = {value}")
         head = len(lines)
         lines.append(f"while {following} {'<' if self.step > 0 else '>'} {limit}:")
@@ -95,6 +96,29 @@ class _Counted:
                 now.names[each.id] = replace(now.names[each.id], type="int")
         now.run(block[index - head : index])
         return changed, found, now
+
+    def _held(self, number: ast.expr) -> str:
+        """A tensor of int64 that holds `number`. What `int(t)` reads stays a tensor: strict tracing of torch 2.13 mistakes
+        a number that is read again behind a while_loop with a torch.cond in it."""
+        whole, rest = number, ""
+        if (
+            isinstance(number, ast.BinOp)
+            and isinstance(number.op, (ast.Add, ast.Sub))
+            and written_int(number.right) is not None
+        ):
+            whole = number.left
+            rest = self.source.text[self.source.end(whole) : self.source.end(number)]
+        found = read_out(whole)
+        inner = found[1] if found is not None and found[0] in ("item", "int") else None
+        kind = self.kinds.of(inner) if inner is not None else None
+        if inner is None or kind is None or kind.what != "tensor" or reads(inner) & set(self.kinds.supposed):
+            return f"{self.torch}.full((), {self.source.of(number)})"
+        text = scalar(self.source, inner, self.kinds)
+        if kind.dtype != "int64":
+            if found is not None and found[0] == "item":
+                return f"{self.torch}.full((), {self.source.of(number)})"
+            text = f"{primary(text)}.long()"
+        return f"{text}{rest}" if rest else f"{text}.clone()"
 
     def _stays(self, stop: ast.expr) -> bool:
         """Whether `stop` may be asked in each round: the loop does not change it, and no tensor data decides it."""
