@@ -19,6 +19,7 @@ from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.continues import without_continue
 from exportlens.rewriting.counted_loops import as_while
 from exportlens.rewriting.cut_lists import cut_behind
 from exportlens.rewriting.decisions import (
@@ -618,9 +619,18 @@ def _left_early(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: 
         return _left(source, loop, kinds, torch)
     except (Refused, LookupError, SyntaxError):
         cut = cut_behind(source, loop, kinds, torch) if isinstance(loop, ast.For) else None
-        if cut is None:
+        if cut is not None:
+            return cut, "Run all rounds, and take what was filled before the break"
+        straight = without_continue(source, loop)
+        if straight is None:
             raise
-        return cut, "Run all rounds, and take what was filled before the break"
+        try:
+            return _left(*straight, kinds, torch)
+        except RefusedLog:
+            raise
+        except (Refused, LookupError, SyntaxError):
+            pass
+        raise
 
 
 def _left(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:

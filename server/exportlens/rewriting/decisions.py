@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.effects import own_expressions, visit
+from exportlens.rewriting.effects import is_kept_out, own_expressions, visit
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.leaving import left_loop
 from exportlens.rewriting.liveness import exits
@@ -93,6 +93,8 @@ def hazard_among(
 
     def see(node: ast.stmt, now: Kinds) -> None:
         if found:
+            return
+        if isinstance(node, ast.If) and is_kept_out(node):
             return
         predicates = Predicates(source, now, torch)
         if isinstance(node, (ast.If, ast.While, ast.Assert)) and predicates.from_data(node.test):

@@ -415,12 +415,15 @@ def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds) -> None:
 
 def is_kept_out(node: ast.AST) -> bool:
     """Whether the body of `node` only runs where nothing is traced."""
+    if not isinstance(node, ast.If) or node.orelse:
+        return False
+    test = node.test
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        test = test.values[0]
     return (
-        isinstance(node, ast.If)
-        and not node.orelse
-        and isinstance(node.test, ast.UnaryOp)
-        and isinstance(node.test.op, ast.Not)
-        and ast.unparse(node.test.operand).endswith(".compiler.is_compiling()")
+        isinstance(test, ast.UnaryOp)
+        and isinstance(test.op, ast.Not)
+        and ast.unparse(test.operand).endswith(".compiler.is_compiling()")
     )
 
 

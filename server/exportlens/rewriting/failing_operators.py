@@ -8,6 +8,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.liveness import Liveness
 from exportlens.rewriting.names import arguments, bound, fresh, reads, walk_own
 from exportlens.rewriting.text import Replacement, Source
 
@@ -119,7 +120,7 @@ def _asked(draft: Draft, call: ast.Call, node: ast.Try, name: str) -> Replacemen
         and statement.value is call
         and len(statement.targets) == 1
         and isinstance(statement.targets[0], ast.Name)
-        and statement.targets[0].id not in reads(node.handlers[0].body)
+        and not _is_kept(source, node, statement.targets[0])
         else None
     )
     result = direct or fresh(wish, taken | {info})
@@ -136,6 +137,24 @@ def _asked(draft: Draft, call: ast.Call, node: ast.Try, name: str) -> Replacemen
     if rest:
         lines += [f"{outer}else:", *rest]
     return Replacement(source.start(node), source.span([node])[1], nl.join(lines).removeprefix(outer))
+
+
+def _is_kept(source: Source, node: ast.Try, target: ast.Name) -> bool:
+    """Whether what `target` was before the `try` may be read once that has failed."""
+    function = source.enclosing_function(node)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return True
+    if target.id in reads(node.handlers[0].body):
+        return True
+    parameters = {each.arg for each in arguments(function.args)}
+    others = [
+        each
+        for each in walk_own(function.body)
+        if isinstance(each, ast.Name) and each.id == target.id and not isinstance(each.ctx, ast.Load)
+    ]
+    if others == [target] and target.id not in parameters:
+        return False
+    return target.id in Liveness(function).before[node.handlers[0].body[0]]
 
 
 def every_taken(draft: Draft, node: ast.AST) -> set[str]:

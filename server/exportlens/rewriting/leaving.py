@@ -94,8 +94,8 @@ class _Flags:
         ways = exits(loop.body)
         if "raises" in ways:
             raise Refused("the loop's body may raise")
-        if exits(loop.orelse) - {"falls", "returns"}:
-            raise Refused("the loop's `else` leaves a loop around it, or raises")
+        if exits(loop.orelse) - {"falls", "returns"} and exits(loop.orelse) != {"raises"}:
+            raise Refused("the loop's `else` leaves a loop around it, or raises on some of its ways")
         texts = self._returned() if "returns" in ways else []
         taken = every_name(source.tree)
         # One flag ends the loop; where it is left in several ways, each return has one of its own beside it.

@@ -159,7 +159,10 @@ class _Rounds:
     def _anew(self) -> set[str]:
         """The names that each round binds before it reads them: what they were before the loop, as None, no round sees."""
         entering = live_before(self.loop.body, frozenset(), self.function)
-        return always_bound(self.loop.body) - entering
+        # A round may break, or lead to the next, before it comes to the others.
+        leaving = (at for at, each in enumerate(self.loop.body) if exits([each]) & {"breaks", "continues"})
+        certain = self.loop.body[: next(leaving, len(self.loop.body))]
+        return always_bound(certain) - entering
 
     # --- writing -----------------------------------------------------------------------------------------------
 
