@@ -299,13 +299,14 @@ def _sorted(
     notice_numpy(machine, args[0], "sorted", frame, node)
     items, element = elements_of(machine, args[0], frame, node)
     _notice_keys(machine, items if items is not None else [element, element], kwargs, frame, node)
+    compared = [element, element] if items is None and isinstance(element, TensorScalar) else items or []
     if (
         "key" not in kwargs
-        and items is not None
-        and len(items) > 1
-        and all(from_data(item) for item in items)
-    ) and machine.emits(Truth):
-        machine.notice(Truth(machine.site(frame), node, items[0], "sort", node, dict(frame.locals)))
+        and len(compared) > 1
+        and all(from_data(item) for item in compared)
+        and machine.emits(Truth)
+    ):
+        machine.notice(Truth(machine.site(frame), node, compared[0], "sort", node, dict(frame.locals)))
     if items is not None and all(isinstance(item, Const) for item in items) and not kwargs:
         try:
             return Sequence("list", sorted(items, key=lambda item: item.value))  # type: ignore[attr-defined]

@@ -534,7 +534,8 @@ def holds_numbers(machine: Machine, function: Function, name: str) -> bool:
 
 
 def holds_compared(machine: Machine, function: Function, name: str) -> bool:
-    """Whether tests compare what loops over the parameter `name` bind, and nothing else is done with it that a number alone can do."""
+    """Whether tests compare what loops over the parameter `name` bind, or `int` reads it, and nothing else is done with it that a
+    number alone can do."""
     compared = 0
     for node in walk(function.node):
         if not isinstance(node, (ast.For, ast.comprehension)) or not any(
@@ -548,9 +549,11 @@ def holds_compared(machine: Machine, function: Function, name: str) -> bool:
                 uses = Uses(machine, function, target.id)
                 uses.visit(function.node)
                 otherwise = uses.mapping or uses.object or uses.container or uses.flag or uses.index
-                if otherwise or uses.number != uses.compared or called_like_a_number(target.id):
+                if otherwise or uses.number != uses.compared + uses.read:
                     return False
-                compared += uses.compared
+                if called_like_a_number(target.id) and not uses.read:
+                    return False
+                compared += uses.compared + uses.read
     return compared > 0
 
 

@@ -13,7 +13,9 @@ from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.around import refuse_caught_index
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.effects import kinds_before, repeatable
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import reads
 from exportlens.rewriting.text import Source
 
 
@@ -108,6 +110,39 @@ def index_of_listed(place: Conversion, context: RewriteContext) -> Fix | Refusal
 def _is_index(value: Tensor) -> bool:
     """Whether the tensor indexes as the list of its items does: one of uint8 is a mask."""
     return value.dtype in ("int64", "int32", "int16", "int8")
+
+
+def stays_written(function: ast.AST, listed: ast.Call, kinds: Kinds) -> bool:
+    """Whether what `t.tolist()` lists is the same wherever it is computed again."""
+    made = listed.func.value if isinstance(listed.func, ast.Attribute) else None
+    return (
+        made is not None
+        and repeatable(made, kinds)
+        and all(_is_untouched(function, name) or _stays(function, ast.Name(name)) for name in reads(made))
+    )
+
+
+def _is_untouched(function: ast.AST, name: str) -> bool:
+    """Whether `name` is an argument that nothing is bound to or written into."""
+    for each in ast.walk(function):
+        target: ast.AST | None = None
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load):
+            return False
+        if isinstance(each, ast.AugAssign):
+            target = each.target
+        elif isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
+            target = each.value
+        elif (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr.endswith("_")
+        ):
+            target = each.func.value
+        while isinstance(target, (ast.Subscript, ast.Attribute)):
+            target = target.value
+        if isinstance(target, ast.Name) and target.id == name:
+            return False
+    return True
 
 
 def _stays(function: ast.AST, made: ast.expr) -> bool:

@@ -8,6 +8,7 @@ import ast
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind, element_of
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.listed_items import stays_written
 from exportlens.rewriting.names import dotted, reads
 from exportlens.rewriting.operands import read_out
 from exportlens.rewriting.predicates import primary
@@ -33,6 +34,10 @@ def sorted_text(source: Source, node: ast.Call, kinds: Kinds, torch: str) -> str
     if reverse is not None and not isinstance(reverse, ast.Constant):
         raise Refused(f"`{source.of(reverse)}` is no plain True or False")
     order = ", descending=True" if reverse is not None and reverse.value else ""
+    listed = _listed(source, node.args[0], kinds)
+    if listed is not None:
+        text = f"{torch}.sort({listed}{order}).values.tolist()"
+        return replaced(source.text, [source.swap(node, text)])
     return replaced(
         source.text,
         [
@@ -42,6 +47,42 @@ def sorted_text(source: Source, node: ast.Call, kinds: Kinds, torch: str) -> str
             )
         ],
     )
+
+
+def _listed(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
+    """The tensor of one dimension whose items are listed: `t` of `t.tolist()`, or of a name for it."""
+    function = source.enclosing_function(node)
+    if isinstance(node, ast.Name) and function is not None:
+        stores = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == node.id and not isinstance(each.ctx, ast.Load)
+        ]
+        statement = source.parents[stores[0]] if len(stores) == 1 else None
+        used = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == node.id]
+        if not isinstance(statement, ast.Assign) or any(_may_change(source, each) for each in used):
+            return None
+        listed = statement.value
+        if not isinstance(listed, ast.Call) or not stays_written(function, listed, kinds):
+            return None
+    else:
+        listed = node
+    if (
+        not isinstance(listed, ast.Call)
+        or not isinstance(listed.func, ast.Attribute)
+        or listed.func.attr != "tolist"
+    ):
+        return None
+    kind = kinds.of(listed.func.value)
+    return source.of(listed.func.value) if kind.what == "tensor" and kind.rank in (None, 1) else None
+
+
+def _may_change(source: Source, use: ast.Name) -> bool:
+    """Whether a list is written to, or handed on to what may write to it."""
+    parent = source.parents[use]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr not in ("index", "count", "copy")
+    return isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load)
 
 
 def _places(source: Source, node: ast.Call, key: ast.expr | None, kinds: Kinds) -> str | None:
