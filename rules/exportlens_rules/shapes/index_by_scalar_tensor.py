@@ -12,6 +12,7 @@ from exportlens.inference.values import Function, Sequence, Shape, Slice, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.bounded_writes import fill_where_below, is_bounded_by_data
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.cropped import cut_one_by_one, opened
 from exportlens.rewriting.indexing import index_by_index_tensor
 from exportlens.rewriting.number_indices import (
     has_number_from_data,
@@ -40,7 +41,7 @@ class IndexByScalarTensor(Rule):
     Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
     that such a tensor bounds: `x[i, :t] = 0`, or to rows and slices that numbers from data place while a gradient flows:
     `x[:n] = self.layer(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
-    and such numbers and tensors as the step of a slice: `x[:: t.item()]`.
+    such numbers and tensors as the step of a slice: `x[:: t.item()]`, and as the starts of two slices: `x[a:b, c:d]`.
 
     ## Why it matters
     Strict tracing reads such an index as a number of Python and fails; writing fails in both modes, and
@@ -177,6 +178,18 @@ def forward(self, x):
         Example(
             bad="""
 def forward(self, x):
+    top, bottom, left, right = (x[:1, :4] > 0).long().cumsum(1)[0].tolist()
+    return x[top:bottom, left:right].sum()
+""",
+            good="""
+def forward(self, x):
+    top, bottom, left, right = (x[:1, :4] > 0).long().cumsum(1)[0].tolist()
+    return x[top:bottom][:, left:right].sum()
+""",
+        ),
+        Example(
+            bad="""
+def forward(self, x):
     best = [row[:3].argmax().item() for row in x]
     return x[best]
 """,
@@ -228,6 +241,12 @@ def forward(self, x):
                 "leaves. Compare `torch.arange(n) % step` with zero and use torch.where.",
                 outcome=_WRITE,
             )
+        elif isinstance(place, ItemRead) and len(opened(key)) > 1:
+            yield self.report(
+                place,
+                f"`{words(place.node)}` cuts several dimensions from where tensor data says: strict tracing loses one of the "
+                "starts. Cut one after the other: `x[a:b][:, c:d]`.",
+            )
         elif len(parts) > 1 and any(is_number_from_data(part) for part in parts):
             both = isinstance(place, ItemWrite) or any(map(is_tensor, parts))
             yield self.report(
@@ -248,6 +267,8 @@ def forward(self, x):
         assert isinstance(report.place, (ItemRead, ItemWrite))
         if _has_open_step(report.place):
             return Refusal("a slice whose step comes from data has no operator that takes its place")
+        if isinstance(report.place, ItemRead) and len(opened(report.place.key)) > 1:
+            return cut_one_by_one(report.place, context)
         if is_list_of_numbers_from_data(report.place.key):
             return index_by_tensor_of_numbers(report.place, context)
         if isinstance(report.place, ItemWrite) and is_bounded_by_data(report.place.key):
