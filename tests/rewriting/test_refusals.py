@@ -74,6 +74,16 @@ REFUSED = [
         "`f` is not bound where the condition is false",
     ),
     (
+        "a search in a list that grows",
+        "found = x.flatten().long().tolist()\nfound.append(2)\nreturn x * found.count(2)",
+        "which tensor's numbers `found` has",
+    ),
+    (
+        "a search for a float that a tensor rounds",
+        "return x * x.flatten().tolist().count(0.1)",
+        "or how they compare, is not known",
+    ),
+    (
         "a ternary between contexts",
         "with torch.no_grad() if x.sum() > 0 else torch.enable_grad():\n    x = self.linear(x)\nreturn x",
         "chooses a context, an error or a function",

@@ -25,8 +25,8 @@ class DataDependentComparison(Decision):
     """`a < t < b` or `x in tensor` decides on tensor data.
 
     ## What it does
-    Finds chained comparisons and membership tests on tensors, and Python's `max()` and `min()` of floats that were
-    read out of tensors, of one tensor alone, or of more than two tensors.
+    Finds chained comparisons and membership tests on tensors and on lists of their numbers, `index` and `count` of such lists,
+    and Python's `max()` and `min()` of floats that were read out of tensors, of one tensor alone, or of more than two tensors.
 
     ## Why it matters
     `a < t < b` is `a < t and t < b`, and `in` compares until it finds a match: both take a decision on the
@@ -93,6 +93,17 @@ def forward(self, x):
 """,
             outcome=_OF_FLOATS,
         ),
+        Example(
+            bad="""
+def forward(self, x: torch.Tensor):
+    return x, (x > 0).long().tolist().count(1)
+""",
+            good="""
+def forward(self, x: torch.Tensor):
+    return x, ((x > 0).long() == 1).sum().item()
+""",
+            inputs="(torch.rand(3),)",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -127,7 +138,15 @@ def forward(self, x):
             yield from super().check(place)
 
     def applies(self, place: Truth) -> bool:
-        return not is_tested(place)
+        return isinstance(place.node, ast.Call) or not is_tested(place)
+
+    def message(self, place: Truth) -> str:
+        if isinstance(place.node, ast.Call):
+            return (
+                f"`{words(place.node)}` compares numbers that were read out of tensor data until one is equal: torch.export cannot "
+                "trace it. Compare the tensor: (t == n).sum(), or (t == n).int().argmax()."
+            )
+        return super().message(place)
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         if isinstance(report.place, Conversion):

@@ -6,7 +6,7 @@ import ast
 import functools
 
 from exportlens.inference.items import delete_item, get_item, set_item
-from exportlens.inference.iteration import elements_of
+from exportlens.inference.iteration import elements_of, names_in
 from exportlens.inference.kept_containers import notice_method
 from exportlens.inference.lattice import alike, distinct, element_of, join
 from exportlens.inference.machine import Frame, Machine
@@ -20,9 +20,11 @@ from exportlens.inference.values import (
     Named,
     Sequence,
     Static,
+    TensorScalar,
     Unknown,
     Value,
     from_data,
+    options,
 )
 
 _MAX_ITEMS = 512
@@ -135,7 +137,15 @@ def _sequence_method(
             if args[0] in owner.items
             else Unknown("an index of what is not there")
         )
-    if name in ("index", "count"):
+    if name in ("index", "count") and args:
+        compared = element_of(owner) if owner.items is None or not owner.items else owner.items[0]
+        parts = [*options(compared), *options(args[0])]
+        scalar = next((each for each in parts if isinstance(each, TensorScalar)), None)
+        if scalar is not None:
+            if machine.emits(Truth):
+                asked = TensorScalar("bool", scalar.origin)
+                machine.notice(Truth(machine.site(frame), node, asked, "in", node, names_in(frame)))
+            return TensorScalar("int", scalar.origin)
         return Static("int")
     if name == "numel":
         return Static("int")

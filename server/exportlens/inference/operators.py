@@ -36,6 +36,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
     from_data,
+    options,
 )
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -544,6 +545,14 @@ def _contains(
         if all(isinstance(verdict, Const) and not verdict.value for verdict in verdicts):
             return Const(negated)
         return Static("bool")
+    if isinstance(container, Sequence) and container.items is None:
+        parts = [*(options(container.element) if container.element is not None else ()), item]
+        told = next((each for each in parts if isinstance(each, TensorScalar)), None)
+        if told is not None:
+            asked = TensorScalar("bool", told.origin)
+            if machine.emits(Truth):
+                machine.notice(Truth(machine.site(frame), node, asked, "in", node, dict(frame.locals)))
+            return asked
     if isinstance(container, Tensor) and isinstance(item, Const) and isinstance(item.value, str):
         return Unknown("no tensor holds text: this is something else")
     if isinstance(container, Tensor):

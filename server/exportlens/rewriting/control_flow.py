@@ -74,6 +74,7 @@ from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import keep_tensors, prepared, without_unread
 from exportlens.rewriting.rounds import count_of, in_rounds, ways_out
 from exportlens.rewriting.running_down import running_down
+from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_found, is_search, searched
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
@@ -105,6 +106,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             )
         kinds = _kinds(draft, node, place.variables)
         comprehension = filtering(draft.source, node)
+        if isinstance(node, ast.Call) and is_search(node):
+            return draft.fix(SEARCH, searched(draft.source, node, kinds, draft.torch))
         if comprehension is not None:
             return _filtered(draft, comprehension, kinds)
         value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None
@@ -179,7 +182,10 @@ def _decided(draft: Draft, loop: ast.While, place: Truth) -> Fix | None:
 
 def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
     """The fix for a comprehension that tensor data filters. Raises Refused."""
-    text = counted(draft.source, node, kinds, draft.torch)
+    text = first_found(draft.source, node, kinds, draft.torch)
+    if text is not None:
+        return draft.fix(SEARCH, text)
+    text = counted_at_once(draft.source, node, kinds) or counted(draft.source, node, kinds, draft.torch)
     if text is not None:
         return draft.fix("Count with a tensor", text)
     source, branch, now = written_out(draft.source, node, kinds)

@@ -21,6 +21,7 @@ from exportlens.inference.values import (
     Named,
     Sequence,
     Tensor,
+    TensorScalar,
     Value,
 )
 from exportlens.rewriting.call_kinds import of_call
@@ -573,7 +574,7 @@ class Kinds:
         if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) or compares_with_none(node):
             return Kind("number", type="bool")
         if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            if any(kind.from_data for kind in kinds):
+            if any(kind.from_data for kind in kinds) or _holds_numbers_of_data(kinds[1]):
                 return Kind("scalar", type="bool")
             return Kind("number", type="bool") if kinds[1].what != "unknown" else UNKNOWN_KIND
         if any(kind.what == "tensor" for kind in kinds):
@@ -616,6 +617,14 @@ def leaves_gaps(index: ast.expr) -> bool:
             return True
         first += 1
     return any(not (whole[at] or added[at] or _is_ellipsis(parts[at])) for at in range(first, len(parts)))
+
+
+def _holds_numbers_of_data(kind: Kind) -> bool:
+    """Whether `kind` is a list of numbers that were read out of a tensor."""
+    value = kind.value
+    return (
+        kind.what == "container" and isinstance(value, Sequence) and isinstance(value.element, TensorScalar)
+    )
 
 
 def _begins_later(index: ast.expr) -> bool:

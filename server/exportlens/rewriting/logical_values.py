@@ -36,7 +36,8 @@ def logical(
                     "`and` and `or` may give something else than torch's"
                 )
         return replaced(source.text, [source.swap(node, Predicates(source, kinds, torch).read(node).text)])
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+    membership = isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn))
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and not membership:
         raise Refused(why_not(source, node))
     predicates = Predicates(source, kinds, torch)
     condition = predicates.read(node)
@@ -48,7 +49,7 @@ def logical(
         raise Refused(why_not(source, node))
     bool_text = condition.text if condition.dtype == "bool" else f"{primary(condition.text)}.bool()"
     # `a < t < b` gives the tensor of one of its comparisons.
-    stays = isinstance(node, ast.Compare) or _is_operand(source, node)
+    stays = (isinstance(node, ast.Compare) and not membership) or _is_operand(source, node)
     text = bool_text if stays else f"{primary(bool_text)}.item()"
     return replaced(source.text, [source.swap(node, text)])
 

@@ -15,6 +15,7 @@ from exportlens.rewriting.draft import Refused, RefusedType
 from exportlens.rewriting.effects import written_by_method
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.listed_tensors import asked_of_all, equal_to, tensor_of_list
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Source
@@ -238,6 +239,15 @@ class Predicates:
             equal = f"({_primary(self.source.of(right))} == {_primary(self.source.of(left))}).any()"
             text = equal if isinstance(op, ast.In) else f"{self.torch}.logical_not({equal})"
             return Condition(text, "tensor", 0, "bool", True)
+        listed = (
+            tensor_of_list(self.source, right, self.kinds) if isinstance(op, (ast.In, ast.NotIn)) else None
+        )
+        if listed is not None:
+            same = equal_to(self.source, left, listed, self.kinds)
+            if same is None:
+                raise Refused(f"`{self.source.of(node)}` may compare otherwise in the dtype of the tensor")
+            any_of_them = Condition(f"({same}).any()", "tensor", 0, "bool", True)
+            return any_of_them if isinstance(op, ast.In) else self._negate(any_of_them)
         if isinstance(op, (ast.In, ast.NotIn)):
             among = self._among(left, right)
             if among is not None:
@@ -368,6 +378,9 @@ class Predicates:
             # Python asks each row for its truth, which only a row of one element has.
             flags = _primary(self.source.of(given)) + ("" if whole.dtype == "bool" else ".bool()")
             return Condition(f"{flags}.{node.func.id}()", "tensor", 0, "bool", True)
+        at_once = self._asked_at_once(given)
+        if at_once is not None:
+            return Condition(f"({at_once}).{node.func.id}()", "tensor", 0, "bool", True)
         iterable = given.generators[0].iter if isinstance(given, (ast.GeneratorExp, ast.ListComp)) else given
         if not self.kinds.has_elements(iterable):
             raise Refused(f"`{self.source.of(iterable)}` may be empty, of which `torch.stack` takes nothing")
@@ -384,6 +397,16 @@ class Predicates:
             name = "flag" if "flag" not in self.kinds.names else "each_flag"
             each = f"{name}.bool().reshape(()) for {name} in {self.source.of(iterable)}"
         return Condition(f"{self.torch}.stack([{each}]).{node.func.id}()", "tensor", 0, "bool", True)
+
+    def _asked_at_once(self, given: ast.expr) -> str | None:
+        """What a comprehension asks of each number of a list that is made of a tensor, asked of the tensor."""
+        if not isinstance(given, (ast.GeneratorExp, ast.ListComp)) or len(given.generators) != 1:
+            return None
+        [generator] = given.generators
+        tensor = tensor_of_list(self.source, generator.iter, self.kinds)
+        if tensor is None or generator.ifs or not isinstance(generator.target, ast.Name):
+            return None
+        return asked_of_all(self.source, given.elt, generator.target.id, tensor, self.kinds, True)
 
     def number_as_tensor(self, node: ast.expr) -> str | None:
         """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there
