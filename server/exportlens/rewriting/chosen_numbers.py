@@ -287,6 +287,28 @@ def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
+# Functions of torch that take a tensor and no number.
+_OF_TENSORS = frozenset(
+    {
+        *(
+            "abs",
+            "exp",
+            "exp2",
+            "expm1",
+            "log",
+            "log2",
+            "log10",
+            "log1p",
+            "sqrt",
+            "rsqrt",
+            "square",
+            "reciprocal",
+        ),
+        *("sigmoid", "tanh", "relu", "softplus", "neg", "sign", "sin", "cos", "clamp", "isnan", "isfinite"),
+    }
+)
+
+
 def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast.expr, kinds: Kinds) -> bool:
     """Whether the sum may be a tensor at `node`, where nothing was added as well: beside a float tensor, as a result, or where
     it gets another name, of which nothing asks whether it is a tensor."""
@@ -305,6 +327,11 @@ def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast
         inner, outer = outer, source.parents[outer]
     if isinstance(outer, ast.Return):
         return True
+    if isinstance(outer, ast.Call) and inner in outer.args[:1] and not _is_whole(start):
+        # torch takes no number of Python there: where nothing was added it would raise.
+        module, _, name = (now.qualified(outer.func) or "").rpartition(".")
+        if module in ("torch", "torch.special") and name in _OF_TENSORS:
+            return True
     if isinstance(outer, ast.Compare) and _is_tested(source, outer):
         # It decides as the number would.
         return len(outer.ops) == 1 and not isinstance(outer.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot))
