@@ -35,8 +35,6 @@ DIFFERS = {
     ("last-of-each-row", "strict"): "nothing in the text says that `lengths` has one dimension",
     ("nms-loop", "strict"): "nothing in the text says that `scores` has one dimension; flagged on the loop",
     ("pad-ragged", "strict"): "nothing in the text says that the rows of `mask` are boolean",
-    ("roi-loop", "strict"): "two-sided slices by numbers from data, only in strict mode",
-    ("roi-loop-int", "strict"): "two-sided slices by numbers from data, only in strict mode",
     ("weight-clip", "strict"): "the lost write has no effect on weights that are within the bounds already",
     (
         "mask-any-helper-module-function",

@@ -1027,3 +1027,27 @@ def test_items_that_stay_in_their_container(begin: str, body: str, reason: str) 
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.sum() > 0:\n    return Track(x, x.std())\nreturn Track(x * 2, x.mean())",
+        "if x.sum() > 0:\n    return replace(track, spread=x.mean())\nreturn track",
+        "return Track(x, x.std()) if x.sum() > 0 else replace(track, place=x)",
+    ],
+    ids=["made", "copied", "in a ternary"],
+)
+def test_objects_that_a_branch_would_give(body: str) -> None:
+    text = (
+        "from dataclasses import dataclass, replace\n\n"
+        + HEAD.replace(
+            "class M",
+            "@dataclass\nclass Track:\n    place: torch.Tensor\n    spread: torch.Tensor\n\n\nclass M",
+        )
+        + textwrap.indent(f"def step(self, track, x):\n{textwrap.indent(body, '    ')}\n\n", "    ")
+        + "    def forward(self, x: torch.Tensor):\n        return self.step(Track(x, x.sum()), x.relu()).place\n"
+    )
+    mended = mend(text)
+    assert any("object" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

@@ -19,6 +19,7 @@ from exportlens.inference.values import (
 )
 from exportlens.outcome import BAKED, Outcome
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.names import assigned_pairs
 from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
@@ -162,9 +163,22 @@ def _is_turned_by_first_call(place: AttributeWrite) -> bool:
 
 
 def _names(function: ast.AST) -> set[str]:
-    """The parameters of a function but the first."""
+    """The parameters of a function but the first, and the names for what methods compute of those: `m = x.mean(0)`."""
     given = getattr(function, "args", None)
-    return set() if given is None else {each.arg for each in [*given.posonlyargs, *given.args][1:]}
+    names = set() if given is None else {each.arg for each in [*given.posonlyargs, *given.args][1:]}
+    assigned = [each for each in ast.walk(function) if isinstance(each, ast.Assign)]
+    for each in sorted(assigned, key=lambda one: one.lineno):
+        for target, value in assigned_pairs(each):
+            if isinstance(target, ast.Name) and _is_computed_of(value, names):
+                names.add(target.id)
+    return names
+
+
+def _is_computed_of(value: ast.expr, names: set[str]) -> bool:
+    """Whether `value` is a chain of methods on one of `names`."""
+    while isinstance(value, ast.Call) and _parts_of(value):
+        value = _parts_of(value)[0]
+    return isinstance(value, ast.Name) and value.id in names
 
 
 def _begins_with(statement: ast.stmt, names: set[str]) -> bool:

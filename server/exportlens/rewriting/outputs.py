@@ -7,7 +7,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from exportlens.inference.values import ClassValue, Const, Mapping_
+from exportlens.inference.values import ClassValue, Const, Mapping_, Named
 from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedNumber
 from exportlens.rewriting.kind import AGAIN, LOCAL, NUMPY, SEVERAL, Kind, merged
 from exportlens.rewriting.kinds import Kinds
@@ -473,6 +473,10 @@ class Outputs:
             return text
         if isinstance(kind.value, ClassValue):
             raise Refused(f"`{text}` is no tensor")
+        if isinstance(node, ast.Call) and kind.what == "unknown" and _makes_object(node, kinds):
+            raise Refused(
+                f"`{text}` is an object, of which torch.cond gives none: return its tensors as a tuple"
+            )
         made = self._made_inside(kind) and text not in self.kept
         return self.leaf(text, text, kind, isinstance(node, ast.Call) or made, used)
 
@@ -494,6 +498,29 @@ class NumbersReadBack(Outputs):
 
     def _needs_tensor(self, kinds: list[Kind]) -> bool:
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _makes_object(call: ast.Call, kinds: Kinds) -> bool:
+    """Whether `call` makes an instance of a class of the file, or a copy of one. Of a named tuple torch.cond gives the items."""
+    if kinds.qualified(call.func) in ("dataclasses.replace", "copy.replace", "types.SimpleNamespace"):
+        return True
+    made = kinds.of(call.func).value
+    if isinstance(made, Named) and made.name in ("dataclasses.replace", "types.SimpleNamespace"):
+        return True
+    if not isinstance(call.func, ast.Name) or call.func.id in kinds.names:
+        return False
+    classes = [
+        each
+        for chunk in kinds.around
+        for each in chunk.body
+        if isinstance(each, ast.ClassDef) and each.name == call.func.id
+    ]
+    return bool(classes) and not any(
+        ast.unparse(base).rpartition(".")[2]
+        in ("NamedTuple", "Tensor", "Parameter", "dict", "list", "tuple", "OrderedDict")
+        for each in classes
+        for base in each.bases
+    )
 
 
 def _is_called(source: Source, name: str) -> bool:
