@@ -1051,3 +1051,34 @@ def test_objects_that_a_branch_would_give(body: str) -> None:
     mended = mend(text)
     assert any("object" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "body, reason",
+    [
+        (
+            "labels = y.numpy()\nreturn torch.from_numpy(labels ** 2), torch.from_numpy(np.sqrt(labels))",
+            "whether `y.numpy()` holds floats or ints is not known",
+        ),
+        (
+            "rows = np.apply_along_axis(np.cumsum, 0, x.numpy()) - WIDE\nreturn x * WIDE, torch.from_numpy(rows)",
+            "in another dtype than with a number of Python's",
+        ),
+        (
+            "rows = np.apply_along_axis(np.cumsum, 0, x.numpy()) - self.wide\nreturn x * self.wide, torch.from_numpy(rows)",
+            "in another dtype than with a number of Python's",
+        ),
+        (
+            "rows = np.asarray(x)\nreturn torch.from_numpy(np.apply_along_axis(np.cumsum, 0, rows)), torch.from_numpy(rows)",
+            "no function that is measured to be the same as `np.apply_along_axis`",
+        ),
+    ],
+    ids=["labels", "a number of the file", "a number of the model", "an array of what is no array"],
+)
+def test_arrays_keep_the_dtypes_that_numpy_gives(body: str, reason: str) -> None:
+    text = "import numpy as np\nimport torch\nfrom torch import nn\n\nWIDE = np.log(3.0) / 2\n\n\nclass M(nn.Module):\n"
+    text += "    def __init__(self):\n        super().__init__()\n        self.wide = np.sqrt(6.0)\n\n"
+    text += f"    def forward(self, x: torch.Tensor, y: torch.Tensor):\n{textwrap.indent(body, '        ')}\n"
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from exportlens.inference.iteration import names_in
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import held_in, notice_numpy, number_held
 from exportlens.inference.places import Conversion
@@ -95,7 +96,9 @@ def _result_of(
     if tensors and machine.emits(Conversion):
         of_tensors = [isinstance(value, Tensor) for value in args]
         use = "tensors" if all(of_tensors) else "tensor first" if of_tensors[:1] == [True] else ""
-        machine.notice(Conversion(machine.site(frame), node, tensors[0], "numpy", use))
+        machine.notice(
+            Conversion(machine.site(frame), node, tensors[0], "numpy", use, variables=names_in(frame))
+        )
     if traced:
         return _made_of_tensors(name.removeprefix("numpy."), args, kwargs)
     if any(isinstance(value, TensorScalar) for value in flat):

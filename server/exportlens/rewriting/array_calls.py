@@ -121,6 +121,24 @@ class Calls(Reading):
             text += ".detach()"
         return Piece(text, array(known, kind.rank), atom)
 
+    def _made_by_numpy(self, node: ast.Call, name: str) -> Piece:
+        """`np.asarray(t)`, and `np.array(t, dtype=np.float32)`."""
+        made = self._made(node, node.args[0], node)
+        if {key.arg for key in node.keywords} - {"dtype"}:
+            raise Refused(f"`{self.source.of(node)}` is called in a way that has no counterpart in torch")
+        copied = name == "array" and self.copies
+        for key in node.keywords:
+            wanted = self.piece(key.value).type
+            dtype = DTYPES.get(repr(wanted.value)) if wanted.what == "text" else wanted.dtype
+            if not dtype or wanted.what not in ("text", "dtype"):
+                raise Refused(f"the dtype `{self.source.of(key.value)}` is not known")
+            if dtype != made.type.dtype:
+                text = f"{self.torch}.{dtype}{', copy=True' if copied else ''}"
+                return Piece(f"{made.closed}.to({text})", replace(made.type, dtype=dtype))
+        if name == "ascontiguousarray":
+            return Piece(f"{made.closed}.contiguous()", made.type)
+        return Piece(f"{made.closed}.clone()", made.type) if copied else made
+
     def _call_of_torch(self, node: ast.Call, name: str) -> Piece:
         legacy = LEGACY.get(name)
         if (name in _BACK or legacy is not None) and len(node.args) == 1:
@@ -183,12 +201,10 @@ class Calls(Reading):
         return handler(bind(self, node, name, signature, owner, required))
 
     def _call_of_numpy(self, node: ast.Call, name: str) -> Piece:
-        if name in ("asarray", "array") and len(node.args) == 1 and not node.keywords:
+        if name in ("asarray", "array", "ascontiguousarray") and len(node.args) == 1:
             given = self.piece(node.args[0])
-            if given.type.what == "tensor":
-                made = self._made(node, node.args[0], node)
-                copied = name == "array" and self.copies
-                return Piece(f"{made.closed}.clone()", made.type) if copied else made
+            if given.type.what == "tensor" or node is self.begun:
+                return self._made_by_numpy(node, name)
         nodes = [*node.args, *(key.value for key in node.keywords)]
         pieces = [self.piece(each) for each in nodes]
         if any(each.type.what == "tensor" for each in pieces):

@@ -48,7 +48,7 @@ def is_no_array(draft: Draft, node: ast.expr, function: Function | None) -> bool
     if kind.what in _NUMBERS:
         return True
     given = {each.arg for each in arguments(function.args)} if function is not None else set()
-    if isinstance(node, ast.Name) and node.id not in given and _is_constant(draft, node.id):
+    if isinstance(node, ast.Name) and node.id not in given and is_constant(draft, node.id):
         return True
     head = node
     while isinstance(head, ast.Attribute):
@@ -146,7 +146,7 @@ def _casts(node: ast.expr) -> set[str]:
     }
 
 
-def _is_constant(draft: Draft, name: str) -> bool:
+def is_constant(draft: Draft, name: str) -> bool:
     """Whether the file binds `name` once at its top level, to a number that is written there."""
     given = [
         each.value

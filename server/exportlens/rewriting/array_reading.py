@@ -13,6 +13,7 @@ from dataclasses import replace
 from exportlens.inference.values import Array
 from exportlens.rewriting.array_indexing import index_of, indexed
 from exportlens.rewriting.array_methods import DTYPES
+from exportlens.rewriting.array_names import made_before
 from exportlens.rewriting.array_numbers import of_others
 from exportlens.rewriting.array_operands import is_no_array
 from exportlens.rewriting.array_operators import compared, computed, multiplied
@@ -35,7 +36,7 @@ from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import arguments, dotted
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.text import Replacement
 
 _NUMBERS = frozenset({"pi", "e", "inf", "nan", "euler_gamma"})
@@ -67,10 +68,14 @@ class Reading:
         self.draft, self.source, self.kinds = draft, draft.source, kinds
         self.torch = draft.torch
         self.copies = copies
+        # The call that makes the array which is asked for.
+        self.begun: ast.AST | None = None
         # The function that is read first.
         self.first: ast.AST | None = None
         self.names: dict[str, Typed] = {}
         self.local: frozenset[str] = frozenset()
+        # What is made before the model runs, and is read at the time.
+        self.before: set[ast.expr] = set()
         # The calls that make arrays of sizes which meet what was a tensor.
         self.wanted: set[object] = set()
         # The dtypes of tensors that arrays are made of, where they are known by the place.
@@ -181,32 +186,7 @@ class Reading:
             return self._of_numpy(name.removeprefix("numpy."), text)
         if name.startswith("torch."):
             return Piece(text, OTHER)
-        given = self._of_file(node)
-        return Piece(text, given or self._typed(node, self._kinds(node).of(node)))
-
-    def _of_file(self, node: ast.expr) -> Typed | None:
-        """What a name is that the file binds once, to an array that NumPy makes of numbers that are written there."""
-        if not isinstance(node, ast.Name) or node.id in self._arguments(node):
-            return None
-        found = [
-            each.value
-            for each in self.source.tree.body
-            if isinstance(each, ast.Assign) and node.id in map(ast.unparse, each.targets)
-        ]
-        if len(found) != 1 or not isinstance(found[0], ast.Call):
-            return None
-        if self.draft.qualified(found[0].func) not in ("numpy.array", "numpy.asarray"):
-            return None
-        self.wanted.add(found[0])
-        try:
-            kind = self.piece(found[0]).type
-        except Refused:
-            return None
-        return Typed("held", kind.dtype, kind.rank) if kind.is_array else None
-
-    def _arguments(self, node: ast.AST) -> set[str]:
-        function = self.source.enclosing_function(node)
-        return set() if function is None else {each.arg for each in arguments(function.args)}
+        return Piece(text, made_before(self, node) or self._typed(node, self._kinds(node).of(node)))
 
     def _of_numpy(self, name: str, text: str) -> Piece:
         if name == "newaxis":
@@ -371,7 +351,8 @@ class Reading:
         if not piece.type.dtype:
             raise Refused(f"the dtype of `{piece.text}`, which NumPy holds, is not known")
         text = f"{self.torch}.as_tensor({piece.text})"
-        return Piece(text, array(piece.type.dtype, piece.type.rank, piece.type.least))
+        kind = array(piece.type.dtype, piece.type.rank, piece.type.least)
+        return Piece(text, replace(kind, ascends=piece.type.ascends))
 
     def _of_BinOp(self, node: ast.BinOp) -> Piece:
         left, right = self.piece(node.left), self.piece(node.right)

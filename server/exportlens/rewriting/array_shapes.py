@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.rewriting.array_pieces import Given, Handler, Piece, cast, python_dtype
 from exportlens.rewriting.array_types import RefusedIndex, RefusedUnlike, Typed, array, family, promoted
@@ -214,7 +215,23 @@ def listed(call: Given) -> Piece:
     node = call.argument_node("a")
     assert node is not None
     leaves = _leaves(call, node)
-    return _stacked(call, node, wanted or python_dtype(leaves))
+    dtype = wanted or python_dtype(leaves)
+    if isinstance(node, (ast.List, ast.Tuple)) and all(each.type.what == "number" for each in leaves):
+        rank = _depth(node)
+        if rank is None:
+            raise Refused("a list holds lists of several lengths or depths, as far as is known")
+        text = f"{call.torch}.tensor({one.text}, dtype={call.torch}.{dtype})"
+        return Piece(text, replace(array(dtype, rank), ascends=one.type.ascends))
+    return _stacked(call, node, dtype)
+
+
+def _depth(node: ast.expr) -> int | None:
+    """How deep lists are nested that are written there; None where that is not the same everywhere."""
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return 0
+    depths = {(_depth(each), len(getattr(each, "elts", ()))) for each in node.elts}
+    depth = depths.pop()[0] if len(depths) == 1 else None
+    return None if depth is None else depth + 1
 
 
 def _leaves(call: Given, node: ast.expr) -> list[Piece]:

@@ -33,7 +33,7 @@ def torch_for_arrays(
     if function is None:
         raise Refused("the array is made outside of a function")
     known = next(iter(dtypes)) if len(dtypes) == 1 else None
-    begin = Begin(draft, function, {} if known is None else {first: known}, variables)
+    begin = Begin(draft, function, {} if known is None else {first: known}, variables, first)
     way, ints = begin.read_first()
     swaps = way.replacements()
     unknown = {each: begin.of_ints(each, ints, swaps) for each in way.assumed if each not in ints}
@@ -56,6 +56,7 @@ class Begin:
     function: Function
     dtypes: Mapping[ast.AST, str]
     variables: Mapping[str, Value]
+    first: ast.AST
 
     def read(self, assumption: Mapping[ast.AST, str], guarded: AbstractSet[ast.AST] = frozenset()) -> Way:
         """The way where tensors of an unknown dtype are of that of `assumption`, and `guarded` are made floats."""
@@ -67,7 +68,7 @@ class Begin:
             way = Way(self.draft, self.variables, copies)
             way.params, way.wanted, way.dtypes = params, wanted, self.dtypes
             way.assumption, way.guarded = assumption, set(guarded)
-            way.evident = evident
+            way.evident, way.begun = evident, self.first
             way.whole = {
                 (function, name)
                 for each, dtype in assumption.items()

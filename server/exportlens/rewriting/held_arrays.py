@@ -15,15 +15,22 @@ from dataclasses import dataclass, field
 
 from exportlens.finding import Applicability, Edit, Fix
 from exportlens.inference.places import NumpyRead
+from exportlens.rewriting.array_operands import is_constant
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.held_homes import ELSEWHERE, Home, Homes, Store
 from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.numpy_integers import given_to_name
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement
 
 INTO_TENSORS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor")
+_INTO_ARRAYS = ("numpy.asarray", "numpy.array", "numpy.ascontiguousarray")
+WIDER = (
+    "NumPy computes with it and an array that was a tensor, in another dtype than with a number of Python's: write that in torch "
+    "first"
+)
 _DOUBLE = ("float64", "int64")
 # Methods of arrays that give the same whenever they are called.
 _METHODS = frozenset(
@@ -130,11 +137,19 @@ class _Holding(Homes):
         given = self.followed(side)
         home = self.known_home(given)
         if home is None:
+            if self.rank == 0 and isinstance(given, (ast.BinOp, ast.UnaryOp)):
+                self._numbers_computed_with(given)
             return
         if self.rank == 0:
             self._number(home)
         elif self.rank is not None:
             self._put(self.draft, self.source.swap(side, self._twin(home, None, given)))
+
+    def _numbers_computed_with(self, given: ast.expr) -> None:
+        """The numbers that `given` is computed of, where it is computed of such numbers and of those that are written there."""
+        homes = [self.known_home(self.followed(each)) for each in _numbers_among(given)]
+        for each in filter(None, homes):
+            self._number(each)
 
     def _index(self, node: ast.Subscript) -> None:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -313,7 +328,7 @@ class _Holding(Homes):
             if isinstance(value, ast.Constant):
                 continue
             source = home.draft.source
-            if _is_of_constants(value) and self._is_by_numpy(home.draft, value):
+            if _is_of_constants(home.draft, value) and self._is_by_numpy(home.draft, value):
                 self._put(home.draft, source.swap(value, f"{primary(source.of(value))}.item()"))
             elif numpy is None:
                 raise Refused(ELSEWHERE)
@@ -332,6 +347,8 @@ class _Holding(Homes):
     def _refuse_use_as_numpy(self, home: Home) -> None:
         """Refuse where a method is called on it, or where its type would decide what numbers give with it."""
         for placed in self.context.document.placed:
+            if home.last in placed.chunk.text and meets_array(self.draft_of(placed.chunk), home.last):
+                raise Refused(WIDER)
             for each in ast.walk(ast.Module(list(placed.chunk.body), [])):
                 if isinstance(each, ast.Attribute) and _is_last(each.value, home.last):
                     raise Refused(f"`.{each.attr}` is asked of it, which numbers of Python's may not have")
@@ -361,18 +378,49 @@ def meets_number(node: ast.AST, name: str) -> bool:
     )
 
 
+def meets_array(draft: Draft, name: str) -> bool:
+    """Whether a function of the chunk computes with what is held as `name` and an array that it makes of a tensor."""
+    source = draft.source
+    for each in ast.walk(source.tree):
+        if not (isinstance(each, ast.expr) and _is_last(each, name)):
+            continue
+        function, whole = source.enclosing_function(each), source.parents[each]
+        while isinstance(source.parents.get(whole), (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call)):
+            whole = source.parents[whole]
+        computes = isinstance(whole, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Call, ast.AugAssign))
+        if computes and function is not None and _is_of_arrays(draft, whole, function, frozenset()):
+            return True
+    return False
+
+
+def _is_of_arrays(draft: Draft, node: ast.AST, function: Function, seen: frozenset[str]) -> bool:
+    """Whether NumPy makes arrays of tensors in `node`, or in what the names in it are given."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Attribute) and each.attr == "numpy":
+            return True
+        if isinstance(each, ast.Call) and draft.qualified(each.func) in _INTO_ARRAYS:
+            return True
+        if isinstance(each, ast.Name) and each.id not in seen:
+            given = given_to_name(each.id, function)
+            if any(_is_of_arrays(draft, one, function, seen | {each.id}) for one in given):
+                return True
+    return False
+
+
 def _is_last(node: ast.expr, name: str) -> bool:
     return (isinstance(node, ast.Attribute) and node.attr == name) or (
         isinstance(node, ast.Name) and node.id == name
     )
 
 
-def _is_of_constants(value: ast.expr) -> bool:
-    """Whether nothing but what is written there decides what `value` is."""
+def _is_of_constants(draft: Draft, value: ast.expr) -> bool:
+    """Whether nothing but what is written there decides what `value` is, and numbers that names of the file have."""
     called = {
         id(one) for each in ast.walk(value) if isinstance(each, ast.Call) for one in ast.walk(each.func)
     }
-    return not any(isinstance(each, ast.Name) and id(each) not in called for each in ast.walk(value))
+    names = [each for each in ast.walk(value) if isinstance(each, ast.Name) and id(each) not in called]
+    local = draft.source.enclosing_function(value) is not None
+    return not names or (not local and all(is_constant(draft, each.id) for each in names))
 
 
 def _refuse_writes(home: Home) -> None:

@@ -11,7 +11,7 @@ from exportlens.inference.places import NumpyRead, Place
 from exportlens.inference.values import Array, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.held_arrays import held_before, meets_number
+from exportlens.rewriting.held_arrays import WIDER, held_before, meets_array, meets_number
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement
@@ -56,6 +56,10 @@ def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | R
                 f"it is not certain that `{draft.source.of(value)}` is one number: write `.item()` behind it where it "
                 "is, or register it as a buffer"
             )
+        target = draft.source.parents[value]
+        names = [getattr(each, "attr", "") for each in getattr(target, "targets", ())]
+        if any(meets_array(draft, each) for each in names):
+            raise Refused(WIDER)
         text = f"{primary(draft.source.of(value))}.item()"
         return draft.replace("Hold a number of Python", [draft.source.swap(value, text)], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -77,6 +81,9 @@ def number_made_before(place: NumpyRead, context: RewriteContext) -> Fix | Refus
         made = [] if cls is None or not _is_float(place.value) else list(_made_with_numpy(cls, node, draft))
         if not made:
             return held_before(place, context)
+        targets = [getattr(draft.source.parents[value], "targets", ()) for value in made]
+        if any(meets_array(draft, getattr(each, "attr", "")) for one in targets for each in one):
+            raise Refused(WIDER)
         swaps = [draft.source.swap(value, f"float({draft.source.of(value)})") for value in made]
         return draft.replace("Hold a number of Python", swaps, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
@@ -356,16 +363,21 @@ def _held_tensors(draft: Draft, init: Function, value: ast.expr) -> list[Replace
         if isinstance(each, ast.Attribute) and _is_own(each, attribute)
     ]
     names: dict[str, str] = {}
+    held: set[str] = set()
     swaps = []
-    for each in reads:
-        call = _tensor_of(draft, each)
-        if call is None:
-            return []
+    calls = [_tensor_of(draft, each) for each in reads]
+    for call in filter(None, calls):
         number = len(names) + 1
-        name = names.setdefault(source.of(call.args[0]), f"{attribute}_tensor{number if number > 1 else ''}")
-        if f".{name}" in source.text:
+        text = source.of(call.args[0])
+        name = names.setdefault(text, f"{attribute}_tensor{number if number > 1 else ''}")
+        if f"self.{name} = {draft.torch}.as_tensor({text})" in source.text:
+            held.add(text)
+        elif f".{name}" in source.text:
             return []
         swaps.append(source.swap(call, f"self.{name}{_as_before(draft, call)}"))
+    if None in calls and set(names) != {f"self.{attribute}"}:
+        # Where the array is used for more than one tensor, that must be one of the same memory.
+        return []
     elsewhere = [each for each in ast.walk(init) if _is_own(each, attribute)]
     if len(elsewhere) > 1 and set(names) != {f"self.{attribute}"}:
         # What is computed of the array would not follow what `__init__` still writes into it.
@@ -374,8 +386,9 @@ def _held_tensors(draft: Draft, init: Function, value: ast.expr) -> list[Replace
     lines = "".join(
         f"{source.newline}{indent}self.{name} = {draft.torch}.as_tensor({text})"
         for text, name in names.items()
+        if text not in held
     )
-    return [*swaps, Replacement(end, end, lines)]
+    return [*swaps, *([Replacement(end, end, lines)] if lines else [])]
 
 
 def _is_own(node: ast.AST, attribute: str) -> bool:

@@ -21,7 +21,7 @@ from exportlens.rewriting.array_operands import (
 from exportlens.rewriting.array_types import RefusedUnlike
 from exportlens.rewriting.array_ways import torch_for_arrays
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused, WholeDraft
+from exportlens.rewriting.draft import Draft, Refused, RefusedDtypes, WholeDraft
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import imported
 from exportlens.rewriting.kind import UNKNOWN_KIND, Kind
@@ -49,6 +49,7 @@ from exportlens.rewriting.numpy_integers import (
 from exportlens.rewriting.text import Function, Replacement, Source
 
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor")
+_MADE = ("numpy.asarray", "numpy.array", "numpy.ascontiguousarray")
 
 
 def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | Refusal:
@@ -62,6 +63,9 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
         if isinstance(place, Conversion) and isinstance(node, ast.Call) and is_numpy(draft, node):
             if not isinstance(place.value, Tensor):
                 raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
+            if qualified_name(draft, node.func) in _MADE and not _is_given_back(draft, node):
+                # The array is an array to all that follows: NumPy's functions of it are no torch's of a tensor.
+                return _way_of_all(draft, node, {place.value.dtype}, place.variables)
             refuse_numbers(draft, node, place)
             return draft.replace("Use torch's function", renamed(draft, node))
         if isinstance(place, Call):
@@ -81,14 +85,26 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
         return Refusal(str(refused))
 
 
+def _is_given_back(draft: Draft, node: ast.Call) -> bool:
+    """Whether `node` stands where a tensor is made of it at once."""
+    parent = draft.source.parents[node]
+    return isinstance(parent, ast.Call) and node in parent.args and _is_back(draft, parent)
+
+
+def _way_of_all(draft: Draft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value]) -> Fix:
+    """The whole way from `first`, with the dtype of everything in it."""
+    whole = WholeDraft.around(draft)
+    begun = whole.found(first)
+    assert isinstance(begun, ast.Call)
+    return whole.replace("Stay in torch", torch_for_arrays(whole, begun, dtypes, known))
+
+
 def _way_out(draft: Draft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value]) -> Fix:
     """The whole way from `first`, with the dtype of everything in it, or else by what arrays are used for alone."""
     whole = WholeDraft.around(draft)
     try:
-        begun = whole.found(first)
-        assert isinstance(begun, ast.Call)
-        return whole.replace("Stay in torch", torch_for_arrays(whole, begun, dtypes, known))
-    except RefusedUnlike:
+        return _way_of_all(draft, first, dtypes, known)
+    except (RefusedUnlike, RefusedDtypes):
         raise
     except Refused as refused:
         reason = refused
