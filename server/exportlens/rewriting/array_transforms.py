@@ -237,6 +237,23 @@ def found_in(call: Given) -> Piece:
     return Piece(f"{text}{', right=True' if right == 'True' else ''})", array("int64", one.type.rank))
 
 
+def among(call: Given) -> Piece:
+    """`np.isin` of an array, or a list that is written there."""
+    one, other = call.array("a"), call.array("b")
+    dtype = promoted(one.type.dtype, other.type.dtype)
+    if dtype == "bool" or family(dtype) == "complex":
+        raise Refused("torch looks for numbers alone")
+    left, right = cast(call.scope, one, dtype), cast(call.scope, other, dtype)
+    more = []
+    if (turned := call.flag("invert")) is not None:
+        if call["invert"].type.what != "number":
+            raise Refused(f"whether `{turned}` is true is not known")
+        more.append(f"invert={turned}")
+    return Piece(
+        f"{call.torch}.isin({', '.join([left.text, right.text, *more])})", array("bool", one.type.rank)
+    )
+
+
 def counted(call: Given) -> Piece:
     one = call.array("a")
     if family(one.type.dtype) != "int":
@@ -399,6 +416,7 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "linalg.svd": (of_matrix, "a unknown_full compute_uv", 1),
         "linalg.solve": (solved, "a b", 2),
         "digitize": (found_in, "a bins right", 2),
+        "isin": (among, "a/element b/test_elements unknown_unique invert", 2),
         "bincount": (counted, "a weights minlength", 1),
         "searchsorted": (found_in, "bins a side", 2),
         **dict.fromkeys(("trapezoid", "trapz"), (integrated, "y x dx axis", 1)),
