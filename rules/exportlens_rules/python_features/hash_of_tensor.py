@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from exportlens.inference.places import Call, Conversion, Place
@@ -18,7 +19,7 @@ class HashOfTensor(CallOf):
     """A tensor is hashed.
 
     ## What it does
-    Finds `hash(...)` of traced tensors, and sets of numbers that were read out of tensors.
+    Finds `hash(...)` of traced tensors, and sets and counters of numbers that were read out of tensors.
 
     ## Why it matters
     The hash of a tensor is its identity: strict tracing fails, non-strict tracing freezes the number. Numbers
@@ -66,10 +67,16 @@ def forward(self, x):
     def check(self, place: Place) -> Iterator[Report]:
         if isinstance(place, Conversion):
             if place.to == "set":
+                counts = isinstance(place.node, ast.Call) and ast.unparse(place.node.func).endswith("Counter")
+                done = (
+                    "counts how often there is each number of tensor data"
+                    if counts
+                    else "puts numbers from tensor data into a set"
+                )
                 yield self.report(
                     place,
-                    f"`{words(place.node)}` puts numbers from tensor data into a set: tracing cannot tell which "
-                    "are equal. Use torch.unique.",
+                    f"`{words(place.node)}` {done}: tracing cannot tell which are equal. Use "
+                    f"{'torch.bincount or torch.unique' if counts else 'torch.unique'}.",
                     outcome=_SET,
                 )
         else:

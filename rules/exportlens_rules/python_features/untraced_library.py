@@ -6,12 +6,13 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Mapping_, Sequence, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.bisected import BISECTING
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.plain_calls import method_for_copy, power_for_pow
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
-from exportlens_rules.reading import tensors_in
+from exportlens_rules.reading import is_data, tensors_in
 
 # Measured on torch 2.13, each in a forward of its own: strict tracing fails, non-strict tracing runs them.
 _UNTRACED = {
@@ -137,7 +138,8 @@ class M(nn.Module):
             return isinstance(first, (Mapping_, Sequence)) and getattr(first, "kind", "dict") != "tuple"
         if place.name == "logging.getLogger":
             return first is not None
-        return True
+        # What bisects by tensor data is told there (EXL402), for both modes.
+        return not (place.name in BISECTING and any(map(is_data, place.args)))
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)

@@ -1,4 +1,4 @@
-"""Functions of the math module on tensor data."""
+"""Functions of the math module, and searches among sorted numbers, on tensor data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.bisected import BISECTING, bucketized, close_to_zero
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.math_calls import torch_for_math
 from exportlens.rewriting.python_numbers import quotient_and_rest
@@ -23,11 +24,11 @@ _STRICT_ONLY = Outcome(FAILS, OK)
 
 
 class MathOfTensor(Rule):
-    """A function of Python's math module, or `divmod`, is given tensor data.
+    """A function of Python's math module, `divmod` or `bisect` is given tensor data.
 
     ## What it does
-    Finds `math.sqrt(t)`, `math.log(t.item())`, `math.isnan(t)` and the like, and `divmod` of numbers and sizes that
-    depend on data.
+    Finds `math.sqrt(t)`, `math.log(t.item())`, `math.isnan(t)` and the like, `divmod` of numbers and sizes that
+    depend on data, and `bisect.bisect(edges, t.item())`.
 
     ## Why it matters
     The math module computes with numbers of Python, which tensor data has none of while tracing. torch has
@@ -41,7 +42,7 @@ class MathOfTensor(Rule):
     name = "math-of-tensor"
     outcome = Outcome(FAILS, FAILS)
     places = (Call,)
-    callees = ("math.*", "builtins.divmod")
+    callees = ("math.*", "builtins.divmod", *sorted(BISECTING))
     examples = (
         Example(
             bad="""
@@ -91,6 +92,14 @@ def forward(self, x):
                     "such. Write `a // b` and `a % b`.",
                 )
             return
+        if place.name in BISECTING:
+            if given is not None:
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` compares tensor data with one number after the other: torch.export cannot trace "
+                    "it. Use torch.bucketize.",
+                )
+            return
         function = place.name.rpartition(".")[2]
         if given is None or function in ("prod", "fsum") or (function == "pow" and is_tensor(given)):
             return
@@ -108,7 +117,11 @@ def forward(self, x):
             place,
             f"`{words(place.node)}` computes with a number of Python, which tensor data has none of while "
             "tracing. "
-            f"Use torch.{function} on the tensor.",
+            + (
+                "Compare with the tolerance."
+                if function == "isclose"
+                else f"Use torch.{function} on the tensor."
+            ),
             outcome=_NON_STRICT_ONLY if function in _SYMBOLIC_IN_STRICT and not is_tensor(given) else None,
         )
 
@@ -116,4 +129,8 @@ def forward(self, x):
         assert isinstance(report.place, Call)
         if report.place.name == "builtins.divmod":
             return quotient_and_rest(report.place, context)
+        if report.place.name in BISECTING:
+            return bucketized(report.place, context)
+        if report.place.name == "math.isclose":
+            return close_to_zero(report.place, context)
         return torch_for_math(report.place, context)

@@ -45,6 +45,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
     from_data,
+    options,
 )
 
 EXPORT_CALLS = frozenset(
@@ -368,6 +369,8 @@ def _external_result(
         return call_numpy(machine, name, args, kwargs, frame, node)
     if top == "math":
         return _call_math(machine, name, args, frame, node)
+    if name in ("bisect.bisect", "bisect.bisect_left", "bisect.bisect_right") and len(args) > 1:
+        return _bisected(args)
     effect = knowledge.effect_of(name)
     if effect is not None:
         return (
@@ -384,6 +387,17 @@ def _external_result(
 
 # Packages that give arrays of NumPy's, or objects of their own.
 _WITHOUT_TENSORS = frozenset({"cv2", "networkx", "pandas", "PIL", "scipy", "skimage", "sklearn"})
+
+
+def _bisected(args: list[Value]) -> Value:
+    """The place of a number among sorted ones: it comes from data where either does."""
+    listed = args[0].items or [] if isinstance(args[0], Sequence) else []
+    for value in (args[1], *listed):
+        if any(from_data(each) for each in options(value)):
+            return TensorScalar("int", getattr(value, "origin", "") or "a tensor")
+        if isinstance(value, Unknown):
+            return Unknown("calls `bisect`")
+    return Static("int")
 
 
 def _call_math(machine: Machine, name: str, args: list[Value], frame: Frame, node: ast.AST) -> Value:

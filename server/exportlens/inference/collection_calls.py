@@ -6,11 +6,21 @@ import ast
 import itertools
 import math
 
-from exportlens.inference.builtin_calls import Run, make_sequence
+from exportlens.inference.builtin_calls import Run, hashed, make_sequence
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.values import Const, Mapping_, Native, Sequence, Unknown, Value
+from exportlens.inference.values import (
+    Const,
+    Mapping_,
+    Native,
+    Sequence,
+    Static,
+    TensorScalar,
+    Unknown,
+    Value,
+    from_data,
+)
 
 # More of them are told apart by nothing but what they have in common.
 _MAX_ITEMS = 64
@@ -81,6 +91,19 @@ def _deque(
     return Sequence("list", None, element_of(made) if made.items != [] else Unknown("an item of a deque"))
 
 
+def _counter(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """`collections.Counter(items)`: how often there is each of them, which only the running model knows of numbers from data."""
+    if not args and not kwargs:
+        return Mapping_({}, Static("int"), "Counter")
+    if not args or kwargs or isinstance(args[0], Mapping_):
+        return Unknown("collections.Counter()")
+    element = elements_of(machine, args[0], frame, node)[1]
+    hashed(machine, element, frame, node)
+    return Mapping_({}, TensorScalar("int", "a tensor") if from_data(element) else Static("int"), "Counter")
+
+
 def _reduce(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
@@ -148,6 +171,7 @@ def _of_the_same(
 
 
 COLLECTIONS: dict[str, Run] = {
+    "collections.Counter": _counter,
     "collections.defaultdict": _default_dict,
     "collections.deque": _deque,
     "collections.namedtuple": _named_tuple,

@@ -27,6 +27,7 @@ from exportlens.rewriting.kind import (
     union,
 )
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.made_objects import method_of, of_class, without_value
 from exportlens.rewriting.names import dotted
 
 if TYPE_CHECKING:
@@ -89,6 +90,9 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
     own = kinds.functions.get(dotted(node.func) or "")
     if own is not None and getattr(node.func, "id", None) not in kinds.names:
         return _of_own(kinds, own, node)
+    made = of_class(kinds, node)
+    if made is not None:
+        return made
     name = kinds.qualified(node.func)
     if name is not None:
         if name in _CONTROL_FLOW:
@@ -117,6 +121,9 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
                 return Kind("container", value=Sequence("list", None, item))
             op = knowledge.lookup_method(node.func.attr)
             return _of_op(kinds, op, node, owner) if op is not None else UNKNOWN_KIND
+        method = method_of(kinds, owner, node.func.attr) if owner.what == "object" else None
+        if method is not None:
+            return _of_own(kinds, method, node, owner=owner)
         if owner.what == "unknown" and node.func.attr in _CASTS and not node.args and not node.keywords:
             return Kind("tensor", _CASTS[node.func.attr], roots=owner.roots)
         if owner.what == "unknown" and owner.roots and node.func.attr != "clone":
@@ -130,10 +137,14 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
 
 
 def _of_own(
-    kinds: Kinds, function: ast.FunctionDef, node: ast.Call, instance: Instance | None = None
+    kinds: Kinds,
+    function: ast.FunctionDef,
+    node: ast.Call,
+    instance: Instance | None = None,
+    owner: Kind | None = None,
 ) -> Kind:
-    """What a function of the file, a method of the class, or the forward of another `instance` gives: tensors of which each way
-    out says the same."""
+    """What a function of the file, a method of the class or of another object `owner`, or the forward of another `instance`
+    gives: tensors of which each way out says the same."""
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     is_method = isinstance(node.func, ast.Attribute) or instance is not None
     static = any(ast.unparse(each) == "staticmethod" for each in function.decorator_list)
@@ -144,7 +155,7 @@ def _of_own(
         return UNKNOWN_KIND
     inside = kinds.inside_of(function)
     if is_method and not static:
-        own = Kind("object", roots=None, value=instance) if instance is not None else None
+        own = Kind("object", roots=None, value=instance) if instance is not None else owner
         if instance is not None and isinstance(instance.cls, ClassValue):
             inside.functions = {name: each for name, each in inside.functions.items() if "." not in name} | {
                 f"self.{each.name}": each
@@ -162,6 +173,7 @@ def _of_own(
     key = (
         function,
         instance,
+        owner.type if owner is not None else "",
         *(
             (name, each.what, each.dtype, each.rank, each.type, each.moved, each.parted, each.later)
             for name, each in asked
@@ -184,6 +196,9 @@ def _given_back(found: list[Kind]) -> Kind:
         roots = union(found)
         fresh = roots is not None and all(root.startswith(LOCAL) for root in roots)
         return replace(merged(found), roots=frozenset() if fresh else None)
+    made = next((each for each in found if each.what == "object" and each.type.startswith("a ")), None)
+    if made is not None:
+        return without_value(made)
     rows = [each.items for each in found if each.what == "container" and each.items and not each.keys]
     if not rows or len(rows) != len(found) or len({len(each) for each in rows}) != 1:
         return UNKNOWN_KIND
@@ -198,7 +213,11 @@ def _given_back(found: list[Kind]) -> Kind:
             replace(each, roots=shared) if each.fresh and each.what == "tensor" else each for each in items
         ]
     fresh = all(each.fresh for each in items)
-    return Kind("container", roots=frozenset() if fresh else None, items=tuple(items))
+    values = [each.value if isinstance(each.value, Sequence) else None for each in found]
+    fields = {each.fields if each is not None else () for each in values}
+    # Named tuples that are of one class as far as one can see.
+    named = Sequence("tuple", None, fields=fields.pop()) if len(fields) == 1 and () not in fields else None
+    return Kind("container", roots=frozenset() if fresh else None, items=tuple(items), value=named)
 
 
 def _forward_of(kinds: Kinds, instance: Instance) -> ast.FunctionDef | None:

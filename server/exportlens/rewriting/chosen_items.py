@@ -152,9 +152,11 @@ def _numbers(draft: Draft, node: ast.Subscript) -> str | None:
     stores = [each for each in same if not isinstance(each.ctx, ast.Load)]
     made = source.parents[stores[0]] if len(stores) == 1 else None
     value = made.value if isinstance(made, ast.Assign) and made.targets == stores else None
+    if not stores and isinstance(owner, ast.Attribute):
+        value = _of_class(draft, node, owner.attr)
     if not isinstance(value, (ast.List, ast.Tuple)):
         return None
-    read = all(
+    read = isinstance(value, ast.Tuple) or all(
         isinstance(parent := source.parents[each], ast.Subscript) and isinstance(parent.ctx, ast.Load)
         for each in same
         if each not in stores
@@ -164,6 +166,26 @@ def _numbers(draft: Draft, node: ast.Subscript) -> str | None:
         return None
     dtype = f", dtype={draft.torch}.float64" if types == {float} else ""
     return f"{draft.torch}.tensor({source.of(owner)}{dtype})"
+
+
+def _of_class(draft: Draft, node: ast.expr, name: str) -> ast.expr | None:
+    """The value of the class variable `name` of the class around `node`, where nothing else of the file binds that name."""
+    owner = next((each for each in draft.source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    bodies = [draft.source.tree.body, *(chunk.body for chunk in draft.others())]
+    stores = [
+        each
+        for body in bodies
+        for statement in body
+        for each in ast.walk(statement)
+        if name == getattr(each, "id", getattr(each, "attr", None))
+        and not isinstance(getattr(each, "ctx", None), ast.Load)
+    ]
+    made = [
+        each.value
+        for each in (owner.body if owner is not None else ())
+        if isinstance(each, ast.Assign) and [ast.unparse(one) for one in each.targets] == [name]
+    ]
+    return made[0] if len(made) == len(stores) == 1 else None
 
 
 def _number(node: ast.expr) -> int | float | None:

@@ -15,6 +15,7 @@ from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.asked_numbers import read_as_bools
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.attributes_in_loops import with_named_attributes
+from exportlens.rewriting.bound_by_tests import bound_before
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import as_statement, ternary_text
 from exportlens.rewriting.chosen_results import WRITE_OUT_CHOICE, calls_written_out
@@ -340,6 +341,9 @@ def convert(
             # What no case takes is an error: the last case is checked.
             return _checked_last(source, chain, now, torch, None)
         return convert(source, chain, now, torch, None, ({}, {}))
+    if isinstance(node, ast.While):
+        source, node, kinds = bound_before(source, node, kinds) or (source, node, kinds)
+        before = kinds.copy()
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node

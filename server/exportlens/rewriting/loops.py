@@ -519,7 +519,8 @@ class LoopRewrite:
         targets = [fresh("steps", self.taken) if name == counter else name for name in names]
         after = [f"{indent}{name} = {name}.item()" for name in self.read_back]
         # What while_loop gives back may not be written in place where gradients are recorded.
-        after += [f"{indent}{name} = {name}.clone()" for name in targets if name in self.cloned]
+        copied = [name for name in targets if name in self.cloned and name not in self.read_back]
+        after += [f"{indent}{name} = {name}.clone()" for name in copied]
         for name in written:
             if not self._is_own(name):
                 new = fresh(f"new_{name}", self.taken)

@@ -165,7 +165,8 @@ class _Names:
             if not isinstance(each, ast.stmt) or not self._in_constructor(each):
                 continue
             found = named_write(each)
-            if found is not None and dotted(found.owner) == "self" and found.attr is None:
+            own = found is not None and dotted(found.owner) == "self" and found.attr is None
+            if found is not None and own and not _are_apart(found.name, self.found.name):
                 begins.append((each, found.name, found.value, False))
             call = _registration(each)
             if call is not None and not isinstance(call.args[0], ast.Constant):
@@ -229,6 +230,11 @@ class _Names:
                 continue
             read = named_read(each)
             if read is not None and dotted(read[0]) == "self" and not isinstance(read[1], ast.Constant):
+                if _are_apart(read[1], self.found.name):
+                    continue
+                parent = self.source.parents[each]
+                if isinstance(parent, ast.Call) and parent.func is each:
+                    raise Refused(f"`{self.source.of(each)}` is called, and may be the same attribute")
                 text = self.source.of(each)
                 if not isinstance(each, ast.Call):
                     text = f"getattr(self, {self.source.of(read[1])})"
@@ -282,6 +288,18 @@ def _parts_of(name: ast.expr) -> Iterator[str]:
         yield from _parts_of(name.right)
     else:
         yield ".+"
+
+
+def _are_apart(a: ast.expr, b: ast.expr) -> bool:
+    """Whether two names that are put together never are the same, as they begin or end in another way."""
+    ends = []
+    for each in (a, b):
+        parts = list(_parts_of(each))
+        fixed = ["" if part == ".+" else part for part in parts]
+        ends.append((fixed[0], fixed[-1]))
+    (first, last), (other_first, other_last) = ends
+    begins = first.startswith(other_first) or other_first.startswith(first)
+    return not begins or not (last.endswith(other_last) or other_last.endswith(last))
 
 
 def _bracketed(node: ast.expr, text: str) -> str:

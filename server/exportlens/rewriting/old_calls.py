@@ -255,6 +255,62 @@ def _address_of(node: ast.expr) -> ast.expr | None:
     return None
 
 
+def gives_numbers(draft: Draft, node: ast.expr) -> bool:
+    """Whether a loop goes through `node`, and the first that it does with an item is what a list would not take."""
+    source = draft.source
+    outer, target = source.parents[node], None
+    loop = outer
+    if isinstance(outer, ast.Call) and ast.unparse(outer.func) == "enumerate" and outer.args[:1] == [node]:
+        loop = source.parents[outer]
+    if not isinstance(loop, (ast.For, ast.comprehension)):
+        return False
+    target = loop.target
+    if loop is not outer and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    if not isinstance(target, ast.Name):
+        return False
+    if isinstance(loop, ast.For):
+        first = loop.body[0]
+        region: ast.AST = first.test if isinstance(first, ast.If) else first
+    else:
+        holder = source.parents[loop]
+        if holder.generators[0] is not loop:  # type: ignore[attr-defined]
+            return False
+        region = loop.ifs[0] if loop.ifs else getattr(holder, "elt", holder)
+    if isinstance(region, (ast.stmt, ast.expr)) and any(
+        isinstance(each, (ast.FunctionDef, ast.For, ast.While, ast.With, ast.Try))
+        for each in ast.walk(region)
+    ):
+        return False
+    return any(
+        isinstance(each, ast.Name) and each.id == target.id and _takes_numbers(draft, each)
+        for each in ast.walk(region)
+    )
+
+
+def _takes_numbers(draft: Draft, name: ast.Name) -> bool:
+    """Whether what is done with `name` at once is done with numbers alone, and in any case."""
+    parent = draft.source.parents[name]
+    for each in draft.source.ancestors(name):
+        if isinstance(each, ast.stmt):
+            break
+        if isinstance(each, (ast.BoolOp, ast.IfExp, ast.Lambda)):
+            return False
+    if isinstance(parent, ast.UnaryOp):
+        return not isinstance(parent.op, ast.Not)
+    if isinstance(parent, ast.BinOp):
+        return isinstance(parent.op, (ast.Sub, ast.Div, ast.Pow, ast.FloorDiv))
+    if isinstance(parent, ast.Compare):
+        other = parent.comparators[0] if parent.left is name else parent.left
+        ordered = isinstance(parent.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and len(parent.ops) == 1
+        return ordered and isinstance(other, ast.Constant) and type(other.value) in (int, float)
+    if isinstance(parent, ast.Call) and name in parent.args:
+        called = draft.qualified(parent.func)
+        full = called == "torch.full" and parent.args[1:2] == [name]
+        return full or called in ("abs", "float", "int", "round") or called.startswith("math.")
+    return False
+
+
 def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refusal:
     """`t.tolist()` -> `[each.item() for each in t]`, where it is known how many dimensions `t` has."""
     try:
@@ -264,6 +320,8 @@ def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refu
         rank = ranks.pop() if len(ranks) == 1 else None
         if any(getattr(each, "unbacked", True) for each in options(place.value)):
             raise Refused("how many numbers there are is only known when the model runs")
+        if rank is None and isinstance(node, ast.expr) and gives_numbers(draft, node):
+            rank = 1
         called = (
             isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
         )

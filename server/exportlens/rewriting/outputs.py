@@ -7,10 +7,11 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from exportlens.inference.values import ClassValue, Const, Mapping_, Named
+from exportlens.inference.values import ClassValue, Const, Mapping_
 from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedNumber
 from exportlens.rewriting.kind import AGAIN, LOCAL, NUMPY, SEVERAL, Kind, merged
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.made_objects import makes_named_tuple
 from exportlens.rewriting.mixed_results import (
     asks_type,
     asks_type_of_result,
@@ -266,6 +267,7 @@ class Outputs:
             )
         if kind.what == "unknown":
             raise Refused(f"it is not known whether `{text}` is a tensor")
+        _refuse_object(f"`{text}`", kind)
         raise Refused(f"`{text}` is no tensor")
 
     def _take_numbers_of(self, text: str) -> None:
@@ -468,15 +470,16 @@ class Outputs:
                 node, [self.source.swap(each, self.expression(each, kinds, used)) for each in items]
             )
         kind = kinds.of(node)
+        if isinstance(node, ast.Call) and kind.what == "container" and makes_named_tuple(node, kind, kinds):
+            parts = [*node.args, *(each.value for each in node.keywords)]
+            return self.source.of(
+                node, [self.source.swap(each, self.expression(each, kinds, used)) for each in parts]
+            )
         text = self.source.of(node, self.swaps)
         if kind.what in ("number", "size") and kind.type == "int":
             return text
         if isinstance(kind.value, ClassValue):
             raise Refused(f"`{text}` is no tensor")
-        if isinstance(node, ast.Call) and kind.what == "unknown" and _makes_object(node, kinds):
-            raise Refused(
-                f"`{text}` is an object, of which torch.cond gives none: return its tensors as a tuple"
-            )
         made = self._made_inside(kind) and text not in self.kept
         return self.leaf(text, text, kind, isinstance(node, ast.Call) or made, used)
 
@@ -500,29 +503,6 @@ class NumbersReadBack(Outputs):
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
 
 
-def _makes_object(call: ast.Call, kinds: Kinds) -> bool:
-    """Whether `call` makes an instance of a class of the file, or a copy of one. Of a named tuple torch.cond gives the items."""
-    if kinds.qualified(call.func) in ("dataclasses.replace", "copy.replace", "types.SimpleNamespace"):
-        return True
-    made = kinds.of(call.func).value
-    if isinstance(made, Named) and made.name in ("dataclasses.replace", "types.SimpleNamespace"):
-        return True
-    if not isinstance(call.func, ast.Name) or call.func.id in kinds.names:
-        return False
-    classes = [
-        each
-        for chunk in kinds.around
-        for each in chunk.body
-        if isinstance(each, ast.ClassDef) and each.name == call.func.id
-    ]
-    return bool(classes) and not any(
-        ast.unparse(base).rpartition(".")[2]
-        in ("NamedTuple", "Tensor", "Parameter", "dict", "list", "tuple", "OrderedDict")
-        for each in classes
-        for base in each.bases
-    )
-
-
 def _is_called(source: Source, name: str) -> bool:
     """Whether something is called by `name`."""
     return any(
@@ -532,12 +512,13 @@ def _is_called(source: Source, name: str) -> bool:
 
 
 def _is_written_dict(node: ast.expr, kinds: Kinds) -> bool:
-    """Whether `node` is `dict(a=..., b=...)`."""
+    """Whether `node` is `dict(a=..., b=...)`, or makes an ordered one."""
     return (
         isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "dict"
-        and "dict" not in kinds.names
+        and (
+            (isinstance(node.func, ast.Name) and node.func.id == "dict" and "dict" not in kinds.names)
+            or kinds.qualified(node.func) == "collections.OrderedDict"
+        )
         and not node.args
         and all(each.arg is not None for each in node.keywords)
     )
@@ -591,9 +572,18 @@ def same_kind(name: str, a: Kind, b: Kind) -> None:
         raise Refused(f"{name} is a tensor on one way and a Python number on another")
     if whats & {"number", "size"} and "unknown" in whats:
         raise Refused(f"{name} is a Python number on one way, and not known on another")
+    for each in (a, b):
+        _refuse_object(name, each)
     if whats & {"static", "object"}:
         raise Refused(f"{name} is a Python object that tensor data would choose")
     _same_tensor(name, a, b)
+
+
+def _refuse_object(name: str, kind: Kind) -> None:
+    if kind.what == "object" and kind.type.startswith("a "):
+        raise Refused(
+            f"{name} is an object ({kind.type}), of which torch.cond gives none: return its tensors as a tuple, and make it behind the branch"
+        )
 
 
 def _same_tensor(name: str, a: Kind, b: Kind) -> None:

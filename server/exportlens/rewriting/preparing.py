@@ -24,6 +24,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.named_numbers import named_numbers
+from exportlens.rewriting.named_writes import set_behind
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import (
     extremes_inside,
@@ -58,6 +59,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         picked_inside,
         _inline,
         _inline_readers,
+        set_behind,
         named_numbers,
         detached_inside,
         sizes_checked,

@@ -105,8 +105,15 @@ def _copy_of_views(
     inside = {id(each) for one in statements for each in ast.walk(one)}
     made = [each for each in _bound_to(name, function) if id(each) not in inside]
 
+    fields = getattr(kind.value, "fields", ())
+
     def of_views(node: ast.expr) -> bool:
-        return _cuts_tensor(node, kinds) or _is_written_out(node) or _takes_views(node, kinds)
+        return (
+            bool(fields and isinstance(node, ast.Call))
+            or _cuts_tensor(node, kinds)
+            or _is_written_out(node)
+            or _takes_views(node, kinds)
+        )
 
     # What is put into a list one by one is not followed so far that two of its items were certainly the same.
     if not made or not all(map(of_views, made)):
@@ -129,6 +136,8 @@ def _copy_of_views(
         raise Refused(f"the items of `{name}` may share memory with what is written")
     if kind.items is not None and any(item.what != "tensor" for item in kind.items):
         raise Refused(f"some items of `{name}` share memory, and others are no tensors")
+    if fields:
+        return f"{name}._make([each.clone() for each in {name}])"
     makers = {_maker(each) for each in made}
     if makers == {"list"}:
         return f"[each.clone() for each in {name}]"
