@@ -202,12 +202,20 @@ class _Flags:
             notes = [inner + each for each in source.header_comments(loop)]
             lines = [f"{indent}while not {self.flag}{test}:", *notes, self._block(loop.body, inner)]
         after: list[str] = []
-        for value, flag in self.returned.items():
-            if len(self.returned) > 1 or not self._returned_next(value):
+        behind = 0
+        endless = isinstance(loop, ast.While) and _is_true(loop.test) and "breaks" not in exits(loop.body)
+        for number, (value, flag) in enumerate(self.returned.items(), 1):
+            if endless and number == len(self.returned):
+                # Nothing else leaves it.
+                after.append(f"{indent}return {value}")
+                behind += 1
+            elif len(self.returned) > 1 or not self._returned_next(value):
                 after += [f"{indent}if {flag}:", f"{inner}return {value}"]
+                behind += 1
         if loop.orelse:
             # What `else` holds runs where nothing has left the loop.
             after += [f"{indent}if not {self.flag}:", source.block(loop.orelse, inner)]
+            behind += 1
         start, end = source.span([loop])
         comments = source.comments_between(start, source.start(loop))
         text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
@@ -216,7 +224,7 @@ class _Flags:
             replaced(source.text, [Replacement(start, end, text)]),
             _path(source, loop),
             index,
-            before + 1 + len(after) // 2,
+            before + 1 + behind,
         )
 
     def _returned_next(self, value: str) -> bool:

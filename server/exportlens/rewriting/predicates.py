@@ -153,12 +153,17 @@ class Predicates:
             return Condition(text, condition.form, condition.rank, "bool", True, plain=plain)
         if condition.form == "symbol":
             return Condition(f"{self.torch}.sym_not({condition.text})", "symbol", is_bool=True)
-        alone = None if condition.alone is None else self._opposite(condition.alone)
-        return Condition(f"not {_primary(condition.text)}", condition.form, is_bool=True, alone=alone)
+        if condition.form == "mixed" and condition.alone is not None:
+            # Python's `not` would ask the tensor in it.
+            alone = self._opposite(condition.alone)
+            return Condition(alone, "mixed", 0, "bool", True, alone=alone)
+        return Condition(f"not {_primary(condition.text)}", condition.form, is_bool=True)
 
     def _opposite(self, text: str) -> str:
         """The opposite of a condition; that of `logical_not(t.any())` is `t.any()`."""
         node = parse_python(text, mode="eval").body
+        if isinstance(node, ast.IfExp):
+            text = text[1:-1] if text.startswith("(") and text.endswith(")") else text
         if (
             isinstance(node, ast.Call)
             and dotted(node.func) == f"{self.torch}.logical_not"
