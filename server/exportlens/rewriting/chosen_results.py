@@ -30,7 +30,11 @@ _LONGEST = 24
 _MOST_CALLS = 3
 # What follows a branch that returns on some of its ways only is written on each of the others.
 _MOST_TWICE = 3
-_UNSUITED = (*(each for each in NEVER_MOVED if each is not ast.Return), ast.Yield, ast.Import, ast.ImportFrom)
+_OWN_SCOPE = (ast.ListComp, ast.GeneratorExp)
+_UNSUITED = (
+    *(each for each in NEVER_MOVED if each is not ast.Return and each not in _OWN_SCOPE),
+    *(ast.Yield, ast.Import, ast.ImportFrom),
+)
 # What may not compute all of its parts, or computes them more than once.
 _UNSURE = (
     *(ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr),
@@ -244,7 +248,12 @@ def _in_place(
     given = _given(source, call, function)
     if given is None:
         return None
-    free = reads(body) - set(given) - set(bound(body))
+    inner = {
+        name for one in body for each in walk(one) if isinstance(each, _OWN_SCOPE) for name in _counted(each)
+    }
+    if inner & {*given, *bound(body)}:
+        return None
+    free = reads(body) - set(given) - set(bound(body)) - inner
     if free & _locals(call.caller) or "super" in free:
         return None
     private = any(
@@ -286,6 +295,11 @@ def _in_place(
         return [source.swap(statement, text)]
     start = source.start(statement)
     return [Replacement(start, start, text + source.newline + indent), *after]
+
+
+def _counted(node: ast.ListComp | ast.GeneratorExp) -> list[str]:
+    """The names that a comprehension has for itself."""
+    return [name for each in node.generators for name in bound(each.target)]
 
 
 def _is_private(name: str) -> bool:

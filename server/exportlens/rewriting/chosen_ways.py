@@ -27,7 +27,7 @@ from exportlens.rewriting.control_flow import converted
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before, repeatable, writes_of
 from exportlens.rewriting.filtered import listed_out
-from exportlens.rewriting.kind import length_from_data
+from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.matching import integers_behind
@@ -70,7 +70,9 @@ def one_way_for_each(draft: Draft, node: ast.Subscript, place: Conversion) -> Fi
         if isinstance(outer, _UNSURE):
             raise Refused(f"`{source.of(node)}` is not computed in any case, or several times")
     kinds = kinds_before(function, statement, draft.kinds(place.variables))
-    if not repeatable(node.slice, kinds) or any(True for _ in writes_of(statement, kinds)):
+    # Where the item is all that the statement computes, what chooses it is still computed first.
+    first = isinstance(statement, ast.Assign) and statement.value is node and dotted(node.value) is not None
+    if not (first or repeatable(node.slice, kinds)) or any(True for _ in writes_of(statement, kinds)):
         raise Refused(
             f"what chooses in `{source.of(node)}` may be another number once it is computed earlier"
         )
@@ -134,6 +136,11 @@ class _Chain:
         self.ways, self.region, self.by_key = ways, region, place.to == "key"
         self.is_position = _is_position(node.slice)
         found = read_out(node.slice)
+        # Python takes an item of a list by no float.
+        self.is_int = not self.by_key and all(
+            isinstance(each, TensorScalar) and each.type not in ("bool", "float")
+            for each in options(place.value)
+        )
         self.is_bool = all(
             isinstance(each, TensorScalar) and each.type == "bool" for each in options(place.value)
         ) or (found is not None and kinds.of(found[1]).dtype == "bool")
@@ -171,6 +178,15 @@ class _Chain:
         now = self.kinds.copy()
         block, index = source.block_of(node)
         now.run(block[index - count : index])
+        for each in block[index - count : index]:
+            name = (
+                each.targets[0].id
+                if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+                else ""
+            )
+            if name and now.names[name].what == "unknown" and self.is_int:
+                # What a method of the model gives only the interpreter knows.
+                now.names[name] = Kind("scalar", type="int")
         return now
 
     def _subject(self) -> tuple[list[str], str]:

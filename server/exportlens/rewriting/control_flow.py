@@ -76,6 +76,7 @@ from exportlens.rewriting.preparing import keep_tensors, prepared, without_unrea
 from exportlens.rewriting.rounds import count_of, in_rounds, ways_out
 from exportlens.rewriting.running_down import running_down
 from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_found, is_search, searched
+from exportlens.rewriting.searched_loops import first_round_found
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
@@ -348,7 +349,7 @@ def convert(
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node
     if loop is not None:
-        return _left_early(source, loop, kinds, torch)
+        return _searched_or_left(source, loop, kinds, torch)
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
@@ -618,6 +619,17 @@ def _asked_of_tensors(
             same = (one for one in ast.walk(changed[0].tree) if isinstance(one, type(loop)))
             return changed[0], next(one for one in same if changed[0].start(one) == begin), known
     return source, loop, kinds
+
+
+def _searched_or_left(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:
+    """As `_left_early`; a loop that cannot be left so may be one that only looks for a round."""
+    try:
+        return _left_early(source, loop, kinds, torch)
+    except (Refused, LookupError, SyntaxError):
+        text = first_round_found(source, loop, kinds, torch) if isinstance(loop, ast.For) else None
+        if text is None:
+            raise
+        return text, SEARCH
 
 
 def _left_early(source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str) -> tuple[str, str]:

@@ -94,7 +94,32 @@ class Written:
             for each in others
         ):
             return False
-        return self._is_once(walk(self.source.tree), path)
+        return self._is_once(walk(self.source.tree), path) or self._is_of_class(attr)
+
+    def _is_of_class(self, attr: str) -> bool:
+        """Whether `attr` is a list that the class itself has, and no other class of the file."""
+        trees = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
+        nodes = [each for tree in trees for each in walk(tree)]
+        if any(
+            isinstance(each, ast.Attribute) and each.attr == attr and not isinstance(each.ctx, ast.Load)
+            for each in nodes
+        ):
+            return False
+        owner = next(
+            (each for each in self.source.ancestors(self.read) if isinstance(each, ast.ClassDef)), None
+        )
+        made = [
+            (each, one)
+            for each in nodes
+            if isinstance(each, ast.ClassDef)
+            for one in each.body
+            if isinstance(one, (ast.Assign, ast.AnnAssign)) and attr in bound(one)
+        ]
+        if owner is None or len(made) != 1 or made[0][0].name != owner.name:
+            return False
+        value = made[0][1].value
+        changed = any(_changes(nodes, f"{head}.{attr}") for head in ("self", "cls", owner.name))
+        return isinstance(value, (ast.List, ast.Tuple, ast.Dict)) and self.has_all(value) and not changed
 
     def _is_once(self, nodes: Iterable[ast.AST], path: str) -> bool:
         """Whether `path` is bound once, to what is written, and grows by what is written alone."""
