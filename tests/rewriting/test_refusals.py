@@ -24,6 +24,16 @@ INIT = """
 
 REFUSED = [
     (
+        "a set of numbers that is joined with another",
+        "a = set(x.long().flatten().tolist())\nreturn x * len(a & {1, 2})",
+        "more is done with the set than asking what is in it",
+    ),
+    (
+        "a search whose rounds draw random numbers",
+        "for i in range(len(x)):\n    if x[i, 0] > torch.rand(()):\n        return x * i\nreturn x[:1]",
+        "may be unbound after the loop",
+    ),
+    (
         "a caught division beside another",
         "n = x.sum().item()\ntry:\n    h = x * (1 / n + 2 / (n - 1))\nexcept ZeroDivisionError:\n    h = x\nreturn h",
         "in the same `try` may fail as well",

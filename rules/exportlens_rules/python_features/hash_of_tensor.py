@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion, Place
 from exportlens.outcome import BAKED, FAILS, Outcome
+from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.number_sets import without_set
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
@@ -32,10 +35,6 @@ class HashOfTensor(CallOf):
     code = "EXL302"
     name = "hash-of-tensor"
     outcome = Outcome(FAILS, BAKED)
-    no_fix = (
-        "what the tensor stands for as a key is not provable: use a Python value as key, or compare by `==` with "
-        "torch"
-    )
     places = (Call, Conversion)
     callees = ("builtins.hash",)
     wrong = "hashes the identity of a tensor, which is another in each process."
@@ -81,6 +80,13 @@ def forward(self, x):
                 )
         else:
             yield from super().check(place)
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        if isinstance(report.place, Conversion):
+            return without_set(report.place, context)
+        return Refusal(
+            "what the tensor stands for as a key is not provable: use a Python value as key, or compare by `==` with torch"
+        )
 
     def applies(self, place: Call) -> bool:
         return is_tensor(place.argument(0, "object"))

@@ -6,6 +6,7 @@ import ast
 import math
 
 from exportlens.inference.values import Const
+from exportlens.rewriting.int_evidence import is_int_of_tensor
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, bound, dotted, reads
@@ -129,7 +130,9 @@ def _is_comparable(source: Source, value: ast.expr, tensor: ast.expr, kinds: Kin
         return False
     dtype = kinds.of(tensor).dtype or ""
     # Each float of 32 bits is one of 64, but a float of 64 bits is rounded beside a tensor.
-    return not exactly or kind.type in ("int", "bool") or dtype == "float64" or _is_exact(kind)
+    if not exactly or kind.type in ("int", "bool") or dtype == "float64" or _is_exact(kind):
+        return True
+    return not kind.type.startswith("float") and is_int_of_tensor(source, value)
 
 
 def _is_exact(kind: Kind) -> bool:
