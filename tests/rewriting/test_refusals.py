@@ -24,6 +24,12 @@ INIT = """
 
 REFUSED = [
     (
+        "numbers that the loop has seen, of a tensor that it writes under another name",
+        "h = x[0].clone()\nv = h.view(-1)\ntotal = x.sum()\nseen = set()\nfor k in h.tolist():\n    if k in seen:\n        continue\n"
+        "    seen.add(k)\n    v[0] = 5\n    total = total + k\nreturn total",
+        "looks for a tensor value in a container",
+    ),
+    (
         "a set of numbers that is joined with another",
         "a = set(x.long().flatten().tolist())\nreturn x * len(a & {1, 2})",
         "more is done with the set than asking what is in it",

@@ -77,6 +77,7 @@ from exportlens.rewriting.rounds import count_of, in_rounds, ways_out
 from exportlens.rewriting.running_down import running_down
 from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_found, is_search, searched
 from exportlens.rewriting.searched_loops import first_round_found
+from exportlens.rewriting.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
@@ -121,6 +122,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)
+        seen = asked_before(draft.source, node, kinds) if isinstance(node, ast.If) else None
+        if seen is not None:
+            return draft.fix(SEEN, seen, uses_torch=False)
         decided = decided_loop(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if decided is not None:
             loop = _decided(draft, decided, place)
