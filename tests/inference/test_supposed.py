@@ -42,6 +42,8 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
             ["EXL101"],
         ),
         ("for layer in [self.first, self.second][: int(gate)]:\n            x = layer(x)", ["EXL401"]),
+        ("x = x / float(gate)", ["EXL401"]),
+        ("other, gate = 1, int(gate)\n        x = x[:gate] * other", ["EXL401"]),
     ],
 )
 def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: list[str]) -> None:

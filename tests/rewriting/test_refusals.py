@@ -40,6 +40,26 @@ REFUSED = [
         "may be unbound after the loop",
     ),
     (
+        "truths that Python counts",
+        "return x * sum(v > 2 for v in (x > 0).long().flatten().tolist())",
+        "compute it with tensors, and read the result out",
+    ),
+    (
+        "a whole power that data gives",
+        "return x * 2 ** (x > 0).sum().item()",
+        "compute it with tensors, and read the result out",
+    ),
+    (
+        "the rest of a power",
+        "return x * pow((x > 0).sum().item(), 2, 3)",
+        "of a negative base or exponent",
+    ),
+    (
+        "a caught item that may be missing",
+        "try:\n    first = (x > 0).flatten().nonzero()[0]\nexcept IndexError:\n    first = torch.zeros(1)\nreturn first",
+        "how many items there are, is not provable",
+    ),
+    (
         "a caught division beside another",
         "n = x.sum().item()\ntry:\n    h = x * (1 / n + 2 / (n - 1))\nexcept ZeroDivisionError:\n    h = x\nreturn h",
         "in the same `try` may fail as well",

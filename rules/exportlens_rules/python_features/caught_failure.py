@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import Call, Division, Place
+from exportlens.inference.places import Call, Division, ItemRead, Place
+from exportlens.inference.values import Const, Sequence, Tensor, Value
 from exportlens.outcome import WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.failing_operators import (
@@ -15,6 +16,7 @@ from exportlens.rewriting.failing_operators import (
     asked_for_zero,
     catches_division,
     catches_failure,
+    catches_missing_item,
 )
 from exportlens.rewriting.liveness import exits
 from exportlens.rule import Example, Report, Rule
@@ -26,8 +28,8 @@ class CaughtFailure(Rule):
     """The failure of an operator on data is caught, and another way is taken.
 
     ## What it does
-    Finds `torch.linalg.cholesky`, `inv` and `solve` (and their older names) on tensors, and divisions of numbers by one that was
-    read out of a tensor, in a `try` whose handler goes on otherwise.
+    Finds `torch.linalg.cholesky`, `inv` and `solve` (and their older names) on tensors, divisions of numbers by one that was
+    read out of a tensor, and items such as `t.nonzero()[0]` of what may be empty, in a `try` whose handler goes on otherwise.
 
     ## Why it matters
     Tracing has no data, so nothing fails and the handler is not part of the program: it raises where the model goes on.
@@ -40,7 +42,7 @@ class CaughtFailure(Rule):
     code = "EXL341"
     name = "caught-failure"
     outcome = Outcome(WRONG, WRONG)
-    places = (Call, Division)
+    places = (Call, Division, ItemRead)
     callees = tuple(TELLING)
     decided_here = False
     examples = (
@@ -81,9 +83,33 @@ def forward(self, x):
 """,
             inputs="(torch.ones(2, 2),)",
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    try:
+        first = (x > 0).flatten().nonzero()[0]
+    except IndexError:
+        first = torch.tensor([-1])
+    return x, first
+""",
+            good="""
+def forward(self, x):
+    found = (x > 0).flatten()
+    return x, torch.where(found.any(), found.int().argmax(), -1).reshape(1)
+""",
+            inputs="(torch.ones(2, 2),)",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, ItemRead):
+            if _may_be_missing(place.owner, place.key) and _attempt(place, catches_missing_item) is not None:
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` fails where tensor data leaves no such item, which its `except` handles: tracing sees no "
+                    "failure, so the program raises there. Ask for the number of items with `if`.",
+                )
+            return
         if isinstance(place, Division):
             if _attempt(place, catches_division) is not None:
                 yield self.report(
@@ -103,6 +129,10 @@ def forward(self, x):
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        if isinstance(report.place, ItemRead):
+            return Refusal(
+                "what else in the `try` may fail, and how many items there are, is not provable here"
+            )
         if isinstance(report.place, Division):
             attempt = _attempt(report.place, catches_division)
             return None if attempt is None else asked_for_zero(report.place, attempt, context)
@@ -111,6 +141,19 @@ def forward(self, x):
         return (
             None if attempt is None else asked_for_success(report.place, report.place.name, attempt, context)
         )
+
+
+def _may_be_missing(owner: Value, key: Value) -> bool:
+    """Whether tensor data decides if `owner` has an item at the number `key`, or at the first of several."""
+    if isinstance(key, Sequence) and key.kind == "tuple" and key.items:
+        key = key.items[0]
+    return (
+        isinstance(owner, Tensor)
+        and owner.unbacked
+        and (owner.open_dim == 0 or owner.rank == 1)
+        and isinstance(key, Const)
+        and type(key.value) is int
+    )
 
 
 def _attempt(place: Place, catches: Callable[[ast.ExceptHandler], bool] = catches_failure) -> ast.Try | None:

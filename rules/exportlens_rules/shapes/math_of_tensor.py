@@ -21,6 +21,8 @@ _SYMBOLIC = frozenset({"ceil", "floor", "trunc"})
 _SYMBOLIC_IN_STRICT = frozenset({"sqrt"})
 _NON_STRICT_ONLY = Outcome(OK, FAILS)
 _STRICT_ONLY = Outcome(FAILS, OK)
+# What `pow` takes without a modulus.
+_OPERANDS = 2
 
 
 class MathOfTensor(Rule):
@@ -42,7 +44,7 @@ class MathOfTensor(Rule):
     name = "math-of-tensor"
     outcome = Outcome(FAILS, FAILS)
     places = (Call,)
-    callees = ("math.*", "builtins.divmod", *sorted(BISECTING))
+    callees = ("math.*", "builtins.divmod", "builtins.pow", *sorted(BISECTING))
     examples = (
         Example(
             bad="""
@@ -92,6 +94,14 @@ def forward(self, x):
                     "such. Write `a // b` and `a % b`.",
                 )
             return
+        if place.name == "builtins.pow":
+            if given is not None and not is_tensor(given) and len(place.args) > _OPERANDS:
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` takes the rest of a power that depends on tensor data: tracing knows no `pow` of three "
+                    "numbers. Write `a ** b % c`.",
+                )
+            return
         if place.name in BISECTING:
             if given is not None:
                 yield self.report(
@@ -129,6 +139,8 @@ def forward(self, x):
         assert isinstance(report.place, Call)
         if report.place.name == "builtins.divmod":
             return quotient_and_rest(report.place, context)
+        if report.place.name == "builtins.pow":
+            return Refusal("of a negative base or exponent `a ** b % c` may be another number")
         if report.place.name in BISECTING:
             return bucketized(report.place, context)
         if report.place.name == "math.isclose":

@@ -13,7 +13,9 @@ from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy, number_held
 from exportlens.inference.operators import compare, fold
+from exportlens.inference.ordering import ORDERING, notice_keys, notice_order
 from exportlens.inference.places import Conversion, Truth
+from exportlens.inference.tensors import text_of
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
     Array,
@@ -41,8 +43,6 @@ Run = Callable[[Machine, list[Value], dict[str, Value], Frame, ast.AST], Value]
 
 
 _MAX_RANGE = 64
-# How many items a `key=` is followed for.
-_MOST_KEYS = 2
 
 
 def _len(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST) -> Value:
@@ -124,7 +124,7 @@ def _str(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: F
         machine.notice(Conversion(machine.site(frame), node, args[0], "str"))
     if args:
         notice_numpy(machine, args[0], "text", frame, node)
-    return Static("str")
+    return text_of(args)
 
 
 def _format(
@@ -279,42 +279,6 @@ def _reversed(
     )
 
 
-def _notice_keys(
-    machine: Machine, items: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
-) -> None:
-    """Follow `key=` of `sorted`, `max` or `min`, and note where what it returns can only be compared by its data."""
-    from exportlens.inference.calls import call_value
-
-    key = kwargs.get("key")
-    if not isinstance(key, (Function, Bound)) or len(items) < 2:
-        return
-    results = [call_value(machine, key, [item], {}, frame, node) for item in items[:_MOST_KEYS]]
-    if all(map(from_data, results)) and machine.emits(Truth):
-        machine.notice(Truth(machine.site(frame), node, results[0], "sort", node, dict(frame.locals)))
-
-
-def _sorted(
-    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
-) -> Value:
-    notice_numpy(machine, args[0], "sorted", frame, node)
-    items, element = elements_of(machine, args[0], frame, node)
-    _notice_keys(machine, items if items is not None else [element, element], kwargs, frame, node)
-    compared = [element, element] if items is None and isinstance(element, TensorScalar) else items or []
-    if (
-        "key" not in kwargs
-        and len(compared) > 1
-        and all(from_data(item) for item in compared)
-        and machine.emits(Truth)
-    ):
-        machine.notice(Truth(machine.site(frame), node, compared[0], "sort", node, dict(frame.locals)))
-    if items is not None and all(isinstance(item, Const) for item in items) and not kwargs:
-        try:
-            return Sequence("list", sorted(items, key=lambda item: item.value))  # type: ignore[attr-defined]
-        except TypeError:
-            return Unknown("a sort that raises")
-    return Sequence("list", None, element, filled=is_filled(args[0]))
-
-
 def _is_fraction(value: Value) -> bool:
     """Whether a bound says that what it bounds is a float: whole numbers have no part of one, and their zero is written `0`."""
     known = value.value if isinstance(value, Const) else None
@@ -344,7 +308,10 @@ def _extreme(name: str) -> Run:
             if isinstance(whole, Tensor) and from_data(whole) and not kwargs and machine.emits(Conversion):
                 machine.notice(Conversion(machine.site(frame), node, whole, "compare", name, names_in(frame)))
             values, element = elements_of(machine, args[0], frame, node)
-            _notice_keys(machine, values if values is not None else [element, element], kwargs, frame, node)
+            compared = values if values is not None else [element, element]
+            notice_keys(machine, compared, kwargs, frame, node)
+            if isinstance(element, Sequence) and "key" not in kwargs:
+                notice_order(machine, compared, frame, node)
             if values is None:
                 if from_data(element) and "key" not in kwargs and not isinstance(element, Tensor):
                     _notice_extreme(machine, name, element, kwargs, frame, node)
@@ -354,6 +321,10 @@ def _extreme(name: str) -> Run:
                     else Tensor(element.origin, "", element.dtype, element.rank)
                 )
         assert values is not None
+        if len(args) > 1 and kwargs:
+            notice_keys(machine, values, kwargs, frame, node)
+        elif len(args) > 1 and all(isinstance(value, Sequence) for value in values):
+            notice_order(machine, values, frame, node)
         if values and all(isinstance(value, Const) for value in values) and "key" not in kwargs:
             return (
                 fold(function, *(value.value for value in values if isinstance(value, Const)))
@@ -464,6 +435,14 @@ def _round(
     return value
 
 
+def _pow(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST) -> Value:
+    from exportlens.inference.operators import binary
+
+    if len(args) == 2 and not kwargs:
+        return binary(machine, ast.Pow(), args[0], args[1], frame, node)
+    return TensorScalar("int", "pow()") if any(map(from_data, args)) else Unknown("pow()")
+
+
 def _divmod(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
@@ -560,6 +539,7 @@ def _callable(
 
 
 BUILTINS: dict[str, Run] = {
+    **ORDERING,
     "builtins.len": _len,
     "builtins.ord": _ord,
     "builtins.int": _number("int", lambda value: int(value)),  # type: ignore[call-overload]
@@ -585,7 +565,6 @@ BUILTINS: dict[str, Run] = {
     "itertools.zip_longest": _zip,
     "builtins.enumerate": _enumerate,
     "builtins.reversed": _reversed,
-    "builtins.sorted": _sorted,
     "builtins.max": _extreme("max"),
     "builtins.min": _extreme("min"),
     "builtins.sum": _sum,
@@ -594,6 +573,7 @@ BUILTINS: dict[str, Run] = {
     "builtins.abs": _abs,
     "builtins.round": _round,
     "builtins.divmod": _divmod,
+    "builtins.pow": _pow,
     "builtins.map": _map,
     "builtins.filter": _filter,
     "builtins.next": _next,

@@ -11,7 +11,9 @@ from exportlens.inference.kept_containers import notice_method
 from exportlens.inference.lattice import alike, distinct, element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.operators import fold
+from exportlens.inference.ordering import notice_sort
 from exportlens.inference.places import Conversion, Truth
+from exportlens.inference.tensors import text_of
 from exportlens.inference.values import (
     Choice,
     Const,
@@ -43,7 +45,7 @@ def call_container_method(
     if isinstance(owner, (Sequence, Mapping_)):
         notice_method(machine, owner, name, args, kwargs, frame, node)
     if isinstance(owner, Sequence):
-        return _sequence_method(machine, owner, name, args, frame, node)
+        return _sequence_method(machine, owner, name, args, kwargs, frame, node)
     if isinstance(owner, Mapping_):
         return _mapping_method(machine, owner, name, args, kwargs, frame, node)
     if isinstance(owner, (Const, Static)) and _is_text(owner):
@@ -53,20 +55,21 @@ def call_container_method(
     return Unknown(f"the method `{name}` of {owner.describe()}")
 
 
-def _notice_sort(machine: Machine, items: list[Value], frame: Frame, node: ast.AST) -> None:
-    """`list.sort()` compares: with tensors among the items, which tracing must know."""
-    by_key = isinstance(node, ast.Call) and any(each.arg == "key" for each in node.keywords)
-    if len(items) > 1 and not by_key and all(from_data(item) for item in items) and machine.emits(Truth):
-        machine.notice(Truth(machine.site(frame), node, items[0], "sort", node, dict(frame.locals)))
-
-
 def _is_text(owner: Const | Static) -> bool:
     return isinstance(owner.value, (str, bytes)) if isinstance(owner, Const) else owner.type == "str"
 
 
 def _sequence_method(
-    machine: Machine, owner: Sequence, name: str, args: list[Value], frame: Frame, node: ast.AST
+    machine: Machine,
+    owner: Sequence,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
 ) -> Value:
+    if name == "__getitem__" and len(args) == 1:
+        return get_item(machine, owner, args[0], frame, node)
     if name in ("append", "add", "appendleft") and args:
         if name == "add" and owner.items is not None and distinct([*owner.items, args[0]]).items is not None:
             machine.journal.write(owner, "items", distinct([*owner.items, args[0]]).items)
@@ -119,9 +122,10 @@ def _sequence_method(
     if name in ("reverse", "sort"):
         if name == "reverse" and owner.items is not None:
             machine.journal.write(owner, "items", owner.items[::-1])
-        elif owner.items:
-            _notice_sort(machine, owner.items, frame, node)
-            _blur(machine, owner, element_of(owner))
+        elif name == "sort":
+            notice_sort(machine, owner, kwargs, frame, node)
+            if owner.items:
+                _blur(machine, owner, element_of(owner))
         return Const(None)
     if name == "clear":
         machine.journal.write(owner, "items", [])
@@ -187,6 +191,8 @@ def _mapping_method(
     frame: Frame,
     node: ast.AST,
 ) -> Value:
+    if name == "__getitem__" and len(args) == 1:
+        return get_item(machine, owner, args[0], frame, node)
     if name in ("get", "pop", "setdefault") and args:
         default = args[1] if len(args) > 1 else Const(None)
         key = args[0]
@@ -287,7 +293,7 @@ def _text_method(
             named = {key: value.value for key, value in kwargs.items() if isinstance(value, Const)}
             given = [value.value for value in args if isinstance(value, Const)]
             return fold(functools.partial(owner.value.format, **named), *given)
-        return Static("str")
+        return text_of((*args, *kwargs.values()))
     if isinstance(owner, Const) and name in _TEXT_METHODS and all(isinstance(value, Const) for value in args):
         plain = [value.value for value in args if isinstance(value, Const)]
         if name == "split":

@@ -381,9 +381,9 @@ class Uses:
 
     def _passed(self, node: ast.Call, index: int) -> None:
         function = node.func
-        if isinstance(function, ast.Name) and function.id in ("range", "int"):
+        if isinstance(function, ast.Name) and function.id in ("range", "int", "float"):
             self.number += 1
-            self.read += function.id == "int"
+            self.read += function.id != "range"
             return
         if isinstance(function, ast.Name) and function.id in ("len", "list", "tuple"):
             self.container += function.id != "len"

@@ -19,6 +19,7 @@ from exportlens.inference.numpy_reads import notice_numpy
 from exportlens.inference.operators import binary, compare, unary
 from exportlens.inference.places import Conversion, Division, Truth
 from exportlens.inference.state import Locals
+from exportlens.inference.tensors import text_of
 from exportlens.inference.truth import DATA, truth_of
 from exportlens.inference.values import (
     Choice,
@@ -395,10 +396,12 @@ def _lambda(machine: Machine, node: ast.Lambda, frame: Frame) -> Value:
 
 def _joined_str(machine: Machine, node: ast.JoinedStr, frame: Frame) -> Value:
     parts: list[str] | None = []
+    spelled: list[Value] = []
     for part in node.values:
         if isinstance(part, ast.FormattedValue):
             value = evaluate(machine, part.value, frame)
             _format_place(machine, value, frame, part.value)
+            spelled.append(value)
             if (
                 parts is not None
                 and isinstance(value, Const)
@@ -410,7 +413,7 @@ def _joined_str(machine: Machine, node: ast.JoinedStr, frame: Frame) -> Value:
                 parts = None
         elif parts is not None and isinstance(part, ast.Constant):
             parts.append(str(part.value))
-    return Const("".join(parts)) if parts is not None else Static("str")
+    return Const("".join(parts)) if parts is not None else text_of(spelled)
 
 
 def _format_place(machine: Machine, value: Value, frame: Frame, node: ast.AST) -> None:

@@ -189,6 +189,8 @@ def _item_of_mapping(machine: Machine, owner: Mapping_, key: Value, frame: Frame
             machine.journal.write(owner.items, key.value, made)
             return made
         return owner.rest if owner.rest is not None else Unknown(f"no key {key.value!r}")
+    if isinstance(key, Static) and key.spells:
+        key = TensorScalar("str", key.spells)
     _index_place(machine, owner, key, "key", frame, node)
     if owner.factory is not None and owner.rest is None:
         machine.journal.write(owner, "rest", _made_by_factory(machine, owner.factory, frame, node))

@@ -516,6 +516,8 @@ def call_external_module(
     result = apply_op(machine, known.forward, name, args, kwargs, frame, node)
     if isinstance(result, Tensor) and any(param.name == "reduction" for param in known.params):
         result = replace(result, rank=_rank_of_loss(instance.arguments))
+    if machine.tracing and known.state:
+        result = _computed(result)
     if not machine.without_gradients and any(
         entry.type == "parameter" and not entry.condition for entry in known.state
     ):
@@ -526,6 +528,15 @@ def call_external_module(
             result.items[1] if isinstance(result, Sequence) and result.items else Unknown("states of a layer")
         )
         return Sequence("tuple", [packed, states])
+    return result
+
+
+def _computed(result: Value) -> Value:
+    """What a layer with parameters or buffers gives in traced code: no number of it is known, whatever it was given."""
+    if isinstance(result, Tensor) and result.origin in ("constant", "literal"):
+        return replace(result, origin="fresh")
+    if isinstance(result, Sequence) and result.kind == "tuple" and result.items is not None:
+        result.items = [_computed(item) for item in result.items]
     return result
 
 

@@ -13,7 +13,7 @@ from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_held, notice_numpy
 from exportlens.inference.places import Conversion, Truth
-from exportlens.inference.tensors import broadcast, comparison, dtype_family, fresh_array
+from exportlens.inference.tensors import broadcast, comparison, dtype_family, fresh_array, text_of
 from exportlens.inference.values import (
     Array,
     Bound,
@@ -131,7 +131,33 @@ def binary(
         return Unknown("an operand is unknown", given=_of_part(left, right))
     if isinstance(left, Array) or isinstance(right, Array):
         return fresh_array(left, right)
+    if _is_text(left) or _is_text(right):
+        return text_of((left, right))
+    _notice_decided(machine, op, left, right, frame, node)
     return _number(op, left, right)
+
+
+def _is_text(value: Value) -> bool:
+    return (isinstance(value, Const) and isinstance(value.value, str)) or (
+        isinstance(value, Static) and value.type == "str"
+    )
+
+
+def _notice_decided(
+    machine: Machine, op: ast.operator, left: Value, right: Value, frame: Frame, node: ast.AST
+) -> None:
+    """Note arithmetic in which Python needs to know a number from data: a truth value that it counts with, or a whole exponent of
+    a whole number, which gives a float where it is negative."""
+    if not machine.emits(Conversion):
+        return
+    for value in (left, right):
+        counts = not isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+        if counts and isinstance(value, TensorScalar) and value.type == "bool" and value.origin != "bool()":
+            machine.notice(Conversion(machine.site(frame), node, value, "count"))
+            return
+    whole = number_type(left) == "int" and isinstance(right, TensorScalar) and right.type == "int"
+    if isinstance(op, ast.Pow) and whole:
+        machine.notice(Conversion(machine.site(frame), node, right, "exponent"))
 
 
 def _of_part(left: Value, right: Value) -> str:
@@ -187,7 +213,7 @@ def _options(value: Value) -> tuple[Value, ...]:
 
 def _sequence_binary(op: ast.operator, left: Value, right: Value) -> Value:
     if isinstance(op, ast.Mod) and isinstance(left, Const) and isinstance(left.value, str):
-        return Static("str")
+        return text_of(right.items or [] if isinstance(right, Sequence) else [right])
     if isinstance(op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
         kind = left.kind
         if left.items is not None and right.items is not None:
@@ -225,8 +251,6 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
     if isinstance(left, Shape) or isinstance(right, Shape):
         shapes = [value for value in (left, right) if isinstance(value, Shape)]
         first = next((shape for shape in shapes if shape.unbacked), shapes[0])
-        if isinstance(left, Const) and isinstance(left.value, str):
-            return Static("str")
         kinds = {number_type(left), number_type(right)}
         # Beside what may be a float, as an option whose type nothing tells, a size may become one.
         kind = (
@@ -238,8 +262,6 @@ def _number(op: ast.operator, left: Value, right: Value) -> Value:
         )
         part = isinstance(op, (ast.Div, ast.FloorDiv)) or any(shape.part for shape in shapes)
         return Shape(first.unbacked, first.input, first.dim, first.origin, kind, part=part)
-    if isinstance(left, Const) and isinstance(left.value, str):
-        return Static("str")
     if isinstance(left, Named) or isinstance(right, Named):
         return Unknown("an operator of something external")
     kinds = {number_type(left), number_type(right)}

@@ -95,7 +95,8 @@ class Conversion(Place):
     """A tensor (or other value from data) becomes a Python value.
 
     `to` says which: "int", "float", "complex", "str", "index", "list", "numpy", "item", "key", "hash", "format", "set", "len" (`len()` of
-    what has a size from data), "range", "repeat" (`[0] * n`), "size" (given to torch as a size) or "compare" (by `max()` or `min()`).
+    what has a size from data), "range", "repeat" (`[0] * n`), "size" (given to torch as a size), "compare" (by `max()` or `min()`),
+    "count" (arithmetic with a truth value) or "exponent" (of a whole number).
 
     `use` tells what the Python value is for where that decides the outcome: "size", "range", "key", "" (not known); of a function of
     NumPy, whether all its arguments are "tensors", or the "tensor first" is one; of a number, "either" where the code before may have

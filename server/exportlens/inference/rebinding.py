@@ -39,8 +39,10 @@ def stands_for_another(function: ast.AST, name: str, node: ast.expr) -> bool:
 
 
 def as_given(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name: str) -> range | None:
-    """The lines in which the parameter `name` still is what was given, where a tensor is made of it on the way; None for all."""
+    """The lines in which the parameter `name` still is what was given, where a tensor or a number is made of it on the way; None for all."""
     for statement in function.body if isinstance(function.body, list) else ():
+        if isinstance(statement, ast.Assign) and _is_read_beside_others(statement, name):
+            return range((statement.end_lineno or statement.lineno) + 1)
         if (
             isinstance(statement, ast.Assign)
             and [target.id for target in statement.targets if isinstance(target, ast.Name)] == [name]
@@ -50,6 +52,23 @@ def as_given(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, name
         ):
             return range((statement.end_lineno or statement.lineno) + 1)
     return None
+
+
+def _is_read_beside_others(statement: ast.Assign, name: str) -> bool:
+    """`width, hop = int(width), int(hop)`: each keeps its name."""
+    target, value = statement.targets[0], statement.value
+    if not (
+        isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts)
+    ):
+        return False
+    return any(
+        isinstance(left, ast.Name)
+        and left.id == name
+        and isinstance(right, ast.Call)
+        and _called(right) in ("int", "float")
+        and [each.id for each in right.args if isinstance(each, ast.Name)] == [name]
+        for left, right in zip(target.elts, value.elts, strict=True)
+    )
 
 
 def _called(call: ast.Call) -> str:

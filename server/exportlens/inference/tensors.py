@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from exportlens.inference import open_dims
 from exportlens.inference.values import (
     Array,
@@ -144,6 +146,16 @@ def comparison(left: Value, right: Value) -> Tensor:
     return Tensor(
         result.origin, dtype="bool", rank=result.rank, unbacked=result.unbacked, open_dim=result.open_dim
     )
+
+
+def text_of(values: Iterable[Value]) -> Static:
+    """A text that is made of the values."""
+    for value in values:
+        if isinstance(value, Static) and value.spells:
+            return value
+        if from_data(value):
+            return Static("str", spells=getattr(value, "origin", "") or "a tensor")
+    return Static("str")
 
 
 def is_plain_number(value: Value) -> bool:

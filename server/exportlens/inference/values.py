@@ -74,10 +74,12 @@ class Static(Value):
     """Configuration: not known here, but certainly no tensor and not from tensor data. `type` is a builtin's name or "".
 
     `of` is set for the dtype of a tensor: its family ("float", "int", "complex") or "any".
+    `spells` names the tensor of which a text holds a number: as a key it is one that data chooses.
     """
 
     type: str = ""
     of: str = ""
+    spells: str = ""
 
     def describe(self) -> str:
         return f"configuration ({self.type})" if self.type else "configuration"

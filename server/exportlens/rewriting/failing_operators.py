@@ -24,6 +24,7 @@ TELLING = {
     "torch.linalg.solve": ("solve_ex", "solution"),
 }
 _OF_DIVISIONS = frozenset({"ZeroDivisionError", "ArithmeticError", "Exception", "BaseException"})
+_OF_ITEMS = frozenset({"IndexError", "LookupError", "Exception", "BaseException"})
 # How these operators fail, and the classes above that.
 _ERRORS = frozenset({"LinAlgError", "_LinAlgError", "RuntimeError", "Exception", "BaseException"})
 
@@ -46,6 +47,11 @@ def _catches(handler: ast.ExceptHandler, errors: frozenset[str]) -> bool:
 def catches_division(handler: ast.ExceptHandler) -> bool:
     """Whether `handler` catches that a number of Python is divided by zero."""
     return _catches(handler, _OF_DIVISIONS)
+
+
+def catches_missing_item(handler: ast.ExceptHandler) -> bool:
+    """Whether `handler` catches that there is no item at an index."""
+    return _catches(handler, _OF_ITEMS)
 
 
 def asked_for_zero(place: Place, attempt: ast.Try, context: RewriteContext) -> Fix | Refusal:

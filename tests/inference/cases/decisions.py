@@ -659,6 +659,158 @@ class M(nn.Module):
 """,
 )
 CASES(
+    "beams-sorted-by-score",
+    "(torch.randn(4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.names = nn.Embedding(3, 4)
+        self.out = nn.Linear(4, 3)
+
+    def expand(self, score, name):
+        scores = self.out(self.names(torch.tensor(name))).log_softmax(-1)
+        return [(score + scores[k].item(), k) for k in range(3)]
+
+    def forward(self, x):
+        beams = [(0.0, 0)]
+        for _ in range(2):
+            pool = []
+            for score, name in beams:
+                pool.extend(self.expand(score, name))
+            beams = sorted(pool, key=lambda each: each[0], reverse=True)[:2]
+        return x * beams[0][0]
+""",
+)
+CASES(
+    "pairs-in-order",
+    "(torch.randn(3),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        pairs = [(x[k].item(), k) for k in range(3)]
+        pairs.sort()
+        return x * pairs[0][1]
+""",
+)
+CASES(
+    "greatest-of-pairs",
+    "(torch.randn(3),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        best = (-1.0, 0)
+        for k in range(3):
+            best = max(best, (x[k].item(), k))
+        return x * best[1]
+""",
+)
+CASES(
+    "key-of-greatest-value",
+    "(torch.randn(3),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        scores = {}
+        for k in range(3):
+            scores[k] = x[k].item()
+        return x * max(scores, key=scores.get)
+""",
+)
+CASES(
+    "heap-of-scores",
+    "(torch.randn(3),)",
+    """
+import heapq
+
+
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        heap = []
+        for k in range(3):
+            heapq.heappush(heap, (-x[k].item(), k))
+        return x * heapq.heappop(heap)[1]
+""",
+)
+CASES(
+    "ordered-by-what-is-known",
+    "(torch.randn(3),)",
+    """
+class M(nn.Module):
+    def forward(self, x: torch.Tensor):
+        index = max([(len(name), name) for name in ('ab', 'c')])
+        counts = {}
+        for name in ('a', 'b', 'a'):
+            counts[name] = counts.get(name, 0) + 1
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+        return x * index[0] + counts[names[0]]
+""",
+)
+CASES(
+    "layer-by-spelled-name",
+    "(torch.randn(2, 4), torch.tensor(1))",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({f'head_{k}': nn.Linear(4, 2) for k in range(2)})
+
+    def forward(self, x, which: torch.Tensor):
+        return self.heads[f'head_{which.item()}'](x)
+""",
+)
+CASES(
+    "layers-by-known-names",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.heads = nn.ModuleDict({f'head_{k}': nn.Linear(4, 2) for k in range(2)})
+
+    def forward(self, x):
+        first = self.heads['head_%d' % 0](x) + self.heads['head_' + str(1)](x)
+        return first + sum(self.heads[f'head_{k}'](x) for k in range(2))
+""",
+)
+CASES(
+    "truths-counted",
+    "(torch.randn(2, 4), torch.tensor([1, 3]))",
+    """
+class M(nn.Module):
+    def forward(self, x, t: torch.Tensor):
+        return x * sum(each > 2 for each in t.tolist())
+""",
+)
+CASES(
+    "truth-of-a-number-scales",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        total = x.sum().item()
+        return x * (total > 2) * ((total > 3) & (total < 5)) * 2.0 ** (x > 0).sum().item() * total**2
+""",
+)
+CASES(
+    "power-of-a-count",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * pow(2, (x > 0).sum().item())
+""",
+)
+CASES(
+    "rest-of-a-power",
+    "(torch.randn(2, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        return x * pow((x > 0).sum().item(), 2, 3)
+""",
+)
+CASES(
     "extent-of-a-mask",
     "(torch.rand(4, 6),)",
     """
