@@ -393,6 +393,14 @@ def test_refused_with_its_reason(body: str, reason: str) -> None:
     assert any(reason in each for each in mended.refusals), mended.refusals
 
 
+def test_the_rest_of_a_float_that_may_be_a_tensors_is_not_kept_as_a_symbol() -> None:
+    forward = "\n    def forward(self, x, gate):\n        return x * (float(gate) {} 5)\n"
+    assert "as_tensor(gate)" in mend(HEAD + INIT.lstrip("\n") + forward.format("/")).text
+    left = mend(HEAD + INIT.lstrip("\n") + forward.format("%"))
+    assert "as_tensor" not in left.text
+    assert any("Say by an annotation" in each for each in left.refusals), left.refusals
+
+
 CALLERS = [
     "def pick(x: torch.Tensor) -> torch.Tensor:\n    if x.sum() > 0:\n        return x\n    return x * 2\n\n\n"
     "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n        y = pick(x)\n        y[0] = 1.0\n"

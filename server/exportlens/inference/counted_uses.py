@@ -53,7 +53,7 @@ _NUMBER_NAME = re.compile(
 )
 _KINDS = (
     "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
-    "index", "iterated", "reckoned", "object", "asked", "negated", "chosen",
+    "index", "iterated", "reckoned", "object", "asked", "negated", "chosen", "floated",
 )  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
@@ -73,7 +73,7 @@ class Uses:
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
         self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
-        self.picked = self.weighed = 0
+        self.picked = self.weighed = self.floated = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -381,9 +381,13 @@ class Uses:
 
     def _passed(self, node: ast.Call, index: int) -> None:
         function = node.func
-        if isinstance(function, ast.Name) and function.id in ("range", "int", "float"):
+        if isinstance(function, ast.Name) and function.id in ("range", "int"):
             self.number += 1
-            self.read += function.id != "range"
+            self.read += function.id == "int"
+            return
+        if isinstance(function, ast.Name) and function.id == "float":
+            # Of a number there mostly is nothing to make.
+            self.floated += 1
             return
         if isinstance(function, ast.Name) and function.id in ("len", "list", "tuple"):
             self.container += function.id != "len"

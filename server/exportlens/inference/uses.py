@@ -75,7 +75,7 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
 
 def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor | None:
     """The tensor that a parameter may be of which nothing tells: tests compare it, as a number of Python or a tensor of one
-    element, or `int` reads it, and it is used as nothing else that only a number can be; or its items are compared, also in a loop
+    element, or `int` or `float` reads it, and it is used as nothing else that only a number can be; or its items are compared, also in a loop
     over it. None where it is used otherwise."""
     uses = _uses_of(machine, function, name)
     otherwise = uses.mapping or uses.object or uses.iterated or uses.flag or uses.strong
@@ -85,9 +85,9 @@ def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor |
     if uses.iterated and not (uses.mapping or uses.object or uses.flag or uses.strong or uses.container):
         compared = not uses.number and holds_compared(machine, function, name)
         return input_tensor(machine, name) if compared else None
-    if otherwise or not uses.number or uses.number != uses.compared + uses.read:
+    if otherwise or not (uses.number or uses.floated) or uses.number != uses.compared + uses.read:
         return None
-    if called_like_a_number(name) and not uses.read:
+    if called_like_a_number(name) and not (uses.read or uses.floated):
         # Of a number of Python, `int` mostly has nothing to make.
         return None
     # What is compared as a whole mostly has no dimensions.

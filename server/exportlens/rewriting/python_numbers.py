@@ -66,6 +66,11 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         text = primary(draft.source.of(inner))
         if isinstance(inner, ast.Name) and inner.id in draft.supposed:
             # It may be a number of Python after all.
+            if node.func.id == "float" and _is_divided(draft.source, node):
+                raise Refused(
+                    "tracing answers what is asked of the rest of a float with the rest of whole numbers (torch 2.13): `x % 1.0` is 0 to it. "
+                    f"Say by an annotation that `{inner.id}` is a tensor"
+                )
             text = f"{draft.torch}.as_tensor({text})"
         # int() cuts towards zero as .long() does, but raises for nan and inf; float() of a float tensor is its item.
         applicability = Applicability.SAFE
@@ -85,6 +90,12 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         return _replaced(draft, node, text, applicability)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _is_divided(source: Source, node: ast.expr) -> bool:
+    """Whether the rest of `node` by another number is taken."""
+    parent = source.parents.get(node)
+    return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mod) and parent.left is node
 
 
 def _may_be_number(draft: Draft, node: ast.expr, name: str) -> bool:

@@ -811,6 +811,18 @@ class M(nn.Module):
 """,
 )
 CASES(
+    "items-read-as-floats",
+    "(torch.rand(3),)",
+    """
+class M(nn.Module):
+    def forward(self, levels):
+        total = 0.0
+        for level in levels:
+            total = total + float(level)
+        return levels - total
+""",
+)
+CASES(
     "extent-of-a-mask",
     "(torch.rand(4, 6),)",
     """
