@@ -166,9 +166,13 @@ def _of_own(
     given = dict(zip(names, node.args, strict=False)) | {
         each.arg: each.value for each in node.keywords if each.arg is not None
     }
+    memory: dict[str, frozenset[str] | None] = {}
     for name, value in given.items():
         # Whose memory it is, the caller knows.
-        inside.names[name] = replace(kinds.of(value), roots=frozenset({f"?{next(numbers)}"}))
+        passed, token = kinds.of(value), f"?{next(numbers)}"
+        made = passed.what == "tensor" and passed.fresh
+        memory[token] = frozenset({f"{LOCAL}{next(numbers)}"}) if made else passed.roots
+        inside.names[name] = replace(passed, roots=frozenset({token}))
     asked = [(name, inside.names[name]) for name in sorted(given)]
     key = (
         function,
@@ -181,43 +185,75 @@ def _of_own(
     )
     plain = all(each.items is None and each.what != "container" for _, each in asked)
     if plain and key in kinds.answers:
-        return kinds.answers[key]
-    found: list[Kind] = []
-    inside.returns(function.body, found)
-    kind = _given_back(found)
-    if plain:
-        kinds.answers[key] = kind
-    return kind
+        kind, tokens = kinds.answers[key]
+        memory = {token: memory[now] for token, (now,) in zip(tokens, _tokens(asked), strict=True)}
+    else:
+        found: list[Kind] = []
+        inside.returns(function.body, found)
+        kind = _given_back(found)
+        if plain:
+            kinds.answers[key] = kind, tuple(token for (token,) in _tokens(asked))
+    owned = (dotted(node.func) or "").rpartition(".")[0] if instance is None else dotted(node.func)
+    return _named_here(kind, memory, owned or "")
+
+
+def _tokens(asked: list[tuple[str, Kind]]) -> list[frozenset[str]]:
+    return [each.roots or frozenset() for _, each in asked]
+
+
+def _named_here(kind: Kind, memory: dict[str, frozenset[str] | None], owned: str) -> Kind:
+    """`kind`, which a function gives, with the names that its caller has for memory: `memory` of what the function was given,
+    and of what it made, and `owned`, the path of its `self`."""
+    items = None if kind.items is None else tuple(_named_here(each, memory, owned) for each in kind.items)
+    if kind.what == "container" and items is not None:
+        return replace(kind, roots=union(list(items)), items=items)
+    if kind.what != "tensor" or not kind.roots:
+        return kind
+    roots: set[str] = set()
+    for root in kind.roots:
+        if root.startswith(LOCAL) and root not in memory:
+            memory[root] = frozenset({f"{LOCAL}{next(numbers)}"})
+        elif root.startswith("self.") and owned:
+            memory[root] = frozenset({f"{owned}.{root.removeprefix('self.')}"})
+        known = memory.get(root)
+        if known is None:
+            return replace(kind, roots=None)
+        roots |= known
+    return replace(kind, roots=frozenset(roots))
 
 
 def _given_back(found: list[Kind]) -> Kind:
-    """What is known of a result that is one of `found`, to those who do not know the names inside."""
+    """What is known of a result that is one of `found`. Memory that was made inside has no name any more, but where parts share it."""
     if found and all(each.what == "tensor" for each in found):
         roots = union(found)
-        fresh = roots is not None and all(root.startswith(LOCAL) for root in roots)
-        return replace(merged(found), roots=frozenset() if fresh else None)
+        known = None if roots is None else frozenset(each for each in roots if not each.startswith(LOCAL))
+        return replace(merged(found), roots=known)
     made = next((each for each in found if each.what == "object" and each.type.startswith("a ")), None)
     if made is not None:
         return without_value(made)
-    rows = [each.items for each in found if each.what == "container" and each.items and not each.keys]
-    if not rows or len(rows) != len(found) or len({len(each) for each in rows}) != 1:
+    rows = [each.items for each in found if each.what == "container" and each.items]
+    if (
+        not rows
+        or len(rows) != len(found)
+        or len({len(each) for each in rows}) != 1
+        or len({each.keys for each in found}) != 1
+    ):
         return UNKNOWN_KIND
     columns = [list(each) for each in zip(*rows, strict=True)]
     items = [_given_back(each) for each in columns]
     memory = [union(each) for each in columns]
-    known = [each for each in memory if each is not None]
-    if len(known) != len(memory) or sum(map(len, known)) != len(frozenset().union(*known)):
+    made_inside = [frozenset(root for root in each or () if root.startswith(LOCAL)) for each in memory]
+    if None in memory or sum(map(len, made_inside)) != len(frozenset().union(*made_inside)):
         # Parts that share memory share what has no name here.
         shared = frozenset({f"{LOCAL}{next(numbers)}"})
         items = [
             replace(each, roots=shared) if each.fresh and each.what == "tensor" else each for each in items
         ]
-    fresh = all(each.fresh for each in items)
     values = [each.value if isinstance(each.value, Sequence) else None for each in found]
     fields = {each.fields if each is not None else () for each in values}
     # Named tuples that are of one class as far as one can see.
     named = Sequence("tuple", None, fields=fields.pop()) if len(fields) == 1 and () not in fields else None
-    return Kind("container", roots=frozenset() if fresh else None, items=tuple(items), value=named)
+    return Kind("container", roots=union(items), items=tuple(items), keys=found[0].keys, value=named)
 
 
 def _forward_of(kinds: Kinds, instance: Instance) -> ast.FunctionDef | None:
@@ -228,6 +264,14 @@ def _forward_of(kinds: Kinds, instance: Instance) -> ast.FunctionDef | None:
     return next(
         (each for each in cls.node.body if isinstance(each, ast.FunctionDef) and each.name == "forward"), None
     )
+
+
+def own_function(kinds: Kinds, node: ast.Call) -> ast.FunctionDef | None:
+    """The function of the file, the method of the class, or the forward of a Module of the file that `node` calls."""
+    called = kinds.of(node.func).value
+    if isinstance(called, Instance):
+        return _forward_of(kinds, called)
+    return kinds.functions.get(dotted(node.func) or "")
 
 
 def _is_of_tensor(kinds: Kinds, function: ast.expr) -> bool:

@@ -50,15 +50,16 @@ def indexed_by_tensors(
         for each in own_expressions(statement):
             if isinstance(each, ast.Subscript) and not _inside(source, each, swaps):
                 # An index tensor gives a copy: what is written in place later must stay a view.
-                view = isinstance(each.ctx, ast.Load) and not isinstance(
-                    source.parents[each], (ast.BinOp, ast.Compare, ast.UnaryOp)
-                )
+                view = isinstance(each.ctx, ast.Load) and not _is_used_up(source, each, statement, now)
                 roots = now.of(each.value).roots
-                if view and (roots is None or roots & written):
-                    continue
                 text = _text(source, each, now)
                 if text is None or (certain and not _has_numbers(each, now)):
                     continue
+                if view and (roots is None or roots & written):
+                    raise Refused(
+                        f"`{source.of(each)}` is a view of what is written in place, and an index tensor, which torch.cond "
+                        "and while_loop need, would give a copy"
+                    )
                 if isinstance(each.ctx, ast.Store) and isinstance(statement, ast.Assign):
                     written_to, given = now.of(each.value), now.of(statement.value)
                     if given.what == "tensor" and (given.dtype is None or given.dtype != written_to.dtype):
@@ -139,7 +140,7 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         node, statement, function = index_in_brackets(draft, place)
         kinds = kinds_before(function, statement, draft.kinds({}))
         roots = kinds.of(node.value).roots
-        if isinstance(node.ctx, ast.Load) and not isinstance(source.parents[node], (ast.BinOp, ast.Compare)):
+        if isinstance(node.ctx, ast.Load) and not _is_used_up(source, node, statement, kinds):
             after = kinds.copy()
             after.run([statement])
             written = set(afterwards(source, statement, function, after).written)
@@ -174,6 +175,22 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         return draft.replace("Use an index tensor", [source.swap(node, text), *swaps], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _is_used_up(source: Source, node: ast.Subscript, statement: ast.stmt, kinds: Kinds) -> bool:
+    """Whether nothing keeps what `node` reads: it is computed with, or its data are copied into a tensor."""
+    if isinstance(source.parents[node], (ast.BinOp, ast.Compare, ast.UnaryOp)):
+        return True
+    if isinstance(statement, ast.AugAssign):
+        return kinds.of(loaded(statement.target)).what == "tensor"
+    if not isinstance(statement, ast.Assign):
+        return False
+    if kinds.of(statement.value).fresh:
+        return True
+    return all(
+        isinstance(each, ast.Subscript) and kinds.of(each.value).what == "tensor"
+        for each in statement.targets
+    )
 
 
 def _of_one_dtype(source: Source, node: ast.Subscript, place: ItemWrite) -> list[Replacement]:

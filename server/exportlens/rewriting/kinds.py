@@ -85,7 +85,7 @@ class Kinds:
         # Functions of the file and methods of the class, by how they are called: `helper`, `self.step`.
         self.functions: Mapping[str, ast.FunctionDef] = {}
         # What they were found to give, by the function and what it is given: shared by all copies.
-        self.answers: dict[tuple[object, ...], Kind] = {}
+        self.answers: dict[tuple[object, ...], tuple[Kind, tuple[str, ...]]] = {}
         # Functions that the statements followed so far have defined.
         self.arms: dict[str, ast.FunctionDef] = {}
         # The other chunks of the file, for what calls the function at hand.
@@ -329,12 +329,12 @@ class Kinds:
         self.assign(node.target, kind)
         return kind
 
-    def _is_enumeration(self, name: str) -> bool:
-        """Whether `name` is a class of the file whose attributes are members of an enumeration."""
+    def is_enumeration(self, name: str, of: str = "") -> bool:
+        """Whether `name` is a class of the file whose attributes are members of an enumeration, `of` "Int" where they are ints."""
         return name not in self.names and any(
             isinstance(each, ast.ClassDef)
             and each.name == name
-            and any(ast.unparse(base).endswith(("Enum", "Flag")) for base in each.bases)
+            and any(ast.unparse(base).endswith((f"{of}Enum", f"{of}Flag")) for base in each.bases)
             for chunk in self.around
             for each in chunk.body
         )
@@ -357,7 +357,7 @@ class Kinds:
             return of_value(owner.value.attributes[node.attr], path)
         if path in self.names:
             return self.names[path]
-        if isinstance(node.value, ast.Name) and self._is_enumeration(node.value.id):
+        if isinstance(node.value, ast.Name) and self.is_enumeration(node.value.id):
             return Kind("object", roots=frozenset({path}))
         if (
             node.attr in _MODULE_TENSORS

@@ -299,6 +299,23 @@ def sizes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
     return _again(source, node, swaps, "") if swaps else None
 
 
+def members_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
+    """The text where the arms of `node` have `self.heads[int(Mode.HIGH)]` for `self.heads[Mode.HIGH]`, and `node` of it; None where
+    no member of an enumeration of ints is an index. Measured on torch 2.13: torch.cond recurses without end to read such an item."""
+    swaps: dict[int, Replacement] = {}
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        for each in own_expressions(statement):
+            if isinstance(each, ast.Subscript) and now.of(each.value).what != "tensor":
+                roots = now.of(each.slice).roots
+                if roots and all(now.is_enumeration(root.partition(".")[0], "Int") for root in roots):
+                    swaps[source.start(each.slice)] = source.swap(each.slice, f"int({source.of(each.slice)})")
+
+    for block in _blocks(source, node):
+        visit(block, kinds.copy(), see)
+    return _again(source, node, [*swaps.values()], "") if swaps else None
+
+
 def _divides_numbers(node: ast.BinOp, kinds: Kinds) -> bool:
     return isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)) and kinds.of(node.left).what in (
         "number",

@@ -28,6 +28,7 @@ from exportlens.rewriting.named_writes import set_behind
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import (
     extremes_inside,
+    members_inside,
     numbers_held,
     picked_elements,
     sizes_inside,
@@ -76,6 +77,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         held_between_rounds,
         extremes_inside,
         sizes_inside,
+        members_inside,
         numbers_held,
         found_selected,
         indexed_by_tensors,

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from exportlens.rewriting.call_kinds import own_function
 from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import LOCAL, Kind, element_of
@@ -113,6 +114,7 @@ def _copy_of_views(
             or _cuts_tensor(node, kinds)
             or _is_written_out(node)
             or _takes_views(node, kinds)
+            or bool(_given_by(node, kinds))
         )
 
     # What is put into a list one by one is not followed so far that two of its items were certainly the same.
@@ -138,7 +140,7 @@ def _copy_of_views(
         raise Refused(f"some items of `{name}` share memory, and others are no tensors")
     if fields:
         return f"{name}._make([each.clone() for each in {name}])"
-    makers = {_maker(each) for each in made}
+    makers = {maker for each in made for maker in _given_by(each, kinds) or [_maker(each)]}
     if makers == {"list"}:
         return f"[each.clone() for each in {name}]"
     if makers == {"tuple"}:
@@ -196,6 +198,16 @@ def _maker(node: ast.expr) -> str:
         return "dict"
     called = _called(node)
     return called if called in ("list", "tuple") else "tuple" if called in _CUTS else ""
+
+
+def _given_by(node: ast.expr, kinds: Kinds) -> list[str]:
+    """What a function of the file that `node` calls makes on each of its ways out, as `_maker` tells it; empty where it is none
+    of whose result all parts are known."""
+    function = own_function(kinds, node) if isinstance(node, ast.Call) else None
+    if function is None or kinds.of(node).items is None:
+        return []
+    ways = [each.value for each in ast.walk(function) if isinstance(each, ast.Return)]
+    return [_maker(each) if each is not None and _is_written_out(each) else "" for each in ways]
 
 
 def _cuts_tensor(node: ast.expr, kinds: Kinds) -> bool:
