@@ -1199,3 +1199,45 @@ def test_arrays_keep_the_dtypes_that_numpy_gives(body: str, reason: str) -> None
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "begin, methods",
+    [
+        ("self.clear()", "def clear(self):\n    self.trace = torch.zeros(4)"),
+        ("self.clear()\nself.start()", "def clear(self):\n    self.trace = torch.zeros(4)\n\ndef start(self):\n    self.trace.fill_(1)"),
+        ("self.clear()", "def clear(self, kept=False):\n    if not kept:\n        self.trace = torch.zeros(4)"),
+    ],
+    ids=["a method that another class has anew", "two methods", "a method that may not begin it"],
+)  # fmt: skip
+def test_state_that_a_method_begins_stays_there(begin: str, methods: str) -> None:
+    """The constructor's call is written out only where it certainly is what begins the state."""
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        + textwrap.indent(begin, "        ")
+        + f"\n\n{textwrap.indent(methods, '    ')}\n\n    def forward(self, x):\n"
+        + "        self.trace = self.trace * 0.5 + x[0]\n        return self.trace\n"
+    )
+    if begin == "self.clear()" and "kept" not in methods:
+        text += "\n\nclass Other(M):\n    def clear(self):\n        self.trace = torch.ones(4)\n"
+    mended = mend(text)
+    assert any("in another way than by a statement" in refusal for refusal in mended.refusals), (
+        mended.refusals
+    )
+    assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "body, reason",
+    [
+        ("return torch.quantile(x * 2, x.mean().sigmoid().item())", "has no name: give it one"),
+        ("return F.pad(x, (1, 1), value=x.min().item())", "how the number is to be computed with tensors"),
+    ],
+    ids=["a tensor computed in the call", "a function that takes no tensor"],
+)
+def test_numbers_that_torch_looks_at(body: str, reason: str) -> None:
+    text = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += f"    def forward(self, x: torch.Tensor):\n        {body}\n"
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

@@ -1,4 +1,4 @@
-"""Tensors where torch's functions take numbers."""
+"""Tensors where torch's functions take numbers, and numbers from data that they ask what they are."""
 
 from __future__ import annotations
 
@@ -38,19 +38,50 @@ _BOUNDED = tuple(
     for name in ("clamp", "clip")
     for in_place in ("", "_")
 )
+# What torch asks of a number which it is given there, so that no mode takes one that was read out of data: whether it is
+# zero, negative, in a range, or which number it is. Measured on torch 2.13.
+_ASKED: dict[str, tuple[tuple[str, int], ...]] = {
+    **dict.fromkeys(
+        ("torch.fake_quantize_per_tensor_affine", "torch.quantize_per_tensor"),
+        (("scale", 1), ("zero_point", 2)),
+    ),
+    **{
+        f"{home}.{name}": (("q", 1),)
+        for home in ("torch", "torch.Tensor")
+        for name in ("quantile", "nanquantile")
+    },
+    "torch.nn.functional.pad": (("value", 3),),
+    "torch.nn.functional.smooth_l1_loss": (("beta", 5),),
+    "torch.nn.functional.huber_loss": (("delta", 3),),
+    "torch.nn.functional.margin_ranking_loss": (("margin", 3),),
+    "torch.nn.functional.triplet_margin_loss": (("margin", 3),),
+    "torch.nn.functional.cosine_embedding_loss": (("margin", 3),),
+    "torch.nn.functional.softshrink": (("lambd", 1),),
+    "torch.nn.functional.layer_norm": (("eps", 4),),
+    "torch.nn.functional.rms_norm": (("eps", 3),),
+    "torch.nn.functional.group_norm": (("eps", 4),),
+    "torch.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
+    "torch.Tensor.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
+    "torch.cdist": (("p", 2),),
+    "torch.linalg.matrix_power": (("n", 1),),
+}
 
 
 class TensorForNumber(Rule):
-    """A tensor of one element is given where torch takes a number.
+    """A tensor of one element is given where torch takes a number, or a number from data where torch asks which it is.
 
     ## What it does
     Finds `x.clamp(0, limit)` where one bound is a tensor and the other a number, and tensors given as the number that
-    `torch.full_like`, `F.leaky_relu`, `F.pad(value=...)`, `F.smooth_l1_loss(beta=...)` and a few others take.
+    `torch.full_like`, `F.leaky_relu`, `F.pad(value=...)`, `F.smooth_l1_loss(beta=...)` and a few others take. It also finds
+    numbers that were read out of tensors where torch looks at the number: the scale of `torch.fake_quantize_per_tensor_affine`,
+    the `q` of `torch.quantile`, the `eps` of `F.layer_norm`.
 
     ## Why it matters
     torch reads the tensor out, as `.item()` does, in the middle of a call. Strict tracing fails: "Pending unbacked symbols
     not in returned outputs". Where the function asks whether the number is positive, non-strict tracing fails as well.
-    Two bounds that are both tensors are fine, and so is a bound alone.
+    Two bounds that are both tensors are fine, and so is a bound alone. A number from data is one that tracing does not know, so
+    that both modes fail where torch asks whether it is zero or in a range: "Could not guard on data-dependent expression".
+    `torch.fake_quantize_per_tensor_affine` and `torch.quantile` take tensors as well.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.clamp.html
@@ -60,7 +91,7 @@ class TensorForNumber(Rule):
     name = "tensor-for-number"
     outcome = Outcome(FAILS, OK)
     places = (Call,)
-    callees = (*_BOUNDED, *_NUMBERS, *_ALSO_NON_STRICT)
+    callees = (*_BOUNDED, *_NUMBERS, *_ALSO_NON_STRICT, *_ASKED)
     examples = (
         Example(
             bad="""
@@ -94,10 +125,32 @@ def forward(self, x):
 """,
             outcome=Outcome(FAILS, FAILS),
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    scale = x.abs().max().item() / 127
+    return torch.fake_quantize_per_tensor_affine(x, scale, 0, -128, 127)
+""",
+            good="""
+def forward(self, x):
+    scale = x.abs().max() / 127
+    zero = torch.zeros((), dtype=torch.int, device=x.device)
+    return torch.fake_quantize_per_tensor_affine(x, scale, zero, -128, 127)
+""",
+            outcome=Outcome(FAILS, FAILS),
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Call)
+        if _is_asked(place):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` asks which number it is given, and the number was read out of tensor data: tracing "
+                "fails. Compute it with tensors only.",
+                outcome=Outcome(FAILS, FAILS),
+            )
+            return
         given, outcome = _as_number(place), self.outcome
         if given is None:
             return
@@ -123,9 +176,20 @@ def _as_number(place: Call) -> Tensor | None:
         if _is_number(low) or _is_number(high):
             return next((bound for bound in (low, high) if _is_read_out(bound)), None)
         return None
-    name, at = _NUMBERS.get(place.name) or _ALSO_NON_STRICT[place.name]
+    place_of_number = _NUMBERS.get(place.name) or _ALSO_NON_STRICT.get(place.name)
+    if place_of_number is None:
+        return None
+    name, at = place_of_number
     given = place.argument(at - shift, name)
     return given if _is_read_out(given) else None
+
+
+def _is_asked(place: Call) -> bool:
+    """Whether torch asks which number one is that was read out of data."""
+    shift = 1 if place.name.startswith("torch.Tensor.") else 0
+    return any(
+        isinstance(place.argument(at - shift, name), TensorScalar) for name, at in _ASKED.get(place.name, ())
+    )
 
 
 def _is_read_out(value: Value | None) -> TypeGuard[Tensor]:

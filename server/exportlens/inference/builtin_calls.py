@@ -423,7 +423,6 @@ def _abs(machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: F
 def _round(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
-    del kwargs
     value = args[0]
     notice_numpy(machine, value, "round", frame, node)
     if all(isinstance(item, Const) for item in args):
@@ -432,6 +431,8 @@ def _round(
         return Shape(
             value.unbacked, value.input, value.dim, value.origin, "int" if len(args) == 1 else value.type
         )
+    if isinstance(value, TensorScalar) and len(args) == 1 and "ndigits" not in kwargs:
+        return TensorScalar("int", value.origin)
     return value
 
 

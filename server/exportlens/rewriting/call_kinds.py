@@ -524,6 +524,8 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
                 ranks.pop() if alike and len(ranks) == 1 else None,
                 roots,
             )
+        if name == "round" and given[0].what == "scalar" and len(node.args) == 1 and not node.keywords:
+            return Kind("scalar", type="int")
         return extreme(given) if name in ("max", "min") else given[0]
     if name in ("getattr", "next"):
         return replace(UNKNOWN_KIND, roots=frozenset({f"?{next(numbers)}"}))

@@ -3,6 +3,9 @@
 `x.clamp(0, t)` -> `x.clamp(min=0).clamp(max=t)`: of one bound torch takes a tensor, and where the lower bound is above the
 upper one both give the upper one. `torch.full_like(x, t)` -> `torch.empty_like(x).fill_(t)`. A number has no gradient, so
 that a tensor in its place is detached.
+
+Where torch asks which number it is given, one from data is handed to the function's kin that takes tensors:
+`torch.quantile(x, n)` -> `torch.quantile(x, x.new_full((), n))`.
 """
 
 from __future__ import annotations
@@ -11,9 +14,10 @@ import ast
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
-from exportlens.inference.values import Tensor, Value
+from exportlens.inference.values import Const, Static, Tensor, TensorScalar, Value
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.names import dotted
 from exportlens.rewriting.predicates import primary
 
 _FOR_THE_USER = (
@@ -39,6 +43,8 @@ def tensors_for_numbers(place: Call, context: RewriteContext) -> Fix | Refusal:
             text = _filled(draft, node, place, name)
         elif name.rstrip("_") in ("clamp", "clip"):
             text = _bounded(draft, node, place)
+        elif name in ("fake_quantize_per_tensor_affine", "quantile", "nanquantile"):
+            text = _of_tensors(draft, node, place, name)
         else:
             raise Refused(_FOR_THE_USER)
         return draft.replace("Use tensors only", [draft.source.swap(node, text)], uses_torch=False)
@@ -84,6 +90,30 @@ def _filled(draft: Draft, node: ast.Call, place: Call, name: str) -> str:
     function = draft.source.of(node.func).removesuffix(name) + _EMPTY[name]
     number = _as_number(draft, value, place.argument(1, "fill_value"))
     return f"{function}({', '.join(others)}).fill_({number})"
+
+
+def _of_tensors(draft: Draft, node: ast.Call, place: Call, name: str) -> str:
+    """The call with tensors for its numbers: torch makes the same ones of numbers."""
+    shift = 1 if place.name.startswith("torch.Tensor.") else 0
+    owner = node.func.value if shift and isinstance(node.func, ast.Attribute) else _argument(node, 0, "input")
+    if owner is None or dotted(owner) is None:
+        # It would be computed twice.
+        raise Refused("the tensor that the call works on has no name: give it one before the call")
+    dtypes = {"scale": "float", "zero_point": "int"} if name.startswith("fake") else {"q": ""}
+    texts: dict[ast.expr, str] = {}
+    for at, (keyword, dtype) in enumerate(dtypes.items(), start=1 - shift):
+        given, value = _argument(node, at, keyword), place.argument(at, keyword)
+        if given is None or not (
+            isinstance(value, TensorScalar)
+            or (isinstance(value, Const) and type(value.value) in (int, float))
+            or (isinstance(value, Static) and value.type in ("int", "float"))
+        ):
+            raise Refused(f"`{keyword}` is not known to be one number")
+        typed = f", dtype={draft.torch}.{dtype}" if dtype else ""
+        texts[given] = f"{draft.source.of(owner)}.new_full((), {draft.source.of(given)}{typed})"
+    parts = [texts.get(each) or draft.source.of(each) for each in node.args]
+    parts += [f"{each.arg}={texts.get(each.value) or draft.source.of(each.value)}" for each in node.keywords]
+    return f"{draft.source.of(node.func)}({', '.join(parts)})"
 
 
 def _is_false(node: ast.expr) -> bool:

@@ -18,6 +18,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, Tensor, options
+from exportlens.rewriting.arms_on_numbers import refuse_arms
 from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.called_parts import called_functions, is_made_as_tensor, parameter_for
 from exportlens.rewriting.context import RewriteContext
@@ -576,7 +577,7 @@ class _Number:
                 return
             if isinstance(parent, ast.If) and node is parent.test:
                 if self.type != "bool":
-                    _refuse_arms(parent)
+                    refuse_arms(parent, self.cls)
                 return
             if isinstance(parent, ast.IfExp) and node is parent.test:
                 return
@@ -716,24 +717,6 @@ def _read_out(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         return node.func.value
     return None
-
-
-def _refuse_arms(node: ast.If) -> None:
-    """Raise Refused where more hangs on the number than what torch.cond can give back."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.stmt) and not (
-            isinstance(each, (ast.If, ast.Assign, ast.AugAssign, ast.Pass))
-            or (isinstance(each, ast.Return) and each.value is not None)
-            or _writes_in_place(each)
-        ):
-            raise Refused(f"`{ast.unparse(each).splitlines()[0]}` hangs on the number")
-
-
-def _writes_in_place(node: ast.stmt) -> bool:
-    """Whether a statement does nothing but call a method like `zero_`."""
-    call = node.value if isinstance(node, ast.Expr) else None
-    name = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
-    return name.endswith("_") and not name.startswith("_")
 
 
 def _constant(node: ast.expr | None) -> int | float | bool | None:

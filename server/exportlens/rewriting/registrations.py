@@ -18,6 +18,7 @@ from exportlens.inference.values import (
     Tensor,
     Value,
 )
+from exportlens.rewriting.begun_by_methods import begun_by_method
 from exportlens.rewriting.begun_state import begun_as_buffer
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
@@ -196,12 +197,16 @@ def register_tensor(
         for method in node.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
                 found = [each for each in ast.walk(method) if _sets(each, attribute)]
+                written_out = begun_by_method(draft, node, attribute) if not found else None
+                if written_out is not None:
+                    return written_out
                 if (
                     len(found) != 1
                     or not isinstance(found[0], (ast.Assign, ast.AnnAssign))
                     or found[0].value is None
                 ):
-                    raise Refused(f"`self.{attribute}` is set several times in `__init__`")
+                    often = "several times" if found else "in another way than by a statement"
+                    raise Refused(f"`self.{attribute}` is set {often} in `__init__`")
                 if not base:
                     refuse_before_module(draft.source, found[0])
                 if isinstance(found[0].value, ast.Constant):
@@ -337,7 +342,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             edits = begun_as_buffer(place, place.owner.cls, context)
             return Fix(fix.message, (*edits, *fix.edits), Applicability.UNSAFE)
         registered = register_tensor(place, place.attr, place.owner.cls, context)
-        if isinstance(registered, Refusal):
+        if isinstance(registered, Refusal) or registered.message.startswith("Write out"):
             return registered
         return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
