@@ -224,6 +224,9 @@ class Engine:
         if severity is None:
             return None
         notes = report.notes
+        if report.only_where:
+            severity = Severity.INFORMATION
+            notes = (*notes, f"Only where {report.only_where}: nothing here tells that.")
         if known.supposed:
             severity = Severity.INFORMATION
             names = " and ".join(f"`{name}`" for name in site.supposed)

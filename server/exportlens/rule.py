@@ -57,6 +57,8 @@ class Report:
     """The calls that lead to the place from the entry points, as the engine has seen them: each way of several."""
     through: Place | None = None
     """The place in traced code that leads here, if this one lies in what is called there: whose use it is."""
+    only_where: str = ""
+    """What must hold for it, where nothing tells whether that does: such a report is a remark."""
     supposing: Report | None = None
     """The report of the same where arguments that nothing tells of are taken for tensors: a fix that does for both is to be had there."""
 
@@ -111,9 +113,10 @@ class Rule:
         outcome: Outcome | None = None,
         notes: tuple[str, ...] = (),
         targets: tuple[str, ...] = (),
+        only_where: str = "",
     ) -> Report:
         full = self.measured(outcome or self.outcome)
-        return Report(self, place, node or place.node, message, full, notes, targets)
+        return Report(self, place, node or place.node, message, full, notes, targets, only_where=only_where)
 
     def severity(self, outcome: Outcome, version: TorchVersion, modes: tuple[Mode, ...]) -> Severity | None:
         """The severity of a finding of this rule with `outcome`; None where torch handles it."""

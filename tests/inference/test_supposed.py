@@ -93,3 +93,36 @@ def test_what_is_found_anyway_stays_an_error(tmp_path: Path) -> None:
         ("EXL101", Severity.ERROR),
         ("EXL101", Severity.INFORMATION),
     ]
+
+
+_ROWS = "    def forward(self, x, edges: torch.Tensor):\n        out = torch.zeros_like(x)\n        {}\n        return out\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("for a, b in edges:\n            out[b] = x[0]", "`b`"),
+        ("for a, b in edges:\n            out = out + x[a]", "`a`"),
+        ("for k, (a, b) in enumerate(edges):\n            out[k, a] = 1", "`a`"),
+        ("a = edges[0, 1]\n        out[a] = 1", "`a`"),
+        ("for each in edges:\n            out[each] += 1", "`each`"),
+    ],
+)
+def test_an_item_of_unknown_rank_may_be_one_number(tmp_path: Path, body: str, named: str) -> None:
+    found = findings(tmp_path, _ROWS.format(body))
+    assert {(each.code, each.severity) for each in found} == {("EXL411", Severity.INFORMATION)}
+    assert all(any(f"Only where {named} has no dimensions" in note for note in each.notes) for each in found)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a, b = edges\n        out[a, b] = 1",
+        "a, b = edges[0], edges[1]\n        out = out.index_add(0, b, x[a])",
+        "for each in edges:\n            out[each] = 1",
+        "for each in edges:\n            out = out + x[each].sum()",
+        "a = edges[:, 0]\n        out[a] = 1",
+    ],
+)
+def test_index_tensors_and_masks_are_left(tmp_path: Path, body: str) -> None:
+    assert findings(tmp_path, _ROWS.format(body)) == []

@@ -40,6 +40,11 @@ REFUSED = [
         "may be unbound after the loop",
     ),
     (
+        "a view of what an arm writes, by an index that is a tensor",
+        "row = x.flatten()\nat = row.argmax()\nif row.sum() > 0:\n    first = row[at]\n    row *= 2\n    row = row + first\nreturn row",
+        "is a view of what is written in place",
+    ),
+    (
         "truths that Python counts",
         "return x * sum(v > 2 for v in (x > 0).long().flatten().tolist())",
         "compute it with tensors, and read the result out",
@@ -1240,4 +1245,13 @@ def test_numbers_that_torch_looks_at(body: str, reason: str) -> None:
     text += f"    def forward(self, x: torch.Tensor):\n        {body}\n"
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
+def test_an_index_in_an_arm_that_may_be_one_number_or_a_mask() -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += "    def forward(self, x: torch.Tensor, rows: torch.Tensor):\n        total = x.sum()\n        for each in rows:\n"
+    text += "            if total > 0:\n                total = total + x[each].sum()\n        return total\n"
+    mended = mend(text)
+    assert any("is one number or a mask" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text

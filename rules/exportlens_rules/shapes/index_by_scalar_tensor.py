@@ -24,6 +24,7 @@ from exportlens.rewriting.number_indices import (
     write_by_number,
 )
 from exportlens.rewriting.placed_writes import is_one_row, is_placed_by_data, write_by_places
+from exportlens.rewriting.row_indices import single_items
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
@@ -42,6 +43,8 @@ class IndexByScalarTensor(Rule):
     that such a tensor bounds: `x[i, :t] = 0`, or to rows and slices that numbers from data place while a gradient flows:
     `x[:n] = self.layer(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
     such numbers and tensors as the step of a slice: `x[:: t.item()]`, and as the starts of two slices: `x[a:b, c:d]`.
+    Where nothing tells how many dimensions a tensor has, a number that a loop unpacks from its rows, `for a, b in edges`, or a cell,
+    `edges[e, 1]`, is taken for one that may have none: a remark, with its fix.
 
     ## Why it matters
     Strict tracing reads such an index as a number of Python and fails; writing fails in both modes, and
@@ -255,6 +258,17 @@ def forward(self, x):
                 "alone, as in `x[n]`, not beside others. Use `.select(dim, n)`.",
                 outcome=_WRITE if both else None,
             )
+        elif single_items(place):
+            rows = [words(_index_nodes(place)[index]) for index in single_items(place)]
+            names = " and ".join(f"`{each}`" for each in rows)
+            yield self.report(
+                place,
+                f"`{words(place.node)}` {'takes' if isinstance(place, ItemRead) else 'writes to'} a row by {names}, an item of a "
+                "tensor: tracing reads a tensor without dimensions as a number of Python and fails. Index by "
+                "`t.unsqueeze(0)`.",
+                outcome=_WRITE if isinstance(place, ItemWrite) or operators_around(place) else None,
+                only_where=f"{names} {'has' if len(rows) == 1 else 'have'} no dimensions",
+            )
         elif isinstance(place, ItemWrite) and _is_written_with_gradient(place):
             yield self.report(
                 place,
@@ -286,6 +300,13 @@ def forward(self, x):
         if has_number_from_data(report.place.key):
             return select_by_number(report.place, context)
         return index_by_index_tensor(report.place, context)
+
+
+def _index_nodes(place: ItemRead | ItemWrite) -> list[ast.expr]:
+    index = getattr(place.node, "slice", None)
+    if isinstance(index, ast.Tuple):
+        return list(index.elts)
+    return [index] if isinstance(index, ast.expr) else []
 
 
 def _is_written_with_gradient(place: ItemWrite) -> bool:

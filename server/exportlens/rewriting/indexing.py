@@ -19,6 +19,7 @@ from exportlens.rewriting.names import dotted
 from exportlens.rewriting.number_indices import index_in_brackets, is_int
 from exportlens.rewriting.operands import tensor_behind
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.row_indices import text_in_arm, text_of_single_items
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _Node = TypeVar("_Node", ast.If, ast.While, ast.While | ast.For)
@@ -53,6 +54,8 @@ def indexed_by_tensors(
                 view = isinstance(each.ctx, ast.Load) and not _is_used_up(source, each, statement, now)
                 roots = now.of(each.value).roots
                 text = _text(source, each, now)
+                if text is None and not certain:
+                    text = text_in_arm(source, each, now, function, torch)
                 if text is None or (certain and not _has_numbers(each, now)):
                     continue
                 if view and (roots is None or roots & written):
@@ -165,6 +168,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         ):
             # What fits a row fits one row of rows.
             text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)]"
+        if text is None:
+            text = text_of_single_items(source, node, place, draft.torch)
         # What is added in place keeps the dtype.
         swaps = _of_one_dtype(source, node, place) if isinstance(place, ItemWrite) and not added_to else []
         if text is None:
@@ -172,7 +177,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
                 f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
                 "`torch.index_select` with `.reshape(1)`, or compare with `torch.arange`"
             )
-        return draft.replace("Use an index tensor", [source.swap(node, text), *swaps], uses_torch=False)
+        uses_torch = f"{draft.torch}.atleast_1d" in text
+        return draft.replace("Use an index tensor", [source.swap(node, text), *swaps], uses_torch=uses_torch)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

@@ -1,0 +1,176 @@
+"""Indices that are items of tensors of which nothing tells how many dimensions they have: most likely single numbers."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.places import ItemRead, ItemWrite
+from exportlens.inference.values import Sequence, Tensor, Value, options
+from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.number_indices import is_int
+from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.text import Function, Source
+from exportlens.source.walking import walk
+
+
+def single_items(place: ItemRead | ItemWrite) -> list[int]:
+    """Which of the indices at `place` are items of tensors of unknown rank, and ints as far as the code around tells.
+
+    Numbers of one row that a loop unpacks, `for source, target in edges`, and cells, `edges[e, 1]`, are taken for such; what
+    a loop goes through only where it says where to write, as a batch of index tensors is read in the same way, and, unless it is
+    certainly of ints, where to add, as masks are gone through as well.
+    """
+    function = place.site.function
+    if function is None or not isinstance(place.node, ast.Subscript):
+        return []
+    found = []
+    for index, (node, value) in enumerate(_parts(place)):
+        kind = _item_kind(node, function.node)
+        dtypes = {each.dtype if isinstance(each, Tensor) else "" for each in options(value)}
+        unranked = all(isinstance(each, Tensor) and each.rank is None for each in options(value))
+        certain = all((dtype or "").startswith("int") for dtype in dtypes)
+        if not unranked or not (certain or dtypes == {None}):
+            continue
+        written = isinstance(place, ItemWrite) and (certain or place.augmented)
+        if kind == "part" or (kind == "row" and written):
+            found.append(index)
+    return found
+
+
+def text_of_single_items(
+    source: Source, node: ast.Subscript, place: ItemRead | ItemWrite, torch: str
+) -> str | None:
+    """`x[i.unsqueeze(0)].select(0, 0)` for `x[i]`, the same for ints of any rank, and `x[torch.atleast_1d(i)]`, the same for
+    masks as well, where that is written to."""
+    parts = _parts(place)
+    numbers = {index for index, (_, value) in enumerate(parts) if is_int(value)}
+    return _unsqueezed(source, node, single_items(place), numbers, torch)
+
+
+def text_in_arm(
+    source: Source, node: ast.Subscript, kinds: Kinds, function: Function, torch: str
+) -> str | None:
+    """The same for `node` of an arm of a branch, by the kinds there. Raises Refused where an index may be one number: the arm would
+    take none."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    known = [kinds.of(each) for each in parts]
+    untold = [
+        index
+        for index, each in enumerate(known)
+        if each.what == "tensor" and each.rank is None and each.dtype is None
+    ]
+    ways = [_item_kind(parts[index], function) for index in untold]
+    if "" in ways:
+        return None
+    if "row" in ways and isinstance(node.ctx, ast.Load):
+        raise Refused(
+            f"nothing tells whether `{source.of(node.slice)}` is one number or a mask, and torch.cond takes no index that is one "
+            "number: convert it, `.long()`, or annotate what it comes from"
+        )
+    numbers = {
+        index for index, each in enumerate(known) if each.what in ("number", "size") and each.type == "int"
+    }
+    return _unsqueezed(source, node, untold, numbers, torch)
+
+
+def _unsqueezed(
+    source: Source, node: ast.Subscript, items: list[int], numbers: set[int], torch: str
+) -> str | None:
+    """`node` with a dimension more at its indices `items`, beside `numbers` and slices that stand first."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    slices = 0
+    while slices < len(parts) and isinstance(parts[slices], ast.Slice):
+        slices += 1
+    read = isinstance(node.ctx, ast.Load)
+    if not items or {*range(slices, len(parts))} - {*items, *numbers} or (slices and not read):
+        return None
+    texts = {index: source.of(parts[index]) for index in items}
+    swaps = [
+        source.swap(parts[index], f"{primary(text)}.unsqueeze(0)" if read else f"{torch}.atleast_1d({text})")
+        for index, text in texts.items()
+    ]
+    text = source.of(node, swaps)
+    return f"{text}.select({slices}, 0)" if read else text
+
+
+def _parts(place: ItemRead | ItemWrite) -> list[tuple[ast.expr, Value]]:
+    index = getattr(place.node, "slice", None)
+    key = place.key
+    if isinstance(index, ast.Tuple):
+        if isinstance(key, Sequence) and key.items is not None and len(key.items) == len(index.elts):
+            return list(zip(index.elts, key.items, strict=True))
+        return []
+    return [(index, key)] if isinstance(index, ast.expr) else []
+
+
+def _item_kind(node: ast.expr, function: ast.AST) -> str:
+    """ "part" for a number of a row that a loop unpacks, or a cell; "row" for what a loop goes through; "" for anything else."""
+    if isinstance(node, ast.Subscript):
+        return "part" if _is_cell(node) else ""
+    if not isinstance(node, ast.Name):
+        return ""
+    found = set()
+    for each in walk(function):
+        if isinstance(each, ast.For) and _names(each.target, node.id):
+            found.add(_kind_in_loop(each, node.id))
+        elif isinstance(each, ast.Assign) and any(_names(target, node.id) for target in each.targets):
+            values = list(_assigned(each, node.id))
+            cells = all(isinstance(value, ast.Subscript) and _is_cell(value) for value in values)
+            found.add("part" if values and cells else "")
+        elif isinstance(each, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and _names(each.target, node.id):
+            found.add("")
+    return found.pop() if len(found) == 1 else ""
+
+
+def _kind_in_loop(loop: ast.For, name: str) -> str:
+    target: ast.expr = loop.target
+    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    if isinstance(called, ast.Name) and called.id in ("enumerate", "zip"):
+        if not isinstance(target, ast.Tuple):
+            return ""
+        target = next((each for each in target.elts if _names(each, name)), target)
+    elif called is not None:
+        return ""
+    if isinstance(target, ast.Name):
+        return "row"
+    plain = isinstance(target, ast.Tuple) and all(isinstance(each, ast.Name) for each in target.elts)
+    return "part" if plain else ""
+
+
+def _assigned(node: ast.Assign, name: str) -> list[ast.expr | None]:
+    """What `node` binds `name` to, None where that is a part of something."""
+    found: list[ast.expr | None] = []
+    for target in node.targets:
+        if isinstance(target, ast.Name):
+            found.append(node.value)
+        elif isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+            pairs = zip(target.elts, node.value.elts, strict=False)
+            found += [value for each, value in pairs if isinstance(each, ast.Name) and each.id == name]
+        else:
+            found.append(None)
+    return found
+
+
+def _is_cell(node: ast.Subscript) -> bool:
+    """Whether `node` is one cell, `edges[e, 1]` or `edges[e][1]`, of a column that stands there."""
+    if isinstance(node.slice, ast.Tuple):
+        indices = list(node.slice.elts)
+    elif isinstance(node.value, ast.Subscript):
+        indices = [node.value.slice, node.slice]
+    else:
+        return False
+    last = indices[-1]
+    return (
+        len(indices) > 1
+        and isinstance(last, ast.Constant)
+        and type(last.value) is int
+        and all(isinstance(each, (ast.Name, ast.Constant)) for each in indices)
+    )
+
+
+def _names(target: ast.expr, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
+        for each in walk(target)
+    )
