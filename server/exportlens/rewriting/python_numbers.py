@@ -79,6 +79,12 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             text += ".item()" if whole else ".long().item()"
             if not whole and dtype != "bool":
                 applicability = Applicability.UNSAFE
+        elif node.func.id == "float" and _is_divided(draft.source, node):
+            # Of the rest of a symbol that is a float torch 2.13 answers what it would of whole numbers: `x % 1.0` is 0 to it.
+            rest = draft.source.parents[node]
+            assert isinstance(rest, ast.BinOp)
+            text = f"{draft.torch}.remainder({text}.double(), {draft.source.of(rest.right)}).item()"
+            return _replaced(draft, rest, text, Applicability.UNSAFE)
         elif node.func.id == "float":
             text += (
                 ".item()"
