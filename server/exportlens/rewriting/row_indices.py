@@ -30,7 +30,7 @@ def single_items(place: ItemRead | ItemWrite) -> list[int]:
         dtypes = {each.dtype if isinstance(each, Tensor) else "" for each in options(value)}
         unranked = all(isinstance(each, Tensor) and each.rank is None for each in options(value))
         certain = all((dtype or "").startswith("int") for dtype in dtypes)
-        if not unranked or not (certain or dtypes == {None}):
+        if not unranked or not (certain or dtypes == {None}) or _is_asked_as_several(node, function.node):
             continue
         written = isinstance(place, ItemWrite) and (certain or place.augmented)
         if kind == "part" or (kind == "row" and written):
@@ -63,6 +63,8 @@ def text_in_arm(
     ways = [_item_kind(parts[index], function) for index in untold]
     if "" in ways:
         return None
+    if any(_is_asked_as_several(parts[index], function) for index in untold):
+        return None
     if "row" in ways and isinstance(node.ctx, ast.Load):
         raise Refused(
             f"nothing tells whether `{source.of(node.slice)}` is one number or a mask, and torch.cond takes no index that is one "
@@ -92,6 +94,22 @@ def _unsqueezed(
     ]
     text = source.of(node, swaps)
     return f"{text}.select({slices}, 0)" if read else text
+
+
+# What is asked of a mask, or of several indices, and hardly of one number.
+_OF_SEVERAL = frozenset(
+    {"all", "any", "count_nonzero", "logical_not", "nonzero", "numel", "shape", "size", "sum"}
+)
+
+
+def _is_asked_as_several(node: ast.expr, function: ast.AST) -> bool:
+    return isinstance(node, ast.Name) and any(
+        isinstance(each, ast.Attribute)
+        and each.attr in _OF_SEVERAL
+        and isinstance(each.value, ast.Name)
+        and each.value.id == node.id
+        for each in walk(function)
+    )
 
 
 def _parts(place: ItemRead | ItemWrite) -> list[tuple[ast.expr, Value]]:
