@@ -211,6 +211,7 @@ def forward(self, x):
             return
         key = place.key
         parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
+        what = "takes" if isinstance(place, ItemRead) else "writes to"
         if is_list_of_numbers_from_data(key):
             yield self.report(
                 place,
@@ -219,14 +220,12 @@ def forward(self, x):
                 outcome=_WRITE,
             )
         elif any(_is_scalar_index(part) for part in parts) or _may_be_one_in_a_branch(place, parts):
-            what = "takes" if isinstance(place, ItemRead) else "writes to"
             yield self.report(
                 place,
                 f"`{words(place.node)}` {what} a row by a tensor without dimensions: tracing reads it as a "
                 "number of Python and fails. Use torch.index_select with `.reshape(1)`, or compare with "
                 "torch.arange.",
-                # In a function that torch.cond traces no mode takes it.
-                outcome=_WRITE if isinstance(place, ItemWrite) or operators_around(place) else None,
+                outcome=_row_outcome(place),
             )
         elif isinstance(place, ItemWrite) and any(
             isinstance(part, Slice) and any(map(is_tensor, (part.lower, part.upper))) for part in parts
@@ -258,16 +257,14 @@ def forward(self, x):
                 "alone, as in `x[n]`, not beside others. Use `.select(dim, n)`.",
                 outcome=_WRITE if both else None,
             )
-        elif single_items(place):
-            rows = [words(_index_nodes(place)[index]) for index in single_items(place)]
-            names = " and ".join(f"`{each}`" for each in rows)
+        elif items := single_items(place):
+            names = " and ".join(f"`{words(each)}`" for each in items.values())
             yield self.report(
                 place,
-                f"`{words(place.node)}` {'takes' if isinstance(place, ItemRead) else 'writes to'} a row by {names}, an item of a "
-                "tensor: tracing reads a tensor without dimensions as a number of Python and fails. Index by "
-                "`t.unsqueeze(0)`.",
-                outcome=_WRITE if isinstance(place, ItemWrite) or operators_around(place) else None,
-                only_where=f"{names} {'has' if len(rows) == 1 else 'have'} no dimensions",
+                f"`{words(place.node)}` {what} a row by {names}, an item of a tensor: tracing reads a tensor without dimensions "
+                "as a number of Python and fails. Index by `t.unsqueeze(0)`.",
+                outcome=_row_outcome(place),
+                only_where=f"{names} {'has' if len(items) == 1 else 'have'} no dimensions",
             )
         elif isinstance(place, ItemWrite) and _is_written_with_gradient(place):
             yield self.report(
@@ -302,11 +299,9 @@ def forward(self, x):
         return index_by_index_tensor(report.place, context)
 
 
-def _index_nodes(place: ItemRead | ItemWrite) -> list[ast.expr]:
-    index = getattr(place.node, "slice", None)
-    if isinstance(index, ast.Tuple):
-        return list(index.elts)
-    return [index] if isinstance(index, ast.expr) else []
+def _row_outcome(place: ItemRead | ItemWrite) -> Outcome | None:
+    """No mode takes a write, nor anything in a function that torch.cond traces."""
+    return _WRITE if isinstance(place, ItemWrite) or operators_around(place) else None
 
 
 def _is_written_with_gradient(place: ItemWrite) -> bool:

@@ -122,9 +122,10 @@ def run_sorted(
         notice_keys(machine, compared, kwargs, frame, node)
     elif items is not None or not _is_row(element):
         notice_order(machine, compared, frame, node)
-    if items is not None and all(isinstance(item, Const) for item in items) and not kwargs:
+    known = [item for item in items or () if isinstance(item, Const)]
+    if items is not None and len(known) == len(items) and not kwargs:
         try:
-            return Sequence("list", sorted(items, key=lambda item: item.value))  # type: ignore[attr-defined]
+            return Sequence("list", [*sorted(known, key=lambda item: item.value)])
         except TypeError:
             return Unknown("a sort that raises")
     return Sequence("list", None, element, filled=is_filled(args[0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from exportlens.inference import knowledge
 from exportlens.inference.values import Const, Instance, Named
@@ -35,6 +35,21 @@ _LIBRARIES = ("math", "numpy", "torch")
 def writes(nodes: Iterable[ast.AST]) -> bool:
     """Whether `nodes` write in place, as they are written: what they call may do so as well."""
     return any(_stores(each) for node in nodes for each in ast.walk(node))
+
+
+def written_bases(scope: ast.AST) -> Iterator[ast.expr]:
+    """What the code in `scope` writes in place, as it is written: `x` of `x[0] = 1`, `x += 1`, `x.add_(1)`, `torch.relu_(x)` and
+    `torch.exp(y, out=x)`."""
+    for each in ast.walk(scope):
+        if isinstance(each, ast.Subscript) and _stores(each):
+            yield each.value
+        elif isinstance(each, ast.AugAssign):
+            yield each.target
+        elif isinstance(each, ast.Call) and _stores(each):
+            yield from (key.value for key in each.keywords if key.arg == "out")
+            yield from each.args[:1]
+            if isinstance(each.func, ast.Attribute):
+                yield each.func.value
 
 
 def may_write(nodes: Iterable[ast.AST], kinds: Kinds) -> bool:

@@ -21,6 +21,7 @@ from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import ClassValue, Tensor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.moving import written_bases
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.own_attributes import module_of
 from exportlens.rewriting.plain_writes import NamedWrite, named_read, named_write
@@ -205,18 +206,7 @@ class _Names:
     def _refuse_written(self, statement: ast.stmt, name: str) -> None:
         """Raise Refused where the tensor of `name` is written in place: the attribute would not change with it any more."""
         function = self.source.enclosing_function(statement)
-        for each in ast.walk(function) if function is not None else ():
-            base: ast.expr | None = None
-            if isinstance(each, ast.AugAssign):
-                base = each.target
-            elif (
-                isinstance(each, ast.Call)
-                and isinstance(each.func, ast.Attribute)
-                and each.func.attr.endswith("_")
-            ):
-                base = each.func.value
-            elif isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store):
-                base = each
+        for base in written_bases(function) if function is not None else ():
             while isinstance(base, ast.Subscript):
                 base = base.value
             if isinstance(base, ast.Name) and base.id == name:

@@ -84,7 +84,7 @@ def _refuse_uses(
         for each in (one for statement in arm for one in walk(statement)):
             if isinstance(each, (ast.For, ast.While)) and any(id(one) in written for one in walk(each)):
                 raise Refused(f"the attribute `{shown}` is set in a loop of the branch")
-            if named_read(each) is not None and dotted(named_read(each)[0]) == dotted(first.owner):  # type: ignore[index]
+            if (read := named_read(each)) is not None and dotted(read[0]) == dotted(first.owner):
                 raise Refused(f"an attribute is read by its name beside `{shown}`, which the branch sets")
             called = dotted(each.func) if isinstance(each, ast.Call) else None
             if called is not None and called in kinds.functions and "." in called:

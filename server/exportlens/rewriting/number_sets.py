@@ -18,6 +18,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.int_evidence import is_int_of_tensor
 from exportlens.rewriting.listed_tensors import in_brackets
 from exportlens.rewriting.loops import written_int
+from exportlens.rewriting.moving import written_bases
 from exportlens.rewriting.names import arguments, every_name
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.walking import walk
@@ -147,18 +148,4 @@ def _is_written(source: Source, node: ast.Call, tensor: ast.expr) -> bool:
     if not isinstance(root, ast.Name):
         # Others may have a name for it.
         return True
-    for each in walk(function) if function is not None else ():
-        base: ast.expr | None = None
-        if isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
-            base = each.value
-        elif isinstance(each, ast.AugAssign):
-            base = each.target
-        elif (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr.endswith("_")
-        ):
-            base = each.func.value
-        if base is not None and root.id in every_name(base):
-            return True
-    return False
+    return function is not None and any(root.id in every_name(base) for base in written_bases(function))

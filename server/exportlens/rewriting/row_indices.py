@@ -14,8 +14,9 @@ from exportlens.rewriting.text import Function, Source
 from exportlens.source.walking import walk
 
 
-def single_items(place: ItemRead | ItemWrite) -> list[int]:
-    """Which of the indices at `place` are items of tensors of unknown rank, and ints as far as the code around tells.
+def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
+    """Which of the indices at `place`, and where they stand among them, are items of tensors of unknown rank, and ints as far as
+    the code around tells.
 
     Numbers of one row that a loop unpacks, `for source, target in edges`, and cells, `edges[e, 1]`, are taken for such; what
     a loop goes through only where it says where to write, as a batch of index tensors is read in the same way, and, unless it is
@@ -23,18 +24,21 @@ def single_items(place: ItemRead | ItemWrite) -> list[int]:
     """
     function = place.site.function
     if function is None or not isinstance(place.node, ast.Subscript):
-        return []
-    found = []
+        return {}
+    found = {}
     for index, (node, value) in enumerate(_parts(place)):
-        kind = _item_kind(node, function.node)
-        dtypes = {each.dtype if isinstance(each, Tensor) else "" for each in options(value)}
-        unranked = all(isinstance(each, Tensor) and each.rank is None for each in options(value))
-        certain = all((dtype or "").startswith("int") for dtype in dtypes)
-        if not unranked or not (certain or dtypes == {None}) or _is_asked_as_several(node, function.node):
+        # What the value tells is asked first: the text around is gone through for few of all indices.
+        if not all(isinstance(each, Tensor) and each.rank is None for each in options(value)):
             continue
+        dtypes = {each.dtype for each in options(value) if isinstance(each, Tensor)}
+        certain = all((dtype or "").startswith("int") for dtype in dtypes)
+        if not certain and dtypes != {None}:
+            continue
+        kind = _item_kind(node, function.node)
         written = isinstance(place, ItemWrite) and (certain or place.augmented)
-        if kind == "part" or (kind == "row" and written):
-            found.append(index)
+        taken = kind == "part" or (kind == "row" and written)
+        if taken and not _is_asked_as_several(node, function.node):
+            found[index] = node
     return found
 
 
@@ -45,7 +49,7 @@ def text_of_single_items(
     masks as well, where that is written to."""
     parts = _parts(place)
     numbers = {index for index, (_, value) in enumerate(parts) if is_int(value)}
-    return _unsqueezed(source, node, single_items(place), numbers, torch)
+    return _unsqueezed(source, node, list(single_items(place)), numbers, torch)
 
 
 def text_in_arm(
