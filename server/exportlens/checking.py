@@ -300,7 +300,8 @@ def fix_files(checked: Checked, overrides: Mapping[str, Any], *, unsafe: bool) -
 
     Only files that were asked for are changed. A fix after which a file has more syntax errors is taken back
     and never tried again; and so are the fixes of remarks where errors remain that are not there without them:
-    a counter in a buffer is of no use to a model whose branch on it has no rewrite.
+    a counter in a buffer is of no use to a model whose branch on it has no rewrite. Then they are tried once more
+    behind all others, which may have made a rewrite of that branch possible.
     """
     plain = Checked(checked.files, checked.findings, sources=checked.sources)
     _fix_in_rounds(checked, overrides, unsafe=unsafe)
@@ -310,15 +311,19 @@ def fix_files(checked: Checked, overrides: Mapping[str, Any], *, unsafe: bool) -
         return
     _fix_in_rounds(plain, overrides, unsafe=unsafe, only_graver_in=suspects)
     better = {path for path in suspects if _errors(plain, path) < _errors(checked, path)}
+    if not better:
+        return
+    later = replace(plain, changed=dict(plain.changed), fixed=list(plain.fixed))
+    _fix_in_rounds(later, overrides, unsafe=unsafe)
     for path in better:
+        chosen = later if _errors(later, path) <= _errors(plain, path) else plain
         checked.changed.pop(path, None)
-        if path in plain.changed:
-            checked.changed[path] = plain.changed[path]
-    if better:
-        checked.fixed = [each for each in checked.fixed if each.path not in better]
-        checked.fixed += [each for each in plain.fixed if each.path in better]
-        given = {**checked.sources.given, **checked.changed}
-        checked.findings = check_files(checked.files, overrides, given=given, processes=1).findings
+        if path in chosen.changed:
+            checked.changed[path] = chosen.changed[path]
+        checked.fixed = [each for each in checked.fixed if each.path != path]
+        checked.fixed += [each for each in chosen.fixed if each.path == path]
+    given = {**checked.sources.given, **checked.changed}
+    checked.findings = check_files(checked.files, overrides, given=given, processes=1).findings
 
 
 def _errors(checked: Checked, path: Path) -> int:

@@ -24,6 +24,17 @@ INIT = """
 
 REFUSED = [
     (
+        "the best round, of which later code asks whether there is one",
+        "best, kept = 9.0, None\nfor row in x:\n    if row.sum() < best:\n        best, kept = row.sum(), row\nif kept is None:\n"
+        "    kept = x[0]\nreturn kept",
+        "may still be the number that it starts with",
+    ),
+    (
+        "the best round, whose result a layer gives",
+        "best = 9.0\nfor row in x:\n    if row.sum() < best:\n        best, y = row.sum(), self.linear(row)\nreturn y",
+        "`y` is not bound where the condition is false",
+    ),
+    (
         "numbers that the loop has seen, of a tensor that it writes under another name",
         "h = x[0].clone()\nv = h.view(-1)\ntotal = x.sum()\nseen = set()\nfor k in h.tolist():\n    if k in seen:\n        continue\n"
         "    seen.add(k)\n    v[0] = 5\n    total = total + k\nreturn total",

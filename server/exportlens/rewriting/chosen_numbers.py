@@ -13,7 +13,7 @@ from exportlens.rewriting.kind import SEVERAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.mixed_results import asks_type
-from exportlens.rewriting.names import arguments, bound
+from exportlens.rewriting.names import arguments, assigned_pairs, bound
 from exportlens.rewriting.operands import compared, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -261,17 +261,16 @@ def _added(statement: ast.AST, target: ast.Name) -> list[ast.expr]:
 
 
 def _bound_to(statement: ast.AST, target: ast.Name) -> list[ast.expr]:
-    """What `statement` binds `target` to, and nothing else."""
-    if isinstance(statement, ast.Assign) and statement.targets == [target]:
-        return [statement.value]
-    return []
+    """What `statement` binds `target` to, alone or beside others."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return []
+    return [value for one, value in assigned_pairs(statement) if one is target]
 
 
 def _infinity(source: Source, target: ast.Name) -> ast.expr | None:
-    """The infinity that `target` alone is bound to."""
-    parent = source.parents[target]
-    value = parent.value if isinstance(parent, ast.Assign) and parent.targets == [target] else None
-    return None if infinity(value) is None else value
+    """The infinity that `target` is bound to, alone or beside others."""
+    given = _bound_to(source.enclosing_statement(target), target)
+    return given[0] if given and infinity(given[0]) is not None else None
 
 
 def _terms(value: ast.expr, is_added: bool) -> Iterator[tuple[ast.expr, bool]]:

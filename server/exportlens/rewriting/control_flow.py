@@ -15,6 +15,7 @@ from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.asked_numbers import read_as_bools
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.attributes_in_loops import with_named_attributes
+from exportlens.rewriting.best_rounds import begun_by_first_round
 from exportlens.rewriting.bound_by_tests import bound_before
 from exportlens.rewriting.branches import BranchRewrite
 from exportlens.rewriting.choices import as_statement, ternary_text
@@ -548,6 +549,9 @@ def _other_forms(
     kept = with_kept(source, node, kinds, torch)
     if kept is not None:
         yield kept
+    begun = begun_by_first_round(source, node, kinds, torch)
+    if begun is not None:
+        yield begun
     if not isinstance(refused, RefusedDtypes):
         source, node, kinds = with_others_first(source, node, kinds) or (source, node, kinds)
         yield from ((*each, kinds) for each in grown(source, node, kinds))

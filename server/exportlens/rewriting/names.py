@@ -163,8 +163,13 @@ def assigned_pairs(statement: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr
         return [] if statement.value is None else [(statement.target, statement.value)]
     found: list[tuple[ast.expr, ast.expr]] = []
     for target in statement.targets:
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
-            found += zip(target.elts, statement.value.elts, strict=False)
+        if (
+            isinstance(target, ast.Tuple)
+            and isinstance(statement.value, ast.Tuple)
+            and len(target.elts) == len(statement.value.elts)
+            and not any(isinstance(each, ast.Starred) for each in (*target.elts, *statement.value.elts))
+        ):
+            found += zip(target.elts, statement.value.elts, strict=True)
         else:
             found.append((target, statement.value))
     return found
