@@ -904,7 +904,7 @@ class M(nn.Module):
         (
             "if self.seen == 0:\n    self.least = x.amin(0)\nelse:\n    self.least = torch.minimum(self.least, x.amin(0))\n"
             "self.seen.add_(1)\nreturn x - self.least",
-            "whether the model has it",
+            "`self.least` is None until a call has set it",
         ),
         (
             "self.scale.data = x.abs().mean() * 2\nreturn x / self.scale",

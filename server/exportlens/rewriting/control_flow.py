@@ -84,6 +84,7 @@ from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
 from exportlens.rewriting.text import Replacement, Source, edits, replaced
 from exportlens.rewriting.transposed import transposed_by_methods
+from exportlens.rewriting.unset_reads import refuse_unset
 
 _MOST_NESTED = 30
 # More rounds than these, each with its branches, are not traced one by one: torch.export takes a second or two for each.
@@ -326,6 +327,7 @@ def convert(
     """The new text, and what was done. Raises Refused."""
     before = kinds.copy()
     functions: list[str] = []
+    refuse_unset(source, node, kinds.around)
     if isinstance(node, ast.If):
         behind = error_as_way(source, node)
         if behind is not None:

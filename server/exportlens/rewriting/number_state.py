@@ -33,6 +33,7 @@ from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.sliced_by_numbers import bounds_open_slice, is_unpacked_size
 from exportlens.rewriting.text import Function, Replacement
 from exportlens.rewriting.undimensioned import asked_tensor
+from exportlens.rewriting.unset_reads import refuse_unset
 from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
@@ -575,6 +576,8 @@ class _Number:
                 return
             if isinstance(parent, (ast.Return, ast.AugAssign, ast.Assign)):
                 return
+            if isinstance(parent, (ast.If, ast.IfExp, ast.BoolOp)):
+                refuse_unset(self.source, parent, self.draft.others())
             if isinstance(parent, ast.If) and node is parent.test:
                 if self.type != "bool":
                     refuse_arms(parent, self.cls)
