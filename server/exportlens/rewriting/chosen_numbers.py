@@ -6,14 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.values import Const
-from exportlens.rewriting.devices import is_computed_with
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.kind import SEVERAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.mixed_results import asks_type
-from exportlens.rewriting.names import arguments, assigned_pairs, bound
+from exportlens.rewriting.names import assigned_pairs, bound
 from exportlens.rewriting.operands import compared, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -215,23 +214,12 @@ def _summed(
     number = repr(float(ast.unparse(start))) if isinstance(start, ast.Constant) else source.of(start)
     if dtypes <= {"float", "float32"}:
         kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
-        where = _on_the_device(source, function, source.enclosing_statement(first), kinds)
-        return [source.swap(start, f"{torch}.full((), {number}{where})")]
+        return [source.swap(start, f"{torch}.full((), {number})")]
     # What is made of an argument mostly has the dtype of its sum, which is another one for ints and bools.
     kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", None, 0))
     like = _read_by(source, function, updates, kinds)
     text = f"{like}.new_zeros(()).sum() + {source.of(start)}" if like else f"{torch}.full((), {number})"
     return [source.swap(start, text)]
-
-
-def _on_the_device(source: Source, function: Function, before: ast.stmt, kinds: Kinds) -> str:
-    """The device of an argument, as an argument of torch.full: arms of torch.cond give tensors of one device."""
-    now = kinds_before(function, before, kinds)
-    for each in arguments(function.args):
-        known = now.names.get(each.arg, UNKNOWN_KIND)
-        if known.what == "tensor" and is_computed_with(source, function, each):
-            return f", device={each.arg}.device"
-    return ""
 
 
 def _is_share(statement: ast.AST, target: ast.Name) -> bool:

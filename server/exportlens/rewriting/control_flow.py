@@ -70,6 +70,7 @@ from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.numbers_in_loops import held_for_loop
+from exportlens.rewriting.one_device import on_one_device
 from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
@@ -313,7 +314,7 @@ def converted(
         text, message = convert(*changed, before, torch, None, ({}, {}))
         message += "; what it computes with is detached"
     refuse_nested_before_switch(source, node, text, torch)
-    return text, message
+    return on_one_device(source, node, text, before), message
 
 
 def convert(

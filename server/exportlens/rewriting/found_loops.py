@@ -30,6 +30,7 @@ from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits
 from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.one_device import on_one_device
 from exportlens.rewriting.summed_lists import with_lists_summed
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -80,9 +81,10 @@ def rewrite_found(place: Iteration | Conversion, context: RewriteContext) -> Fix
 
 
 def _converted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> str:
+    before = kinds.copy()
     changed, found = _counted(source, loop, kinds, torch)
     text, _ = convert(changed, found, kinds, torch, None, ({}, {}))
-    return text
+    return on_one_device(source, loop, text, before)
 
 
 def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[Source, ast.While]:

@@ -232,7 +232,7 @@ def _is_behind(source: Source, function: Function, node: ast.AST, append: ast.st
 
 
 def zero_of(found: StartedList, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | None:
-    """A zero like the values of the list, on their device."""
+    """A zero like the values of the list."""
     inside = set(bound(arm))
     read = [each.id for each in ast.walk(found.value) if isinstance(each, ast.Name) and each.id not in inside]
     tensors = [name for name in read if (kind := kinds.names.get(name)) is not None and kind.what == "tensor"]
@@ -242,7 +242,7 @@ def zero_of(found: StartedList, kinds: Kinds, torch: str, arm: list[ast.stmt]) -
         return f"{same[0]}.new_zeros(())"
     if found.dtype is None:
         return _zero_of_all(kinds, arm)
-    return f"{torch}.zeros((), device={tensors[0]}.device)" if tensors else f"{torch}.zeros(())"
+    return f"{torch}.zeros(())"
 
 
 def _zero_of_all(kinds: Kinds, arm: list[ast.stmt]) -> str | None:

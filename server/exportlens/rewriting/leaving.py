@@ -160,10 +160,7 @@ class _Flags:
         if peeled:
             self._refuse_peeling(peeled)
         flags = dict.fromkeys([self.flag, *self.returned.values()])
-        head = [
-            f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool{self._device()})"
-            for flag in flags
-        ]
+        head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
         before = len(head)
         rounds = ""
         if peeled:
@@ -378,17 +375,6 @@ class _Flags:
         """Just behind the colon of a `for` line."""
         assert isinstance(self.loop, ast.For)
         return self.source.text.index(":", self.source.end(self.loop.iter)) + 1
-
-    def _device(self) -> str:
-        """The device that the conditions' tensors have, taken from one that is there before the loop."""
-        certain = certainly_bound_before(self.function, self.loop)
-        read = [each.id for each in ast.walk(self.loop) if isinstance(each, ast.Name) and each.id in certain]
-        tensors = [name for name in read if self.kinds.names.get(name, UNKNOWN_KIND).what == "tensor"]
-        # A counter may be wherever.
-        tensors.sort(
-            key=lambda name: (self.kinds.names[name].dtype, self.kinds.names[name].rank) == ("int64", 0)
-        )
-        return f", device={tensors[0]}.device" if tensors else ""
 
 
 def _is_true(node: ast.expr) -> bool:

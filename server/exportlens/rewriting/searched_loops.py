@@ -168,7 +168,7 @@ class _Found:
         if "\n" in test or "\n" in source.of(loop.iter):
             return None
         header = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
-        none = f"{torch}.zeros((), dtype={torch}.bool{self._device()})"
+        none = f"{torch}.zeros((), dtype={torch}.bool)"
         filled = self.before.has_elements(loop.iter)
         if len(loop.body) == 1:
             rounds = f"[{test} {header}]" if filled else f"[*({test} {header}), {none}]"
@@ -178,11 +178,6 @@ class _Found:
         last = [] if filled else [f"{self.asked}.append({none})"]
         lines = [f"{self.asked} = []", f"{header}:", *body, f"{unit}{self.asked}.append({test})", *last]
         return [*lines, f"{self.found} = {torch}.stack({self.asked})"]
-
-    def _device(self) -> str:
-        """The device of a tensor that the rounds ask."""
-        read = sorted(name for name in reads(self.loop.body) if self._kind(name).what == "tensor")
-        return f", device={read[0]}.device" if read else ""
 
     def _kind(self, name: str) -> Kind:
         return self.before.names.get(name, Kind("unknown"))

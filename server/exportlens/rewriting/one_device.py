@@ -1,0 +1,126 @@
+"""Tensors that are made of numbers get the device of those that they meet: torch.cond and while_loop take one device only.
+
+`total = torch.full((), 0.0)` that an arm adds to is on the device of what is added behind that arm, and on the host behind the
+other. On the host alone nothing changes by `device=x.device`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.devices import is_computed_with
+from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.homes import ELSEWHERE, NUMBER, Home, Homes, Names
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.names import arguments
+from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
+
+
+def on_one_device(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
+    """`text`, made of `before`, in which tensors that are made of numbers in the function around `node` have the device of what
+    they meet; `kinds` are those at `node`."""
+    outermost = [each for each in before.ancestors(node) if isinstance(each, _FUNCTIONS)]
+    if not outermost:
+        return text
+    source, path = Source(text), _path(before, outermost[-1])
+    found = [each for each in ast.walk(source.tree) if isinstance(each, _FUNCTIONS)]
+    same = [each for each in found if _path(source, each) == path]
+    if len(same) != 1 or not isinstance(same[0], ast.FunctionDef):
+        return text
+    return replaced(text, _Devices(source, same[0], kinds).swaps())
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# What other things have that a function may be given as well.
+_OF_OTHERS = frozenset(name for each in (list, tuple, dict, set, str, float, complex) for name in dir(each))
+
+
+def _path(source: Source, function: ast.AST) -> list[str]:
+    """The names of the classes and functions around `function`, and its own."""
+    around = [function, *source.ancestors(function)]
+    return [each.name for each in around if isinstance(each, (*_FUNCTIONS, ast.ClassDef))]
+
+
+class _Devices:
+    def __init__(self, source: Source, function: Function, kinds: Kinds) -> None:
+        self.source, self.function, self.kinds = source, function, kinds
+        self.entry = kinds_before(function, function.body[0], kinds)
+
+    def swaps(self) -> list[Replacement]:
+        names = Names(certain={each.arg for each in arguments(self.function.args)})
+        names.homes = {each.arg: self._given(each) for each in arguments(self.function.args)}
+        homes = Homes(self.function, names, self.kinds)
+        swaps = []
+        for call, paths in homes.needs.items():
+            own = [each.arg for each in arguments(self.function.args)]
+            for path in sorted(paths, key=lambda each: each not in own):
+                if all(self._is_there(path, call, place) for place in homes.places[call]):
+                    swaps += self._with_device(call, path)
+                    break
+        return swaps
+
+    def _given(self, parameter: ast.arg) -> Home:
+        """Where an argument is: with itself, where it certainly is a tensor."""
+        kind = self.entry.of(ast.Name(parameter.arg, ast.Load()))
+        if kind.what in ("number", "size", "static", "none"):
+            return NUMBER
+        is_tensor = (
+            kind.what == "tensor"
+            and parameter not in self._optional()
+            and parameter.arg not in self.kinds.supposed
+            and (is_computed_with(self.source, self.function, parameter) or self._is_asked(parameter))
+        )
+        return Home(like=(parameter.arg,), elsewhere=True) if is_tensor else ELSEWHERE
+
+    def _is_asked(self, parameter: ast.arg) -> bool:
+        """Whether the function reads an attribute of a parameter that no list and no number has."""
+        reads = (
+            each for each in walk(self.function) if isinstance(each, ast.Name) and each.id == parameter.arg
+        )
+        owned = (self.source.parents[each] for each in reads)
+        return any(isinstance(each, ast.Attribute) and each.attr not in _OF_OTHERS for each in owned)
+
+    def _optional(self) -> list[ast.arg]:
+        """The parameters that may be left out, and be no tensor then."""
+        args = self.function.args
+        places = [*args.posonlyargs, *args.args]
+        left = places[len(places) - len(args.defaults) :]
+        named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        return [*left, *(each for each, value in named if value is not None)]
+
+    def _is_there(self, path: str, call: ast.Call, names: Names) -> bool:
+        """Whether the tensor at `path` certainly is there where `call` makes one, and not on the host."""
+        home = names.homes.get(path)
+        if "." in path:
+            node = parse_python(path).body[0]
+            is_tensor = isinstance(node, ast.Expr) and self.kinds.of(node.value).what == "tensor"
+            return is_tensor and (home is None or (path in home.like and not home.made))
+        if home is None or path not in names.certain or path not in home.like or home.made:
+            return False
+        own = [each for each in arguments(self.function.args) if each.arg == path]
+        if own and not self._given(own[0]).like:
+            return False
+        return self._kinds_at(call).of(ast.Name(path, ast.Load())).what == "tensor"
+
+    def _kinds_at(self, call: ast.Call) -> Kinds:
+        """The kinds before the statement of the function itself that holds `call`."""
+        statement = self.source.enclosing_statement(call)
+        while self.source.enclosing_function(statement) is not self.function:
+            statement = self.source.enclosing_statement(
+                self.source.enclosing_function(statement) or self.function
+            )
+        return kinds_before(self.function, statement, self.kinds)
+
+    def _with_device(self, call: ast.Call, path: str) -> list[Replacement]:
+        """`call` with the device of what is at `path`."""
+        given = [*call.args, *(each.value for each in call.keywords)]
+        last = max((self.source.end(each) for each in given), default=self.source.end(call))
+        end = self.source.end(call) - 1
+        between = self.source.text[last:end]
+        if "#" in between or not given:
+            return []
+        at = last + len(between.rstrip())
+        comma = " " if between.rstrip().endswith(",") else ", "
+        return [Replacement(at, at, f"{comma}device={path}.device")]
