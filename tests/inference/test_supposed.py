@@ -44,6 +44,7 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("for layer in [self.first, self.second][: int(gate)]:\n            x = layer(x)", ["EXL401"]),
         ("x = x / float(gate)", ["EXL401"]),
         ("other, gate = 1, int(gate)\n        x = x[:gate] * other", ["EXL401"]),
+        ("y, x0 = gate\n        x[y, x0] = 1", ["EXL411"]),
     ],
 )
 def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: list[str]) -> None:
@@ -83,6 +84,20 @@ def test_what_is_told_or_used_otherwise_is_not(tmp_path: Path, parameter: str, b
         )
         == []
     )
+
+
+def test_the_parts_of_a_point_may_be_numbers_of_a_tensor(tmp_path: Path) -> None:
+    body = "x = x.clone()\n        x[click[0], click[1]] = 1\n        return x[:, center[0]]\n"
+    found = findings(tmp_path, f"    def forward(self, x, click, center):\n        {body}")
+    assert [(each.code, each.severity) for each in found] == [("EXL411", Severity.INFORMATION)] * 2
+
+
+@pytest.mark.parametrize(
+    "body", ["row, col = points\n        x[row, col] = 1", "x[points[0], points[1]] = 1", "x[click] = 1"]
+)
+def test_index_tensors_of_several_are_left(tmp_path: Path, body: str) -> None:
+    body = f"x = x.clone()\n        {body}\n        return x\n"
+    assert findings(tmp_path, f"    def forward(self, x, points, click):\n        {body}") == []
 
 
 def test_what_is_found_anyway_stays_an_error(tmp_path: Path) -> None:

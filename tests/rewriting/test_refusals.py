@@ -1266,3 +1266,12 @@ def test_an_index_in_an_arm_that_may_be_one_number_or_a_mask() -> None:
     mended = mend(text)
     assert any("is one number or a mask" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+def test_a_row_that_is_written_behind_slices_at_a_point() -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += "    def forward(self, x: torch.Tensor, click):\n        y = torch.zeros_like(x)\n"
+    text += "        y[:, click[0]] = x.mean(0)\n        return y\n"
+    mended = mend(text)
+    assert any("not certain that the index in" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text

@@ -44,7 +44,8 @@ class IndexByScalarTensor(Rule):
     `x[:n] = self.layer(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
     such numbers and tensors as the step of a slice: `x[:: t.item()]`, and as the starts of two slices: `x[a:b, c:d]`.
     Where nothing tells how many dimensions a tensor has, a number that a loop unpacks from its rows, `for a, b in edges`, or a cell,
-    `edges[e, 1]`, is taken for one that may have none: a remark, with its fix.
+    `edges[e, 1]`, is taken for one that may have none: a remark, with its fix. So are the parts of what is called like one place: `y, x = click`,
+    `center[0]`.
 
     ## Why it matters
     Strict tracing reads such an index as a number of Python and fails; writing fails in both modes, and

@@ -13,6 +13,7 @@ from exportlens.inference.expressions import evaluate
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.names import apart
 from exportlens.inference.parameters import from_annotation
+from exportlens.inference.points import is_point, unpacks_point
 from exportlens.inference.rebinding import (
     local_functions,
     made_in_constructor,
@@ -54,6 +55,7 @@ _NUMBER_NAME = re.compile(
 _KINDS = (
     "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
     "index", "iterated", "reckoned", "object", "asked", "negated", "chosen", "floated",
+    "placed",
 )  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
@@ -73,7 +75,7 @@ class Uses:
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
         self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
-        self.picked = self.weighed = self.floated = 0
+        self.picked = self.weighed = self.floated = self.placed = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -148,6 +150,7 @@ class Uses:
             elif isinstance(node.slice, ast.Constant):
                 self.container += 1
                 self.picked += 1
+                self.placed += is_point(self.name)
             else:
                 self.weak += 1
                 self.chosen += 1
@@ -208,6 +211,7 @@ class Uses:
             # `H, W = size`
             names = [part.id for part in target.elts if isinstance(part, ast.Name)]
             self.container += bool(names) and all(map(_NUMBER_NAME.fullmatch, names))
+        self.placed += self.is_it(node.value) and unpacks_point(node)
         value = _copied(node.value) or node.value
         if self.is_it(value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
             self._also_called(target.id, node)

@@ -76,10 +76,10 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
 def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor | None:
     """The tensor that a parameter may be of which nothing tells: tests compare it, as a number of Python or a tensor of one
     element, or `int` or `float` reads it, and it is used as nothing else that only a number can be; or its items are compared, also in a loop
-    over it. None where it is used otherwise."""
+    over it; or they are where in a picture something is. None where it is used otherwise."""
     uses = _uses_of(machine, function, name)
     otherwise = uses.mapping or uses.object or uses.iterated or uses.flag or uses.strong
-    if uses.weighed and uses.container == uses.picked and not otherwise and not uses.number:
+    if (uses.weighed or uses.placed) and uses.container == uses.picked and not otherwise and not uses.number:
         return input_tensor(machine, name)
     otherwise += uses.container
     if uses.iterated and not (uses.mapping or uses.object or uses.flag or uses.strong or uses.container):

@@ -55,7 +55,10 @@ def indexed_by_tensors(
                 roots = now.of(each.value).roots
                 text = _text(source, each, now)
                 if text is None and not certain:
-                    text = text_in_arm(source, each, now, function, torch)
+                    one = isinstance(statement, (ast.Assign, ast.AugAssign)) and _is_one_number(
+                        statement, now
+                    )
+                    text = text_in_arm(source, each, now, function, torch, one=one)
                 if text is None or (certain and not _has_numbers(each, now)):
                     continue
                 if view and (roots is None or roots & written):
@@ -82,6 +85,11 @@ def indexed_by_tensors(
         for each in ast.walk(changed.tree)
         if isinstance(each, type(node)) and changed.start(each) == offset
     )
+
+
+def _is_one_number(statement: ast.Assign | ast.AugAssign, kinds: Kinds) -> bool:
+    given = kinds.of(statement.value)
+    return given.what in ("number", "size") or (given.what == "tensor" and given.rank == 0)
 
 
 def _has_numbers(node: ast.Subscript, kinds: Kinds) -> bool:

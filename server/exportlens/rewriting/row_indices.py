@@ -5,7 +5,17 @@ from __future__ import annotations
 import ast
 
 from exportlens.inference.places import ItemRead, ItemWrite
-from exportlens.inference.values import Sequence, Tensor, Value, options
+from exportlens.inference.points import is_part, unpacks_point
+from exportlens.inference.values import (
+    Const,
+    Sequence,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+    options,
+)
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.number_indices import is_int
@@ -18,9 +28,9 @@ def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
     """Which of the indices at `place`, and where they stand among them, are items of tensors of unknown rank, and ints as far as
     the code around tells.
 
-    Numbers of one row that a loop unpacks, `for source, target in edges`, and cells, `edges[e, 1]`, are taken for such; what
-    a loop goes through only where it says where to write, as a batch of index tensors is read in the same way, and, unless it is
-    certainly of ints, where to add, as masks are gone through as well.
+    Numbers of one row that a loop unpacks, `for source, target in edges`, cells, `edges[e, 1]`, and the parts of one place,
+    `y, x = click`, are taken for such; what a loop goes through only where it says where to write, as a batch of index tensors is
+    read in the same way, and, unless it is certainly of ints, where to add, as masks are gone through as well.
     """
     function = place.site.function
     if function is None or not isinstance(place.node, ast.Subscript):
@@ -49,14 +59,17 @@ def text_of_single_items(
     masks as well, where that is written to."""
     parts = _parts(place)
     numbers = {index for index, (_, value) in enumerate(parts) if is_int(value)}
-    return _unsqueezed(source, node, list(single_items(place)), numbers, torch)
+    one = isinstance(place, ItemWrite) and all(map(_is_one_number, options(place.value)))
+    # An argument that is only supposed to be a tensor may as well be a tuple of numbers.
+    made = "{}" if not place.site.supposed else f"{torch}.as_tensor({{}})"
+    return _unsqueezed(source, node, list(single_items(place)), numbers, torch, made=made, one=one)
 
 
 def text_in_arm(
-    source: Source, node: ast.Subscript, kinds: Kinds, function: Function, torch: str
+    source: Source, node: ast.Subscript, kinds: Kinds, function: Function, torch: str, *, one: bool
 ) -> str | None:
-    """The same for `node` of an arm of a branch, by the kinds there. Raises Refused where an index may be one number: the arm would
-    take none."""
+    """The same for `node` of an arm of a branch, by the kinds there; `one` tells whether it is given one number. Raises Refused where
+    an index may be one number: the arm would take none."""
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     known = [kinds.of(each) for each in parts]
     untold = [
@@ -77,27 +90,50 @@ def text_in_arm(
     numbers = {
         index for index, each in enumerate(known) if each.what in ("number", "size") and each.type == "int"
     }
-    return _unsqueezed(source, node, untold, numbers, torch)
+    made = "{}" if not kinds.supposed else f"{torch}.as_tensor({{}})"
+    return _unsqueezed(source, node, untold, numbers, torch, made=made, one=one)
+
+
+def _is_one_number(value: Value) -> bool:
+    return isinstance(value, (Const, Static, Shape, TensorScalar)) or (
+        isinstance(value, Tensor) and value.rank == 0
+    )
 
 
 def _unsqueezed(
-    source: Source, node: ast.Subscript, items: list[int], numbers: set[int], torch: str
+    source: Source,
+    node: ast.Subscript,
+    items: list[int],
+    numbers: set[int],
+    torch: str,
+    *,
+    made: str,
+    one: bool,
 ) -> str | None:
-    """`node` with a dimension more at its indices `items`, beside `numbers` and slices that stand first."""
+    """`node` with a dimension more at its indices `items`, beside `numbers` and slices that stand first.
+
+    What is written fits behind slices only where it is `one` number. `made` is the text of what makes a tensor of an item.
+    """
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    slices = 0
-    while slices < len(parts) and isinstance(parts[slices], ast.Slice):
-        slices += 1
     read = isinstance(node.ctx, ast.Load)
-    if not items or {*range(slices, len(parts))} - {*items, *numbers} or (slices and not read):
+    slices = 0
+    while slices < len(parts) and (
+        isinstance(parts[slices], ast.Slice) or (not read and _is_ellipsis(parts[slices]))
+    ):
+        slices += 1
+    if not items or {*range(slices, len(parts))} - {*items, *numbers} or (slices and not (read or one)):
         return None
-    texts = {index: source.of(parts[index]) for index in items}
+    texts = {index: made.format(source.of(parts[index])) for index in items}
     swaps = [
         source.swap(parts[index], f"{primary(text)}.unsqueeze(0)" if read else f"{torch}.atleast_1d({text})")
         for index, text in texts.items()
     ]
     text = source.of(node, swaps)
     return f"{text}.select({slices}, 0)" if read else text
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 
 # What is asked of a mask, or of several indices, and hardly of one number.
@@ -127,9 +163,11 @@ def _parts(place: ItemRead | ItemWrite) -> list[tuple[ast.expr, Value]]:
 
 
 def _item_kind(node: ast.expr, function: ast.AST) -> str:
-    """ "part" for a number of a row that a loop unpacks, or a cell; "row" for what a loop goes through; "" for anything else."""
+    """ "part" for a number of a row that a loop unpacks, a cell or a part of a place; "row" for what a loop goes through; "" for
+    anything else."""
+    node = _unconverted(node)
     if isinstance(node, ast.Subscript):
-        return "part" if _is_cell(node) else ""
+        return "part" if _is_single(node) else ""
     if not isinstance(node, ast.Name):
         return ""
     found = set()
@@ -138,8 +176,8 @@ def _item_kind(node: ast.expr, function: ast.AST) -> str:
             found.add(_kind_in_loop(each, node.id))
         elif isinstance(each, ast.Assign) and any(_names(target, node.id) for target in each.targets):
             values = list(_assigned(each, node.id))
-            cells = all(isinstance(value, ast.Subscript) and _is_cell(value) for value in values)
-            found.add("part" if values and cells else "")
+            cells = all(value is not None and _is_single(_unconverted(value)) for value in values)
+            found.add("part" if (values and cells) or unpacks_point(each) else "")
         elif isinstance(each, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)) and _names(each.target, node.id):
             found.add("")
     return found.pop() if len(found) == 1 else ""
@@ -172,6 +210,22 @@ def _assigned(node: ast.Assign, name: str) -> list[ast.expr | None]:
         else:
             found.append(None)
     return found
+
+
+def _unconverted(node: ast.expr) -> ast.expr:
+    """What `click[0].long()` makes an int of."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("long", "int", "round", "floor")
+        and not node.args
+    ):
+        return _unconverted(node.func.value)
+    return node
+
+
+def _is_single(node: ast.expr) -> bool:
+    return isinstance(node, ast.Subscript) and (_is_cell(node) or is_part(node))
 
 
 def _is_cell(node: ast.Subscript) -> bool:

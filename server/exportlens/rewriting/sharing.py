@@ -13,6 +13,7 @@ from dataclasses import replace
 from exportlens.rewriting.call_kinds import own_function
 from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
@@ -78,7 +79,7 @@ def to_separate(
                 )
                 if not cloned.isidentifier():
                     raise Refused(f"`{name}` may share memory with `{partners[0][0]}`, or be None")
-            clones[cloned] = f"{cloned}.clone()"
+            clones[cloned] = f"{_made_tensor(cloned, kind.roots, kinds)}.clone()"
             continue
         seen.append((name, kind, kind.roots))
     if function is not None:
@@ -88,6 +89,12 @@ def to_separate(
                 if copy is not None:
                     clones[name] = copy
     return clones
+
+
+def _made_tensor(name: str, roots: frozenset[str], kinds: Kinds) -> str:
+    """`name`, or the tensor that is made of it where it is a part of an argument that may as well hold numbers of Python."""
+    torch = spelled(kinds.modules, "torch")
+    return name if torch is None or roots.isdisjoint(kinds.supposed) else f"{torch}.as_tensor({name})"
 
 
 def _copy_of_views(
