@@ -39,7 +39,7 @@ def run_if(machine: Machine, node: ast.If, frame: Frame) -> bool:
         return run_block(machine, node.orelse, frame)
     data = truth is DATA
     wanted = data and machine.emits(Truth)
-    variables = dict(frame.locals) if wanted else {}
+    variables = frame.visible() if wanted else {}
     machine.doubt += doubtful
     site = machine.site(frame) if wanted else None
     machine.doubt = doubt_before
@@ -321,7 +321,7 @@ def run_match(machine: Machine, node: ast.Match, frame: Frame) -> bool:
             continue
         if verdict is DATA and machine.emits(Truth):
             machine.notice(
-                Truth(machine.site(frame), node.subject, _asked(subject), "match", node, dict(frame.locals))
+                Truth(machine.site(frame), node.subject, _asked(subject), "match", node, frame.visible())
             )
         certain = verdict is True and case.guard is None and not arms
         if certain:

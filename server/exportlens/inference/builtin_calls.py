@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from exportlens.inference.classes import is_module_class
-from exportlens.inference.iteration import elements_of, length_of, names_in
+from exportlens.inference.iteration import elements_of, length_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy, number_held
@@ -110,7 +110,7 @@ def _bool(
         return Const(truth)
     if truth is DATA:
         if machine.emits(Truth):
-            machine.notice(Truth(machine.site(frame), node, args[0], "bool", node, dict(frame.locals)))
+            machine.notice(Truth(machine.site(frame), node, args[0], "bool", node, frame.visible()))
         return TensorScalar("bool", "bool()")
     notice_numpy(machine, args[0], "truth", frame, node)
     return Static("bool")
@@ -162,9 +162,9 @@ def _range(
     for value in args:
         notice_numpy(machine, value, "range", frame, node)
         if from_data(value) and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
+            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=frame.visible()))
         if isinstance(value, Shape) and value.bounds is not None and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=names_in(frame)))
+            machine.notice(Conversion(machine.site(frame), node, value, "range", variables=frame.visible()))
     if args and all(isinstance(value, Const) and isinstance(value.value, int) for value in args):
         try:
             numbers = range(*(value.value for value in args if isinstance(value, Const)))
@@ -291,7 +291,7 @@ def _notice_extreme(
     """`max()` or `min()` of any number of values from data: both modes have an operator for sizes and whole numbers."""
     if isinstance(element, Array) or kwargs:
         if machine.emits(Truth):
-            machine.notice(Truth(machine.site(frame), node, element, "compare", node, dict(frame.locals)))
+            machine.notice(Truth(machine.site(frame), node, element, "compare", node, frame.visible()))
     elif machine.emits(Conversion):
         machine.notice(Conversion(machine.site(frame), node, element, "compare", name))
 
@@ -306,7 +306,7 @@ def _extreme(name: str) -> Run:
         if len(args) == 1:
             whole = args[0]
             if isinstance(whole, Tensor) and from_data(whole) and not kwargs and machine.emits(Conversion):
-                machine.notice(Conversion(machine.site(frame), node, whole, "compare", name, names_in(frame)))
+                machine.notice(Conversion(machine.site(frame), node, whole, "compare", name, frame.visible()))
             values, element = elements_of(machine, args[0], frame, node)
             compared = values if values is not None else [element, element]
             notice_keys(machine, compared, kwargs, frame, node)
@@ -343,7 +343,7 @@ def _extreme(name: str) -> Run:
                 if isinstance(told, TensorScalar) and not told.type and any(map(_is_fraction, values)):
                     # Nobody bounds whole numbers by 1e-6 or 0.0.
                     told = replace(told, type="float")
-                machine.notice(Conversion(machine.site(frame), node, told, "compare", name, names_in(frame)))
+                machine.notice(Conversion(machine.site(frame), node, told, "compare", name, frame.visible()))
             return scalars[0]
         tensors = [value for value in values if isinstance(value, Tensor) and from_data(value)]
         if tensors and len(values) > 1 and "key" not in kwargs:
@@ -355,7 +355,7 @@ def _extreme(name: str) -> Run:
                         compare(machine, ast.Gt(), tensors[0], tensors[-1], frame, node),
                         name,
                         node,
-                        dict(frame.locals),
+                        frame.visible(),
                     )
                 )
             return tensors[0]
@@ -397,7 +397,7 @@ def _any_all(name: str) -> Run:
         data = next((value for value, verdict in zip(values, verdicts, strict=True) if verdict is DATA), None)
         if data is not None:
             if machine.emits(Truth):
-                machine.notice(Truth(machine.site(frame), node, data, name, node, dict(frame.locals)))
+                machine.notice(Truth(machine.site(frame), node, data, name, node, frame.visible()))
             return Static("bool")
         if items is not None and all(verdict is (not stop) for verdict in verdicts):
             return Const(not stop)

@@ -6,7 +6,7 @@ import ast
 import functools
 
 from exportlens.inference.items import delete_item, get_item, set_item
-from exportlens.inference.iteration import elements_of, names_in
+from exportlens.inference.iteration import elements_of
 from exportlens.inference.kept_containers import notice_method
 from exportlens.inference.lattice import alike, distinct, element_of, join
 from exportlens.inference.machine import Frame, Machine
@@ -148,7 +148,7 @@ def _sequence_method(
         if scalar is not None:
             if machine.emits(Truth):
                 asked = TensorScalar("bool", scalar.origin)
-                machine.notice(Truth(machine.site(frame), node, asked, "in", node, names_in(frame)))
+                machine.notice(Truth(machine.site(frame), node, asked, "in", node, frame.visible()))
             return TensorScalar("int", scalar.origin)
         return Static("int")
     if name == "numel":

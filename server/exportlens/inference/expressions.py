@@ -274,7 +274,7 @@ def _unary_op(machine: Machine, node: ast.UnaryOp, frame: Frame) -> Value:
             if machine.emits(Truth):
                 with machine.doubting(doubtful):
                     machine.notice(
-                        Truth(machine.site(frame), node.operand, value, "not", node, dict(frame.locals))
+                        Truth(machine.site(frame), node.operand, value, "not", node, frame.visible())
                     )
             return Static("bool")
         return _negate(value)
@@ -301,7 +301,7 @@ def _bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> Value:
                 if machine.emits(Truth):
                     context = "or" if stop else "and"
                     machine.notice(
-                        Truth(machine.site(frame), operand, tested, context, node, dict(frame.locals))
+                        Truth(machine.site(frame), operand, tested, context, node, frame.visible())
                     )
                 result = value if result is None else join(result, value)
             elif truth is None:
@@ -335,7 +335,7 @@ def _compare(machine: Machine, node: ast.Compare, frame: Frame) -> Value:
         right = evaluate(machine, comparator, frame)
         verdict = compare(machine, op, left, right, frame, node)
         if result is not None and truth_of(result) is DATA and machine.emits(Truth):
-            machine.notice(Truth(machine.site(frame), node, result, "compare", node, dict(frame.locals)))
+            machine.notice(Truth(machine.site(frame), node, result, "compare", node, frame.visible()))
         if truth_of(verdict) is False:
             return Const(False)
         if result is None or truth_of(result) is True:
@@ -363,7 +363,7 @@ def _if_exp(machine: Machine, node: ast.IfExp, frame: Frame) -> Value:
     data = truth is DATA
     if data and machine.emits(Truth):
         with machine.doubting(doubtful):
-            machine.notice(Truth(machine.site(frame), node.test, value, "ternary", node, dict(frame.locals)))
+            machine.notice(Truth(machine.site(frame), node.test, value, "ternary", node, frame.visible()))
     results: list[Value] = []
     for positive, branch in ((True, node.body), (False, node.orelse)):
         mark = machine.journal.mark()
@@ -489,14 +489,6 @@ def _dict_comprehension(machine: Machine, node: ast.DictComp, frame: Frame) -> V
     )
 
 
-def _visible(frame: Frame) -> dict[str, Value]:
-    """The variables of a comprehension, and of the function around it."""
-    outer = frame.closure
-    if outer is None or outer.function is not frame.function:
-        return dict(frame.locals)
-    return {**_visible(outer), **frame.locals}
-
-
 def _generate(
     machine: Machine, generators: list[ast.comprehension], frame: Frame, run: Callable[[], None]
 ) -> bool:
@@ -519,7 +511,7 @@ def _generate(
             if truth is DATA and machine.emits(Truth):
                 with machine.doubting(doubtful):
                     machine.notice(
-                        Truth(machine.site(frame), condition, value, "filter", first.iter, _visible(frame))
+                        Truth(machine.site(frame), condition, value, "filter", first.iter, frame.visible())
                     )
             if truth is False:
                 keep = False

@@ -6,7 +6,6 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.classes import members_of
-from exportlens.inference.iteration import names_in
 from exportlens.inference.kept_containers import notice_item
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
@@ -122,7 +121,7 @@ def _notice_held_key(machine: Machine, owner: Tensor, key: Value, frame: Frame, 
 def _index_place(machine: Machine, owner: Value, key: Value, to: str, frame: Frame, node: ast.AST) -> None:
     if from_data(key) and machine.emits(Conversion):
         machine.notice(
-            Conversion(machine.site(frame), node, key, to, variables=names_in(frame), keys=_keys(owner))
+            Conversion(machine.site(frame), node, key, to, variables=frame.visible(), keys=_keys(owner))
         )
     notice_numpy(machine, key, to, frame, node)
 

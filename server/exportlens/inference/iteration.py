@@ -30,12 +30,6 @@ from exportlens.inference.values import (
 _MAX_ITEMS = 64
 
 
-def names_in(frame: Frame) -> dict[str, Value]:
-    """The local names of `frame` and of the functions around it (a comprehension is one), with their values."""
-    outer = {} if frame.closure is None else names_in(frame.closure)
-    return {**outer, **frame.locals}
-
-
 def elements_of(
     machine: Machine,
     value: Value,
@@ -50,7 +44,7 @@ def elements_of(
     `expected` is the number that an unpacking asks for. Notes an Iteration place for rules.
     """
     if node is not None and machine.emits(Iteration):
-        declared = names_in(frame) if isinstance(value, Tensor) and (value.dims or value.unbacked) else {}
+        declared = frame.visible() if isinstance(value, Tensor) and (value.dims or value.unbacked) else {}
         machine.notice(Iteration(machine.site(frame), node, value, context, declared))
     if isinstance(value, Sequence):
         if value.items is not None:
@@ -79,7 +73,7 @@ def elements_of(
         row = index_tensor(value, Const(0))
         if _is_open_in_front(value) and node is not None and machine.emits(Conversion):
             size = Shape(True, origin=value.name or "a tensor")
-            machine.notice(Conversion(machine.site(frame), node, size, "range", variables=names_in(frame)))
+            machine.notice(Conversion(machine.site(frame), node, size, "range", variables=frame.visible()))
         return ([row] * expected if expected is not None else None), row
     if isinstance(value, Array):
         if value.unbacked and node is not None:

@@ -42,7 +42,7 @@ def run_while(machine: Machine, node: ast.While, frame: Frame) -> bool:
             if truth is DATA and machine.emits(Truth):
                 with machine.doubting(doubtful):
                     machine.notice(
-                        Truth(machine.site(frame), node.test, value, "while", node, dict(frame.locals))
+                        Truth(machine.site(frame), node.test, value, "while", node, frame.visible())
                     )
             if truth is not True:
                 exits.append(machine.journal.changes_since(loop.mark))

@@ -82,6 +82,11 @@ class Frame:
     drawn: dict[str, Place] | None = None
     """Variables that hold random numbers that nothing has read yet, with the call that drew each."""
 
+    def visible(self) -> dict[str, Value]:
+        """The local names, and those of the functions around (a comprehension is one), with their values."""
+        outer = {} if self.closure is None else self.closure.visible()
+        return {**outer, **self.locals}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

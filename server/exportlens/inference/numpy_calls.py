@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference.iteration import names_in
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import held_in, notice_numpy, number_held
 from exportlens.inference.places import Conversion
@@ -97,7 +96,7 @@ def _result_of(
         of_tensors = [isinstance(value, Tensor) for value in args]
         use = "tensors" if all(of_tensors) else "tensor first" if of_tensors[:1] == [True] else ""
         machine.notice(
-            Conversion(machine.site(frame), node, tensors[0], "numpy", use, variables=names_in(frame))
+            Conversion(machine.site(frame), node, tensors[0], "numpy", use, variables=frame.visible())
         )
     if traced:
         return _made_of_tensors(name.removeprefix("numpy."), args, kwargs)

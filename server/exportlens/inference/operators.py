@@ -546,9 +546,7 @@ def _contains(
         ):
             if machine.emits(Truth):
                 machine.notice(
-                    Truth(
-                        machine.site(frame), node, comparison(item, item), "compare", node, dict(frame.locals)
-                    )
+                    Truth(machine.site(frame), node, comparison(item, item), "compare", node, frame.visible())
                 )
             return Static("bool")
         if (
@@ -573,7 +571,7 @@ def _contains(
         if told is not None:
             asked = TensorScalar("bool", told.origin)
             if machine.emits(Truth):
-                machine.notice(Truth(machine.site(frame), node, asked, "in", node, dict(frame.locals)))
+                machine.notice(Truth(machine.site(frame), node, asked, "in", node, frame.visible()))
             return asked
     if isinstance(container, Tensor) and isinstance(item, Const) and isinstance(item.value, str):
         return Unknown("no tensor holds text: this is something else")

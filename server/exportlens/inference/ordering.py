@@ -81,7 +81,7 @@ def notice_order(machine: Machine, values: list[Value], frame: Frame, node: ast.
     """Note where Python compares the values and data decides."""
     found = compared_by_data(values)
     if found is not None and machine.emits(Truth):
-        machine.notice(Truth(machine.site(frame), node, found, "sort", node, dict(frame.locals)))
+        machine.notice(Truth(machine.site(frame), node, found, "sort", node, frame.visible()))
 
 
 def notice_keys(

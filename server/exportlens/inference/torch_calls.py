@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
-from exportlens.inference.iteration import names_in
 from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
@@ -175,7 +174,7 @@ def _method_specials(
         return Sequence("list", None, inner)
     if name == "numpy":
         if not constant and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, tensor, "numpy", variables=names_in(frame)))
+            machine.notice(Conversion(machine.site(frame), node, tensor, "numpy", variables=frame.visible()))
         return Array(not constant, tensor.dtype, tensor.rank)
     if name in ("to", "type", "type_as"):
         return _convert(tensor, name, args, kwargs)

@@ -23,7 +23,6 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.rewriting.effects import repeatable
-from exportlens.rewriting.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits
 from exportlens.rewriting.names import assigned_pairs, bound, every_name, fresh, reads
@@ -184,7 +183,7 @@ def _written(
     tensors = [name for name in unbound if name not in numbers]
     head = "".join(f"{name} = {numbers[name]}{nl}{indent}" for name in unbound if name in numbers)
     head += f"{' = '.join(tensors)} = None{nl}{indent}" if tensors else ""
-    head += f"{found} = {torch}.zeros((), dtype={torch}.bool{_device(source, loop, kinds)}){nl}{indent}"
+    head += f"{found} = {torch}.zeros((), dtype={torch}.bool){nl}{indent}"
     given = [(name, text) for name, text, _ in values if name not in numbers]
     lines = [f"{inner}{unit}{name} = {text}" for name, text in given]
     first = nl.join([f"if {given[0][0]} is None:{_BEGUN}", *lines, inner]) if given else ""
@@ -206,11 +205,3 @@ def _written(
 
 def _is_number(kinds: Kinds, name: str) -> bool:
     return kinds.names[name].what in ("number", "size", "scalar")
-
-
-def _device(source: Source, loop: ast.For, kinds: Kinds) -> str:
-    function = source.enclosing_function(loop)
-    certain = certainly_bound_before(function, loop) if function is not None else set()
-    read = [each.id for each in ast.walk(loop) if isinstance(each, ast.Name) and each.id in certain]
-    tensors = [name for name in read if kinds.names.get(name, UNKNOWN_KIND).what == "tensor"]
-    return f", device={tensors[0]}.device" if tensors else ""

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.draft import Refused, RefusedDtypes
-from exportlens.rewriting.effects import repeatable, writes_of
+from exportlens.rewriting.effects import kinds_before, repeatable, writes_of
+from exportlens.rewriting.filtered import listed_out
 from exportlens.rewriting.found_rows import asks_for_rows
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
@@ -102,7 +103,11 @@ def ternary_text(
 
 def _refuse_numbers_from_data(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
     for each in (part for arm in (node.body, node.orelse) for part in ast.walk(arm)):
-        known = kinds.names.get(each.id) if isinstance(each, ast.Name) else None
+        known: Kind | None = None
+        if isinstance(each, ast.Name):
+            known = kinds.names.get(each.id)
+        elif isinstance(each, ast.Subscript):
+            known = kinds.of(each)
         if known is not None and known.what == "scalar":
             raise Refused(f"`{source.of(each)}` is a number from data, and torch.cond takes in none")
 
@@ -124,11 +129,12 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
     """The text where the statement that holds `a if t else b` is written once for each side of an `if`, and that; None
     where it is not computed in any case, or where `t` is not computed as before."""
     statement = source.enclosing_statement(node)
-    if not isinstance(
-        statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
-    ) or not source.begins_line(statement):
+    taken = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return))
+    if not (taken or is_append(statement)) or not source.begins_line(statement):
         return None
-    if any(True for _ in writes_of(statement, kinds)) or not repeatable(node.test, kinds):
+    # What the statement itself writes, it writes once either way.
+    writes = [each for each in writes_of(statement, kinds) if each.node is not statement]
+    if writes or not repeatable(node.test, kinds):
         return None
     for each in source.ancestors(node):
         if each is statement:
@@ -159,6 +165,44 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
     start = source.start(statement)
     changed = Source(replaced(source.text, [source.swap(statement, source.newline.join(lines))]))
     return changed, changed.branch_at(start)
+
+
+def is_append(statement: ast.stmt) -> bool:
+    """Whether the statement appends one value to a list that has a name."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append"
+        and isinstance(call.func.value, ast.Name)
+        and len(call.args) == 1
+        and not call.keywords
+    )
+
+
+def in_loop(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source, ast.IfExp, Kinds] | None:
+    """The text with a loop for the list comprehension whose items `node` is, or is part of, the ternary in it, and the kinds
+    there; None where it is in none."""
+    inner: ast.AST = node
+    for outer in source.ancestors(node):
+        if isinstance(outer, ast.ListComp) and inner is outer.elt:
+            break
+        if isinstance(outer, (ast.stmt, ast.Lambda, ast.comprehension, *_COMPREHENSIONS)):
+            return None
+        inner = outer
+    else:
+        return None
+    try:
+        changed, append = listed_out(source, outer)
+    except Refused:
+        return None
+    function = changed.enclosing_function(append)
+    if function is None:
+        return None
+    # Names of the comprehension's own may be others in the loop.
+    order = [each for each in ast.walk(outer.elt) if isinstance(each, ast.IfExp)].index(node)
+    found = [each for each in ast.walk(append) if isinstance(each, ast.IfExp)][order]
+    return changed, found, kinds_before(function, append, kinds)
 
 
 def _is_atom(node: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from exportlens.rewriting.mixed_results import asks_type
 from exportlens.rewriting.names import assigned_pairs, bound
 from exportlens.rewriting.operands import compared, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.row_sums import OF_ELEMENTS, shaped_like_rows, summed_rows
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
@@ -183,6 +184,7 @@ def _summed(
             return []
     inside: set[ast.AST] = set()
     dtypes: set[str | None] = set()
+    rows: set[str] = set()
     for each in updates:
         statement = source.enclosing_statement(each)
         if dtypes and _is_share(statement, each):
@@ -204,13 +206,23 @@ def _summed(
         ):
             # Beside a whole number that may be one as well.
             return []
-        for kind in [now.of(term) for term in added]:
-            if kind.what != "tensor" or kind.rank != 0 or kind.dtype not in (None, "float", "float32"):
+        summed = [now.of(term) for term in added]
+        if any(kind.what == "tensor" and kind.rank is None for kind in summed):
+            rows.add(summed_rows(source, function, each, added, now) or "")
+        elif any(kind.rank != 0 for kind in summed):
+            return []
+        for kind in summed:
+            if kind.what != "tensor" or kind.dtype not in (None, "float", "float32"):
                 return []
             dtypes.add(kind.dtype)
+    if rows and (len(rows) > 1 or "" in rows or _is_whole(start)):
+        return []
     rest = [each for each in loads if each not in inside]
     if not rest or not all(_takes_tensor(source, function, each, start, kinds) for each in rest):
         return []
+    if rows:
+        kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", None, None))
+        return [source.swap(start, shaped_like_rows(rows.pop(), source.of(start)))]
     number = repr(float(ast.unparse(start))) if isinstance(start, ast.Constant) else source.of(start)
     if dtypes <= {"float", "float32"}:
         kinds.assign(ast.Name(name, ast.Store()), Kind("tensor", "float32", 0))
@@ -274,28 +286,6 @@ def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
 
 
-# Functions of torch that take a tensor and no number.
-_OF_TENSORS = frozenset(
-    {
-        *(
-            "abs",
-            "exp",
-            "exp2",
-            "expm1",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "sqrt",
-            "rsqrt",
-            "square",
-            "reciprocal",
-        ),
-        *("sigmoid", "tanh", "relu", "softplus", "neg", "sign", "sin", "cos", "clamp", "isnan", "isfinite"),
-    }
-)
-
-
 def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast.expr, kinds: Kinds) -> bool:
     """Whether the sum may be a tensor at `node`, where nothing was added as well: beside a float tensor, as a result, or where
     it gets another name, of which nothing asks whether it is a tensor."""
@@ -317,7 +307,7 @@ def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast
     if isinstance(outer, ast.Call) and inner in outer.args[:1] and not _is_whole(start):
         # torch takes no number of Python there: where nothing was added it would raise.
         module, _, name = (now.qualified(outer.func) or "").rpartition(".")
-        if module in ("torch", "torch.special") and name in _OF_TENSORS:
+        if module in ("torch", "torch.special") and name in OF_ELEMENTS:
             return True
     if isinstance(outer, ast.Compare) and _is_tested(source, outer):
         # It decides as the number would.

@@ -18,7 +18,7 @@ from exportlens.rewriting.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.best_rounds import begun_by_first_round
 from exportlens.rewriting.bound_by_tests import bound_before
 from exportlens.rewriting.branches import BranchRewrite
-from exportlens.rewriting.choices import as_statement, ternary_text
+from exportlens.rewriting.choices import as_statement, in_loop, ternary_text
 from exportlens.rewriting.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.continues import without_continue
@@ -384,6 +384,10 @@ def convert(
             return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
         except Refused as refused:
             written = as_statement(source, node, kinds)
+            looped = in_loop(source, node, kinds) if written is None else None
+            if looped is not None:
+                source, node, kinds = looped
+                written = as_statement(source, node, kinds)
             if written is None or isinstance(refused, RefusedDtypes):
                 raise
             try:

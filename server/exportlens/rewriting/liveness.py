@@ -38,7 +38,7 @@ class Liveness:
 
     def __post_init__(self) -> None:
         captured: set[str] = set()
-        given = _given_to_operators(self.function)
+        given = given_to_operators(self.function)
         self._run_at_calls: dict[str, set[str]] = {}
         for node in walk(self.function):
             if node is not self.function and isinstance(
@@ -167,7 +167,7 @@ class Liveness:
             names |= further
 
 
-def _given_to_operators(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str | ast.Lambda]:
+def given_to_operators(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str | ast.Lambda]:
     """The lambdas, and the names of the functions, that stand in `function` only as arguments of torch's operators of
     control flow."""
     given: set[str | ast.Lambda] = set()

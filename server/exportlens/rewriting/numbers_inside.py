@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import own_expressions, visit
-from exportlens.rewriting.kind import Kind
+from exportlens.rewriting.kind import Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits, live_before
-from exportlens.rewriting.names import bound, every_name, fresh
+from exportlens.rewriting.names import bound, every_name, fresh, reads
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.python_numbers import only_in_quotients
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -27,11 +27,11 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
     where they read none."""
     if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
         return None
-    blocks = list(_blocks(source, node))
+    blocks = list(arms_of(source, node))
     anew = set(bound([each for block in blocks for each in block]))
     if any(kinds.names[name].what == "scalar" for name in anew if name in kinds.names):
         source, node = _with_else(source, node)
-        blocks = list(_blocks(source, node))
+        blocks = list(arms_of(source, node))
     names = dict.fromkeys(
         each.id
         for block in blocks
@@ -45,7 +45,9 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         and kinds.names[each.id].type in ("int", "float", "bool", "")
     )
     counts = _counts_bound_anew(source, node, blocks, anew, kinds)
-    if not names and not counts:
+    items = _items(blocks, anew, kinds)
+    listed = _listed(blocks, anew, items, kinds)
+    if not (names or counts or items or listed):
         return None
     taken = every_name(source.tree)
     lines, swaps = _named_before(source, node, {*names, *counts})
@@ -85,8 +87,82 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
                 swaps += [source.swap(each, again) for each in uses]
             else:
                 swaps += [source.swap(each, f"{held}.item()") for each in uses]
+    for text, places in items.items():
+        held, type_ = fresh(f"{text.partition('[')[0]}_held", taken), kinds.of(places[0]).type
+        double = f", dtype={torch}.float64" if type_ == "float" else ""
+        lines.append(f"{held} = {torch}.full((), {text}{double})")
+        kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", _DTYPES.get(type_), 0))
+        swaps += [source.swap(each, f"{held}.item()") for each in places]
+    for name in listed:
+        held = fresh(f"{name}_held", taken)
+        lines.append(f"{held} = {torch}.tensor({name})")
+        kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", "int64", 1))
+        for block in blocks:
+            uses = loads_in(block, name)
+            if len(uses) > 1 and _has_line(source, block[0]):
+                again, begin = fresh(name, taken), source.start(block[0])
+                line = f"{again} = {held}.tolist(){source.newline}{source.indent_of(block[0])}"
+                swaps += [Replacement(begin, begin, line), *(source.swap(each, again) for each in uses)]
+            else:
+                swaps += [source.swap(each, f"{held}.tolist()") for each in uses]
     head = "".join(f"{line}{source.newline}{indent}" for line in lines)
     return _again(source, node, swaps, head)
+
+
+def _listed(
+    blocks: list[list[ast.stmt]], anew: set[str], items: dict[str, list[ast.Subscript]], kinds: Kinds
+) -> list[str]:
+    """The lists of ints from data that the arms go through, or whose items they choose themselves."""
+    found = [
+        name
+        for name in sorted({each.id for block in blocks for each in _all_loads(block)} - anew)
+        if name in kinds.names
+        and kinds.names[name].what == "container"
+        and (element := element_of(kinds.names[name])).what == "scalar"
+        and element.type == "int"
+    ]
+    held = {id(each.value) for places in items.values() for each in places}
+    held |= {
+        id(each.args[0])
+        for block in blocks
+        for one in block
+        for each in ast.walk(one)
+        if isinstance(each, ast.Call) and ast.unparse(each.func) == "len" and len(each.args) == 1
+    }
+    return [
+        name
+        for name in found
+        if any(id(each) not in held for block in blocks for each in loads_in(block, name))
+    ]
+
+
+def _all_loads(block: list[ast.stmt]) -> Iterator[ast.Name]:
+    for each in (part for one in block for part in ast.walk(one)):
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+            yield each
+
+
+def loads_in(block: list[ast.stmt], name: str) -> list[ast.Name]:
+    """Where `block` reads `name`."""
+    return [each for each in _all_loads(block) if each.id == name]
+
+
+def _items(blocks: list[list[ast.stmt]], anew: set[str], kinds: Kinds) -> dict[str, list[ast.Subscript]]:
+    """Where the arms read each number from data that is an item of a list, `counts[c]`, by its text."""
+    found: dict[str, list[ast.Subscript]] = {}
+    for each in (part for block in blocks for one in block for part in ast.walk(one)):
+        if (
+            isinstance(each, ast.Subscript)
+            and isinstance(each.ctx, ast.Load)
+            and isinstance(each.value, ast.Name)
+            and kinds.of(each.value).what == "container"
+            and not reads(each) & anew
+            and not any(isinstance(part, (ast.Call, ast.NamedExpr)) for part in ast.walk(each))
+            and kinds.of(each).what == "scalar"
+            and kinds.of(each).type in ("", *_DTYPES)
+        ):
+            found.setdefault(ast.unparse(each), []).append(each)
+    return found
 
 
 def _with_else(source: Source, node: ast.If) -> tuple[Source, ast.If]:
@@ -197,7 +273,7 @@ def picked_elements(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
     `node` of it; None where they do already. In torch.cond a view that begins further behind has no number, if an arm
     made what it is a view of."""
     swaps: list[Replacement] = []
-    inside = set(bound([each for block in _blocks(source, node) for each in block]))
+    inside = set(bound([each for block in arms_of(source, node) for each in block]))
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         for each in own_expressions(statement):
@@ -216,7 +292,7 @@ def picked_elements(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
                 end = source.end(read)
                 swaps.append(Replacement(end, end, ".clone()"))
 
-    for block in _blocks(source, node):
+    for block in arms_of(source, node):
         visit(block, kinds.copy(), see)
     return _again(source, node, swaps, "") if swaps else None
 
@@ -268,7 +344,7 @@ def extremes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
                     )
                 swaps.append(source.swap(each.func, f"{torch}.sym_{each.func.id}"))
 
-    for block in _blocks(source, node):
+    for block in arms_of(source, node):
         visit(block, kinds.copy(), see)
     return _again(source, node, swaps, "") if swaps else None
 
@@ -294,7 +370,7 @@ def sizes_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
             ):
                 swaps.append(source.swap(each.right, f"{torch}.full((), {source.of(each.right)}).item()"))
 
-    for block in _blocks(source, node):
+    for block in arms_of(source, node):
         visit(block, kinds.copy(), see)
     return _again(source, node, swaps, "") if swaps else None
 
@@ -311,7 +387,7 @@ def members_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tu
                 if roots and all(now.is_enumeration(root.partition(".")[0], "Int") for root in roots):
                     swaps[source.start(each.slice)] = source.swap(each.slice, f"int({source.of(each.slice)})")
 
-    for block in _blocks(source, node):
+    for block in arms_of(source, node):
         visit(block, kinds.copy(), see)
     return _again(source, node, [*swaps.values()], "") if swaps else None
 
@@ -328,7 +404,7 @@ def _reads_item(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
 
 
-def _blocks(source: Source, node: ast.If) -> Iterator[list[ast.stmt]]:
+def arms_of(source: Source, node: ast.If) -> Iterator[list[ast.stmt]]:
     """The statements that become the arms: those of `node`, and what follows it where an arm leaves the function."""
     yield node.body
     if node.orelse:

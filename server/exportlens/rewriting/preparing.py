@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 
+from exportlens.rewriting.apart import kept_apart
 from exportlens.rewriting.assertions import sizes_checked
 from exportlens.rewriting.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.continuations import appending_else
@@ -81,6 +82,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         numbers_held,
         found_selected,
         indexed_by_tensors,
+        kept_apart,
     ):
         source, node = step(source, node, kinds, torch) or (source, node)
     return source, node, kinds
