@@ -6,7 +6,7 @@ import pytest
 from exportlens.finding import Severity
 
 from tests.rules.checking import findings
-from tests.rules.snippets import control_flow, declared_sizes, named_state, others
+from tests.rules.snippets import control_flow, declared_sizes, kept_state, named_state, others
 
 
 def _cases(*tables: dict[str, list[str]]) -> list[object]:
@@ -19,7 +19,8 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
 
 
 @pytest.mark.parametrize(
-    ("code", "text"), _cases(control_flow.MUST, others.MUST, declared_sizes.MUST, named_state.MUST)
+    ("code", "text"),
+    _cases(control_flow.MUST, others.MUST, declared_sizes.MUST, named_state.MUST, kept_state.MUST),
 )
 def test_flagged(code: str, text: str) -> None:
     assert code in {finding.code for finding in findings(text)}
@@ -27,7 +28,13 @@ def test_flagged(code: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "text"),
-    _cases(control_flow.MUST_NOT, others.MUST_NOT, declared_sizes.MUST_NOT, named_state.MUST_NOT),
+    _cases(
+        control_flow.MUST_NOT,
+        others.MUST_NOT,
+        declared_sizes.MUST_NOT,
+        named_state.MUST_NOT,
+        kept_state.MUST_NOT,
+    ),
 )
 def test_not_flagged(code: str, text: str) -> None:
     """Neither by the rule that it is near to, nor as an error by any other."""

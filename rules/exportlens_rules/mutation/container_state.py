@@ -24,6 +24,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.first_values import is_left_to_later_calls
 from exportlens_rules.mutation.kept_names import under_one_name, updated_items
 from exportlens_rules.mutation.state_reads import (
     certainly_written,
@@ -55,7 +56,8 @@ class StateInContainer(Rule):
 
     ## What it does
     Finds `self.history.append(x)` where the same call reads what earlier ones left there, as `torch.stack(self.history)`
-    does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`. A list that is made anew or emptied in each call is
+    does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`; also lists whose items are moved on, or cut, and that later calls
+    read: `self.last[0] = self.last[1]; self.last[1] = x`. A list that is made anew or emptied in each call is
     fine, and so is one that is only filled, for whoever looks at it later, and a table that is made once for each size.
 
     ## Why it matters
@@ -166,9 +168,13 @@ class M(nn.Module):
     )
 
     def check(self, place: Place) -> Iterator[Report]:
-        for report in self._reports(place):
-            if not resets_by_kept_names(getattr(place, "owner", None)):
-                yield report
+        if resets_by_kept_names(getattr(place, "owner", None)):
+            return
+        kept = place if isinstance(place, ContainerWrite) else None
+        reports = [] if kept is not None and kept.anew else list(self._reports(place))
+        yield from reports
+        if kept is not None and not reports and _is_tensor(kept.value) and is_left_to_later_calls(kept):
+            yield self.report(place, _GROWS.format(f"self.{kept.attr}"))
 
     def _reports(self, place: Place) -> Iterator[Report]:
         function = None if place.site.function is None else place.site.function.node
@@ -212,7 +218,7 @@ class M(nn.Module):
             return Refusal(
                 "whose state the global is, is for you to say: keep it in a buffer of the model, or hand it in"
             )
-        if isinstance(place, ContainerWrite) and place.how == "[]":
+        if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
         return Refusal(_HOW_MANY)
 

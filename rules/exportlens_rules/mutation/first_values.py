@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 
 from exportlens.inference.classes import class_attribute
-from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import Const, Function, Instance, Tensor, options
+from exportlens.inference.places import AttributeWrite, ContainerWrite
+from exportlens.inference.values import ClassValue, Const, Function, Instance, Tensor, options
 from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
+from exportlens.rewriting.carried_reads import carried_by_calls
 from exportlens.rewriting.names import arguments, assigned_pairs, dotted
 
 from exportlens_rules.mutation.state_reads import (
@@ -36,7 +37,7 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
     if statement is None or function is None or place.elsewhere or isinstance(function.node, ast.Lambda):
         return False
     if not isinstance(place.owner, Instance) or not all(
-        isinstance(each, Tensor) and each.origin == "fresh" for each in options(place.value)
+        isinstance(each, Tensor) and each.origin in ("fresh", "input") for each in options(place.value)
     ):
         return False
     path = f"self.{place.attr}"
@@ -49,6 +50,32 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
     ):
         return False
     return _Data(place.owner).holds(value, function.node, _given(place))
+
+
+def is_left_to_later_calls(place: AttributeWrite | ContainerWrite) -> bool:
+    """Whether the attribute, or the items of it, that the first call does not find are read by later ones on a way that what calls
+    change decides: `y = x if self.steps == 0 else x - self.last`. The program goes the way of the first call for ever."""
+    owner, function, value = place.owner, place.site.function, _written(place)
+    if not isinstance(owner, Instance) or owner.traced or not isinstance(owner.cls, ClassValue):
+        return False
+    if place.attr not in carried_by_calls(owner.cls.scope.document, owner.cls.name):
+        return False
+    # A table is the same whenever it is made.
+    tells = value is not None and function is not None
+    return tells and _Data(owner).holds(value, function.node, _given(place))  # type: ignore[union-attr,arg-type]
+
+
+def _written(place: AttributeWrite | ContainerWrite) -> ast.expr | None:
+    """What is bound to the attribute, or put into the list or dict that it holds."""
+    for each in [place.node, *ancestors(place)]:
+        if isinstance(each, ast.Call) and each.args:
+            return each.args[-1]
+        if isinstance(each, (ast.Assign, ast.AnnAssign)):
+            pairs = [value for target, value in assigned_pairs(each) if target is place.node]
+            return pairs[0] if pairs else each.value
+        if isinstance(each, ast.AugAssign):
+            return each.value
+    return None
 
 
 def is_begun_by_data(place: AttributeWrite) -> bool:
@@ -212,7 +239,7 @@ def _is_turned_with(test: ast.expr, block: list[ast.stmt], holds: bool) -> bool:
     return False
 
 
-def _callers(place: AttributeWrite) -> list[tuple[ast.Call, ast.FunctionDef]]:
+def _callers(place: AttributeWrite | ContainerWrite) -> list[tuple[ast.Call, ast.FunctionDef]]:
     """The calls that lead from the entry point to the function, the innermost first, and the functions that they stand in."""
     found = []
     for _, chunk, node in reversed(place.site.trail):
@@ -225,7 +252,7 @@ def _callers(place: AttributeWrite) -> list[tuple[ast.Call, ast.FunctionDef]]:
     return found
 
 
-def _given(place: AttributeWrite) -> set[str]:
+def _given(place: AttributeWrite | ContainerWrite) -> set[str]:
     """The parameters of the function that hold data of the inputs of the entry point."""
     function = place.site.function
     assert function is not None

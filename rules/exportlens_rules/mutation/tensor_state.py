@@ -27,7 +27,11 @@ from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rewriting.unbegun_numbers import begun_by_a_number, is_one_float
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.first_values import is_begun_and_added_to, is_kept_from_first_call
+from exportlens_rules.mutation.first_values import (
+    is_begun_and_added_to,
+    is_kept_from_first_call,
+    is_left_to_later_calls,
+)
 from exportlens_rules.mutation.named_state import is_carried_by_name, named_statement
 from exportlens_rules.mutation.read_by_others import is_read_by_others
 from exportlens_rules.mutation.state_reads import (
@@ -55,7 +59,8 @@ class TensorState(Rule):
     Finds `self.state = f(self.state)` and `out, self.state = self.rnn(x, self.state)`, and a tensor that is bound
     to an attribute whose old value the function has read before, under whatever name: what one call leaves, the
     next one reads. So are numbers of tensors that the first call computes of its inputs, for all later calls:
-    `if self.scale is None: self.scale = x.std()`. For a plain attribute the update is lost in both modes, for a buffer in strict mode. State
+    `if self.scale is None: self.scale = x.std()`; and so is what only later calls read, as a counter or a state of the model decides:
+    `y = x if self.steps == 0 else x - self.last`. For a plain attribute the update is lost in both modes, for a buffer in strict mode. State
     that a number starts, as the potential of a spiking neuron, is told as a remark: models set it back before
     each sample. Attributes that are only set, to be read later in the same call, are fine, and so are tables that
     are made anew where they are too short.
@@ -204,6 +209,19 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, AttributeWrite)
+        reports = list(self._reports(place))
+        yield from reports
+        begins = place.began in (None, Const(None)) and all(
+            isinstance(each, Tensor) for each in _parts(place.value)
+        )
+        if not reports and begins and is_left_to_later_calls(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is bound to a new tensor that later calls read, on a way that the first one does not go: the "
+                "exported program never does. Register a buffer of its final shape in `__init__`, and write it in place.",
+            )
+
+    def _reports(self, place: AttributeWrite) -> Iterator[Report]:
         if not isinstance(place.owner, (Instance, ClassValue)):
             return
         if isinstance(place.owner, Instance) and place.owner.traced:

@@ -53,7 +53,8 @@ def notice_item(machine: Machine, container: Value, value: Value, frame: Frame, 
     if not isinstance(node, ast.Subscript):
         return
     if isinstance(node.slice, ast.Slice):
-        _note_emptied(machine, container, frame, node.value)
+        if node.slice.lower is None and node.slice.upper is None:
+            _note_emptied(machine, container, frame, node.value)
     else:
         _notice_write(machine, container, "[]", value, frame, node, node.value)
 
@@ -75,9 +76,10 @@ def _notice_write(
         owner, attr = _keeper_of_name(container, frame)
         if owner is None and _is_global(container, expression.id, frame):
             machine.notice(ContainerWrite(machine.site(frame), node, None, expression.id, how, value))
-    if owner is None or (id(owner), attr) in machine.attributes_written:
+    if owner is None:
         return
-    machine.notice(ContainerWrite(machine.site(frame), node, owner, attr, how, value))
+    anew = (id(owner), attr) in machine.attributes_written
+    machine.notice(ContainerWrite(machine.site(frame), node, owner, attr, how, value, anew))
 
 
 def _keeper_of_name(container: Value, frame: Frame) -> tuple[Instance | None, str]:

@@ -198,12 +198,14 @@ class ItemWrite(Place):
 @dataclass(slots=True)
 class ContainerWrite(Place):
     """`owner.attr`, a list or a dict that was there when the call began and has not been emptied since, is changed by `how`: a method
-    that adds to it, such as "append", or "[]". `value` is what comes in. `owner` is None where it is the global `attr`."""
+    that adds to it, such as "append", or "[]". `value` is what comes in. `owner` is None where it is the global `attr`, and `anew` says
+    that the call has bound the attribute itself, as to a part of what it was: `self.history = self.history[-2:]`."""
 
     owner: Value | None
     attr: str
     how: str
     value: Value
+    anew: bool = False
 
 
 @dataclass(slots=True)

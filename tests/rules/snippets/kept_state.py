@@ -1,0 +1,109 @@
+"""State that only later calls read, as what calls change decides, and what is set in each call before it is read."""
+
+from __future__ import annotations
+
+_HEAD = """
+from collections import deque
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+        self.state = "init"
+        self.prev = None
+        self.hist = [None] * 3
+        self.queue = []
+        self.table = {}
+        self.option = "plain"
+
+    def less(self, x):
+        return x - self.prev
+
+    def less_two(self, x, kept):
+        newest, older = kept[-1], kept[-2]
+        return x - newest + older
+
+    def keep(self, x):
+        self.prev = x * 2
+        self.hist[0] = x
+
+    def forward(self, x: torch.Tensor):
+        FORWARD
+"""
+
+
+def _model(forward: str) -> str:
+    return _HEAD.replace("FORWARD", forward.replace("\n", "\n        "))
+
+
+MUST = {
+    "EXL206": [
+        # read by a method
+        _model(
+            "y = x * 2\nif self.steps > 0:\n    y = self.less(y)\nself.prev = y\nself.steps += 1\nreturn y"
+        ),
+        # begun by a counter, a flag of text, in a ternary, behind an early return
+        _model(
+            "if self.steps == 0:\n    self.prev = x * 2\nelse:\n    self.prev = 0.9 * self.prev + x\nself.steps += 1\nreturn x - self.prev"
+        ),
+        _model(
+            'if self.state == "init":\n    self.prev = x * 2\n    self.state = "track"\n    return x\nreturn F.cosine_similarity(x, self.prev)'
+        ),
+        _model(
+            "first = self.steps == 0\ny = x if first else x - self.prev\nself.prev = y * 2\nself.steps += 1\nreturn y"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = x\n    return x\ny = x - self.prev\nself.prev = x\nreturn y"
+        ),
+        # an attribute that the constructor does not make
+        _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
+    ],
+    "EXL218": [
+        _model(
+            "for i in range(2):\n    self.hist[i] = self.hist[i + 1]\nself.hist[-1] = x * 2\n"
+            "if self.steps > 0:\n    x = self.less_two(x, self.hist)\nself.steps += 1\nreturn x"
+        ),
+        _model(
+            "self.queue = self.queue[-3:]\nself.queue.append(x * 2)\nif len(self.queue) > 1:\n    x = x - self.queue[-2]\nreturn x"
+        ),
+        _model(
+            "self.queue = self.queue[-3:]\nself.queue.append(x * 2)\nif self.steps > 0:\n    x = x - self.queue[-2]\n"
+            "self.steps += 1\nreturn x"
+        ),
+    ],
+}
+
+MUST_NOT = {
+    "EXL206": [
+        _model(
+            "self.keep(x)\nself.steps = 1\nif self.steps > 0:\n    x = self.less(x)\nself.steps = 0\nreturn x"
+        ),
+        # a table for the last size
+        _model(
+            "n = x.shape[0]\nif n == self.steps and self.prev is not None:\n    return x.T + self.prev\nself.steps = n\n"
+            "self.prev = torch.arange(n) * 2\nreturn x.T + self.prev"
+        ),
+        _model('self.prev = x * 2\nif self.option == "plain":\n    x = self.less(x)\nreturn x'),
+        _model(
+            'self.state = "busy"\nself.prev = x * 3\nif self.state == "busy":\n    x = self.less(x)\nself.prev = None\nreturn x'
+        ),
+    ],
+    "EXL218": [
+        # filled and read in each call, also by an option
+        _model(
+            'self.hist[0] = x * 2\nif self.option == "plain":\n    self.hist[1] = x\ny = self.hist[0]\n'
+            'if self.option == "plain":\n    y = y + self.hist[1]\nreturn y'
+        ),
+        _model("for i in range(3):\n    self.hist[i] = x * i\nreturn self.hist[0] + self.hist[2]"),
+        _model("self.keep(x)\nreturn x + self.hist[0]"),
+        _model("self.queue = []\nfor i in range(3):\n    self.queue.append(x * i)\nreturn x + self.queue[1]"),
+        _model(
+            "if x.shape[0] not in self.table:\n    self.table[x.shape[0]] = torch.arange(x.shape[0])\nreturn x.T + self.table[x.shape[0]]"
+        ),
+    ],
+}
