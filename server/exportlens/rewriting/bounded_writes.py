@@ -15,6 +15,7 @@ from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted, fresh, reads
+from exportlens.rewriting.one_device import is_on_host
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source
 from exportlens.source.walking import walk
@@ -176,13 +177,15 @@ def _fill(
     lines: list[str] = []
     conditions: list[str] = []
     taken_names = draft.taken(source.tree)
+    function = source.enclosing_function(node)
+    on_host = function is not None and is_on_host(source, function, node.value, draft.kinds({}))
     for each, wish in zip(bounded, ("places",) if len(bounded) == 1 else ("rows", "columns"), strict=True):
         places = f"{draft.torch}.arange({base}.shape[{each.of_base}], device={base}.device)"
         if hoisted is not None:
             name = fresh(wish, taken_names)
             lines.append(f"{name} = {places}")
             places = name
-        conditions.append(_condition(draft, places, base, each, kinds))
+        conditions.append(_condition(draft, places, base, each, kinds, on_host))
     for index, condition in enumerate(conditions):
         after = len(conditions) - 1 - index
         if len(conditions) > 1:
@@ -213,11 +216,18 @@ def _bounded(source: Source, parts: list[ast.expr], items: Iterable[Value], kind
     return found
 
 
-def _condition(draft: Draft, places: str, base: str, bounded: _Bounded, kinds: Kinds) -> str:
-    """Where the slice is, along its dimension."""
+def _condition(draft: Draft, places: str, base: str, bounded: _Bounded, kinds: Kinds, on_host: bool) -> str:
+    """Where the slice is, along its dimension; one of a tensor that is `on_host` is compared there."""
     size = f"{base}.shape[{bounded.of_base}]"
+
+    def limit(bound: ast.expr, known: Value | None) -> str:
+        text = _from_the_front(draft.source, bound, known, size, kinds)
+        if not on_host or not any(isinstance(each, Tensor) for each in options(known or Const(0))):
+            return text
+        return f"{primary(text)}.to({base}.device)"
+
     sides = [
-        f"{places} {sign} {_from_the_front(draft.source, bound, known, size, kinds)}"
+        f"{places} {sign} {limit(bound, known)}"
         for sign, bound, known in (
             (">=", bounded.node.lower, bounded.known.lower),
             ("<", bounded.node.upper, bounded.known.upper),

@@ -8,13 +8,14 @@ to be: a function is followed here to see which of them would meet one from else
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.text import Function
+from exportlens.source.walking import walk
 
 # Functions of torch that make a tensor of numbers, on the default device where nothing else is said.
 FACTORIES = frozenset(
@@ -132,12 +133,16 @@ class Names:
 
 class Homes:
     """Follows `function`, whose names begin as `names`. `needs` are the paths of tensors whose device a call that makes a tensor
-    has to give it, and `places` what is known where that stands."""
+    has to give it, and `places` what is known where that stands. `is_tensor` says whether an attribute of `self` certainly is one."""
 
-    def __init__(self, function: Function, names: Names, kinds: Kinds) -> None:
-        self.kinds = kinds
+    def __init__(
+        self, function: Function, names: Names, kinds: Kinds, is_tensor: Callable[[ast.expr], bool]
+    ) -> None:
+        self.kinds, self.is_tensor = kinds, is_tensor
         self.needs: dict[ast.Call, dict[str, None]] = {}
         self.places: dict[ast.Call, list[Names]] = {}
+        # Where the names that are read are, each time that they are.
+        self.reads: dict[ast.Name, list[Home]] = {}
         self._active: list[ast.AST] = []
         self._found: list[list[Home]] = [[]]
         self._run(function.body, names)
@@ -246,6 +251,7 @@ class Homes:
                 self._bind(each.value if isinstance(each, ast.Starred) else each, part, names)
         elif isinstance(target, ast.Subscript):
             self.of(target.slice, names)
+            self.of(target.value, names)
             self._put_in(target.value, home, names)
         else:
             path = dotted(target)
@@ -276,7 +282,9 @@ class Homes:
         if isinstance(node, ast.Constant):
             return NUMBER
         if isinstance(node, ast.Name):
-            return names.homes.get(node.id, ELSEWHERE)
+            home = names.homes.get(node.id, ELSEWHERE)
+            self.reads.setdefault(node, []).append(home.flat)
+            return home
         if isinstance(node, ast.Attribute):
             return self._attribute(node, names)
         if isinstance(node, ast.Call):
@@ -316,10 +324,9 @@ class Homes:
         if node.attr in _FACTS or self.kinds.qualified(node) is not None:
             return NUMBER
         if path is not None and path.startswith("self."):
-            kind = self.kinds.of(node)
-            if kind.what in ("number", "size", "static"):
+            if self.kinds.of(node).what in ("number", "size", "static"):
                 return NUMBER
-            return Home(like=(path,), elsewhere=True) if kind.what == "tensor" else ELSEWHERE
+            return Home(like=(path,), elsewhere=True) if self.is_tensor(node) else ELSEWHERE
         return self.of(node.value, names).flat
 
     def _item(self, node: ast.Subscript, names: Names) -> Home:
@@ -409,9 +416,10 @@ class Homes:
     def _method(
         self, func: ast.Attribute, given: Sequence[Home], homes: Sequence[Home], names: Names
     ) -> Home:
-        if (dotted(func) or "").startswith("self."):
-            return _of_parts(homes)
         owner = self.of(func.value, names)
+        if (dotted(func) or "").startswith("self.") and not (owner.flat.like or owner.flat.made):
+            # A method of the model, or one of its modules.
+            return _of_parts(homes)
         if func.attr in _NUMBERS:
             return NUMBER
         if func.attr in ("cuda", "cpu"):
@@ -465,7 +473,10 @@ class Homes:
         inside.inside = True
         args = function.args
         own = {each.arg for each in arguments(args)}
-        own |= set(bound(function.body)) if isinstance(function, ast.FunctionDef) else set()
+        outer: list[str] = []
+        if isinstance(function, ast.FunctionDef):
+            outer = [name for each in walk(function) if isinstance(each, ast.Nonlocal) for name in each.names]
+            own |= set(bound(function.body)).difference(outer)
         for each in own:
             inside.homes.pop(each, None)
             inside.certain.discard(each)
@@ -483,6 +494,8 @@ class Homes:
             self._run(function.body, inside)
             result = either(self._found.pop())
         self._active.pop()
+        for name in outer:
+            names.homes[name] = inside.homes.get(name, ELSEWHERE)
         return result
 
 

@@ -221,7 +221,7 @@ def _of_one_dtype(source: Source, node: ast.Subscript, place: ItemWrite) -> list
 
 
 def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
-    """What is written to `node`, converted to its dtype. Raises Refused."""
+    """What is written to `node`, of its dtype, and on its device. Raises Refused."""
     statement = source.enclosing_statement(node)
     if not isinstance(statement, ast.Assign) or statement.targets != [node] or dotted(node.value) is None:
         raise Refused(
@@ -231,7 +231,7 @@ def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
     start, end = source.start(value), source.end(value)
     simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     opened, closed = ("", "") if simple else ("(", ")")
-    to = f"{closed}.to({source.of(node.value)}.dtype)"
+    to = f"{closed}.to({source.of(node.value)})"
     return [Replacement(start, start, opened), Replacement(end, end, to)]
 
 

@@ -242,8 +242,8 @@ def converted_for_index(
         base, value = kinds.of(node.value), kinds.of(statement.value)
         if value.dtype is not None and value.dtype == base.dtype:
             return []
-        dtype = f"{primary(source.of(node.value))}.dtype"
-        return [source.swap(statement.value, f"{primary(source.of(statement.value))}.to({dtype})")]
+        like = source.of(node.value)
+        return [source.swap(statement.value, f"{primary(source.of(statement.value))}.to({like})")]
     return [] if all(isinstance(each, (Const, Static, Shape, TensorScalar)) for each in given) else None
 
 

@@ -12,7 +12,7 @@ from exportlens.rewriting.devices import is_computed_with
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.homes import ELSEWHERE, NUMBER, Home, Homes, Names
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import arguments
+from exportlens.rewriting.names import arguments, registers_buffer
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
@@ -32,6 +32,13 @@ def on_one_device(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str
     return replaced(text, _Devices(source, same[0], kinds).swaps())
 
 
+def is_on_host(source: Source, function: Function, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether what the name `node` reads in `function` certainly was made there, with no device named; `kinds` are those before."""
+    reads = _Devices(source, function, kinds).homes().reads
+    homes = reads.get(node, []) if isinstance(node, ast.Name) else []
+    return bool(homes) and all(each.made and not each.elsewhere for each in homes)
+
+
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # What other things have that a function may be given as well.
 _OF_OTHERS = frozenset(name for each in (list, tuple, dict, set, str, float, complex) for name in dir(each))
@@ -48,18 +55,28 @@ class _Devices:
         self.source, self.function, self.kinds = source, function, kinds
         self.entry = kinds_before(function, function.body[0], kinds)
 
-    def swaps(self) -> list[Replacement]:
+    def homes(self) -> Homes:
         names = Names(certain={each.arg for each in arguments(self.function.args)})
         names.homes = {each.arg: self._given(each) for each in arguments(self.function.args)}
-        homes = Homes(self.function, names, self.kinds)
-        swaps = []
+        return Homes(self.function, names, self.kinds, self._is_tensor)
+
+    def swaps(self) -> list[Replacement]:
+        homes, swaps = self.homes(), []
+        own = [each.arg for each in arguments(self.function.args)]
         for call, paths in homes.needs.items():
-            own = [each.arg for each in arguments(self.function.args)]
             for path in sorted(paths, key=lambda each: each not in own):
                 if all(self._is_there(path, call, place) for place in homes.places[call]):
                     swaps += self._with_device(call, path)
                     break
         return swaps
+
+    def _is_tensor(self, node: ast.expr) -> bool:
+        """Whether an attribute of the model certainly is a tensor."""
+        return self.kinds.of(node).what == "tensor" or (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and registers_buffer(self.source.tree, node.attr)
+        )
 
     def _given(self, parameter: ast.arg) -> Home:
         """Where an argument is: with itself, where it certainly is a tensor."""
@@ -95,7 +112,7 @@ class _Devices:
         home = names.homes.get(path)
         if "." in path:
             node = parse_python(path).body[0]
-            is_tensor = isinstance(node, ast.Expr) and self.kinds.of(node.value).what == "tensor"
+            is_tensor = isinstance(node, ast.Expr) and self._is_tensor(node.value)
             return is_tensor and (home is None or (path in home.like and not home.made))
         if home is None or path not in names.certain or path not in home.like or home.made:
             return False
