@@ -182,11 +182,9 @@ def _is_for_given(source: Source, node: ast.AST) -> bool:
 def _decided(draft: Draft, loop: ast.While, place: Truth) -> Fix | None:
     """The fix for `loop`, which goes on by numbers that tensor data chooses in it; None where there is none."""
     try:
-        kinds = _kinds(draft, loop, place.variables)
-        text, message = converted(draft.source, loop, kinds, draft.torch, None, ({}, {}))
+        return _fix_of(draft, loop, _kinds(draft, loop, place.variables), None, ({}, {}))
     except (Refused, LookupError, SyntaxError):
         return None
-    return draft.fix(message, text)
 
 
 def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
