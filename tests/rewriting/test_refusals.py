@@ -1132,7 +1132,7 @@ def test_nothing_is_registered_before_the_module_is_made() -> None:
 @pytest.mark.parametrize(
     "begin, body, reason",
     [
-        ("[]", "self.kept.append(x.relu())\nreturn sum(self.kept)", "how many of the tensors are kept"),
+        ("[]", "self.kept.append(x.relu())\nreturn sum(self.kept)", "how many of them are kept"),
         (
             "[torch.zeros(4), torch.zeros(4)]",
             "for i, layer in enumerate(self.layers):\n    self.kept[i] = layer(x[0] + self.kept[i])\nreturn x + self.kept[1]",

@@ -39,11 +39,11 @@ from exportlens_rules.reading import ancestors, words
 
 _NUMBER = Outcome(BAKED, BAKED)
 _GROWS = (
-    "`{}` keeps the tensors of earlier calls: the exported program starts each call from what it held while tracing. "
+    "`{}` keeps the {} of earlier calls: the exported program starts each call from what it held while tracing. "
     "Keep them in a buffer of a fixed size."
 )
 _HOW_MANY = (
-    "how many of the tensors are kept, and what stands there before the first call, is for you to say: keep them in "
+    "how many of them are kept, and what stands there before the first call, is for you to say: keep them in "
     "a buffer of fixed size, written in place, or hand them in and return them"
 )
 # What tells no more of a list than how much is in it, or takes something out of it.
@@ -55,10 +55,11 @@ class StateInContainer(Rule):
     """A list or a dict of the model carries tensors from one call to the next, and the exported program forgets them.
 
     ## What it does
-    Finds `self.history.append(x)` where the same call reads what earlier ones left there, as `torch.stack(self.history)`
-    does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`; also lists whose items are moved on, or cut, and that later calls
-    read: `self.last[0] = self.last[1]; self.last[1] = x`. A list that is made anew or emptied in each call is
-    fine, and so is one that is only filled, for whoever looks at it later, and a table that is made once for each size.
+    Finds `self.history.append(x)`, of a tensor or a number that is read out of one, where the same call reads what
+    earlier ones left there, as `torch.stack(self.history)` does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`;
+    also lists whose items are moved on, or cut, and that later calls read: `self.last[0] = self.last[1]; self.last[1] = x`.
+    A list that is made anew or emptied in each call is fine, and so is one that is only filled, for whoever looks at it
+    later, and a table that is made once for each size.
 
     ## Why it matters
     The program is traced once: it has the list as it was then, with this call's tensors added, and starts from
@@ -174,7 +175,7 @@ class M(nn.Module):
         reports = [] if kept is not None and kept.anew else list(self._reports(place))
         yield from reports
         if kept is not None and not reports and _is_tensor(kept.value) and is_left_to_later_calls(kept):
-            yield self.report(place, _GROWS.format(f"self.{kept.attr}"))
+            yield self.report(place, _GROWS.format(f"self.{kept.attr}", "tensors"))
 
     def _reports(self, place: Place) -> Iterator[Report]:
         function = None if place.site.function is None else place.site.function.node
@@ -186,7 +187,7 @@ class M(nn.Module):
                 holder = loaded(_target(statement))
                 kept = not certainly_written(function, statement, ast.dump(holder), parents(function))
                 if kept and _is_read_as_a_whole(place, function, statement, holder):
-                    yield self.report(place, _GROWS.format(words(holder)))
+                    yield self.report(place, _GROWS.format(words(holder), "tensors"))
             return
         assert isinstance(place, ContainerWrite)
         function, node = under_one_name(place, function)
@@ -206,11 +207,13 @@ class M(nn.Module):
             return
         elif place.how == "update":
             if any(_is_read_above(function, node, item) for item in updated_items(node)):
-                yield self.report(place, _GROWS.format(words(node.func.value)))
-        elif (
-            _is_tensor(place.value) or _is_joined(place, function, node.func.value)
-        ) and _is_read_as_a_whole(place, function, node, node.func.value):
-            yield self.report(place, _GROWS.format(words(node.func.value)))
+                yield self.report(place, _GROWS.format(words(node.func.value), "tensors"))
+        else:
+            tensors = _is_tensor(place.value) or _is_joined(place, function, node.func.value)
+            numbers = all(isinstance(option, TensorScalar) for option in options(place.value))
+            if (tensors or numbers) and _is_read_as_a_whole(place, function, node, node.func.value):
+                kept = "tensors" if tensors else "numbers"
+                yield self.report(place, _GROWS.format(words(node.func.value), kept))
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         place = report.place

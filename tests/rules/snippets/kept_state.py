@@ -64,6 +64,7 @@ MUST = {
         _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
     ],
     "EXL218": [
+        _model("self.queue.append(x.mean().item())\nreturn x - sum(self.queue) / len(self.queue)"),
         _model(
             "for i in range(2):\n    self.hist[i] = self.hist[i + 1]\nself.hist[-1] = x * 2\n"
             "if self.steps > 0:\n    x = self.less_two(x, self.hist)\nself.steps += 1\nreturn x"
@@ -94,6 +95,9 @@ MUST_NOT = {
         ),
     ],
     "EXL218": [
+        # numbers for whoever looks at them later, and of this call alone
+        _model("self.queue.append(x.mean().item())\nreturn x"),
+        _model("self.queue = []\nself.queue.append(x.mean().item())\nreturn x - sum(self.queue)"),
         # filled and read in each call, also by an option
         _model(
             'self.hist[0] = x * 2\nif self.option == "plain":\n    self.hist[1] = x\ny = self.hist[0]\n'
