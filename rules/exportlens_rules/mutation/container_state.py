@@ -212,8 +212,8 @@ class M(nn.Module):
             tensors = _is_tensor(place.value) or _is_joined(place, function, node.func.value)
             numbers = all(isinstance(option, TensorScalar) for option in options(place.value))
             if (tensors or numbers) and _is_read_as_a_whole(place, function, node, node.func.value):
-                kept = "tensors" if tensors else "numbers"
-                yield self.report(place, _GROWS.format(words(node.func.value), kept))
+                what = "tensors" if tensors else "numbers"
+                yield self.report(place, _GROWS.format(words(node.func.value), what))
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         place = report.place

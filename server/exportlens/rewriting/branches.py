@@ -15,7 +15,7 @@ from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.around import refuse_around
 from exportlens.rewriting.asked_rows import refuse_asked_rows
-from exportlens.rewriting.callers import callers_write
+from exportlens.rewriting.callers import callers_write, given_to
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
@@ -199,11 +199,18 @@ class BranchRewrite:
                         others = {
                             each for each, kind in self.kinds.names.items() if root in (kind.roots or ())
                         }
-                        others = (others - {name}) | (set() if root.startswith(LOCAL) else {root})
+                        others = (others - {name}) | (set() if self._is_own(root) else {root})
                     if others and root in written:
                         raise Refused(
                             f"`{name}` may share memory with `{min(others)}`, and one is written later"
                         )
+
+    def _is_own(self, root: str) -> bool:
+        """Whether memory is this function's alone: made in it, or given by calls that keep no name for it."""
+        if root.startswith(LOCAL):
+            return True
+        given = given_to(self.source, self.function, root, self.kinds) if root.isidentifier() else []
+        return bool(given) and all(each.what == "tensor" and each.fresh for each in given)
 
     # --- names ----------------------------------------------------------------------------------------------
 
