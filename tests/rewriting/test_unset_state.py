@@ -117,3 +117,22 @@ def test_what_is_set_where_the_branch_comes_is_traced(body: str) -> None:
     mended = mend(written(body))
     assert not any("the first one included" in refusal for refusal in mended.refusals), mended.refusals
     assert "torch.cond" in mended.text, mended.refusals
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.steps, self.prev = self.steps + 1, x * self.steps",
+        "self.prev, self.steps = x, self.prev.shape[0]",
+        "self.prev = self.steps, x = self.steps + 1, x * 2",
+    ],
+    ids=["another reads it", "it reads another", "two targets"],
+)
+def test_a_number_stays_beside_what_it_hangs_on(line: str) -> None:
+    mended = mend(written(f"{line}\nreturn x * self.steps"))
+    assert "self.steps = 0" in mended.text
+
+
+def test_a_number_is_set_behind_what_is_set_beside_it() -> None:
+    mended = mend(written("y = x * 2\nn = self.steps + 1\nkept, self.steps = y, n\nreturn kept * self.steps"))
+    assert "kept = y\n        self.steps.fill_(n)" in mended.text, mended.refusals

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from exportlens.inference.classes import class_attribute
@@ -231,8 +231,9 @@ def _is_turned_with(test: ast.expr, block: list[ast.stmt], holds: bool) -> bool:
     if path is None or not path.startswith("self."):
         return False
     for each in block:
-        if isinstance(each, ast.Assign) and [dotted(one) for one in each.targets] == [path]:
-            return isinstance(each.value, ast.Constant) and each.value.value is (not holds)
+        for target, value in assigned_pairs(each) if isinstance(each, ast.Assign) else ():
+            if dotted(target) == path:
+                return isinstance(value, ast.Constant) and value.value is (not holds)
         call = each.value if isinstance(each, ast.Expr) else None
         if isinstance(call, ast.Call) and dotted(call.func) == f"{path}.fill_" and len(call.args) == 1:
             return isinstance(call.args[0], ast.Constant) and call.args[0].value is (not holds)
@@ -250,6 +251,40 @@ def _callers(place: AttributeWrite | ContainerWrite) -> list[tuple[ast.Call, ast
             break
         found.append((node, function))
     return found
+
+
+def ways_to(place: AttributeWrite) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """What stands around the write, from the inside, and around the calls that lead to it, each with the function."""
+    function = place.site.function
+    if function is None:
+        return
+    for each in ancestors(place):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            break
+        yield each, function.node
+    for call, outer in _callers(place):
+        around = parents(outer)
+        node: ast.AST = call
+        while node is not outer and node in around:
+            node = around[node]
+            yield node, outer
+
+
+def hands_data_on(statement: ast.stmt, function: ast.AST, place: AttributeWrite) -> bool:
+    """Whether `statement` of `function`, which leads to `place`, binds attributes of the model to what is computed of its inputs, or
+    calls what belongs to the model with it: `self.mean.copy_(mean)`."""
+    own = place.site.function
+    given = _given(place) if own is not None and function is own.node else _parameters(function)
+    values = []
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        pairs = assigned_pairs(statement)
+        values = [value for target, value in pairs if (dotted(target) or "").startswith("self.")]
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if (dotted(call.func) or "").startswith("self."):
+            values = [*call.args, *(each.value for each in call.keywords)]
+    data = _Data(place.owner)
+    return any(data.holds(each, function, given) for each in values)
 
 
 def _given(place: AttributeWrite | ContainerWrite) -> set[str]:

@@ -23,7 +23,13 @@ from exportlens.rewriting.names import assigned_pairs
 from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.mutation.first_values import is_begun_by_data, is_set_by_data, reads_itself
+from exportlens_rules.mutation.first_values import (
+    hands_data_on,
+    is_begun_by_data,
+    is_set_by_data,
+    reads_itself,
+    ways_to,
+)
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.reading import ancestors, words
@@ -155,10 +161,10 @@ def _is_turned_by_first_call(place: AttributeWrite) -> bool:
     if target is None:
         return False
     path = ast.dump(loaded(target))
-    for each in ancestors(place):
+    for each, way in ways_to(place):
         if isinstance(each, ast.If) and any(ast.dump(one) == path for one in ast.walk(each.test)):
-            names = _names(function.node)
-            return any(_begins_with(one, names) for one in each.body)
+            names = _names(way)
+            return any(_begins_with(one, names) or hands_data_on(one, way, place) for one in each.body)
     return False
 
 
@@ -245,7 +251,6 @@ def _is_carried(place: AttributeWrite) -> bool:
     began = place.began
     # What is put back as it was is the same in each call.
     number = isinstance(began, Const) and type(began.value) in (int, float) and place.value != began
-    return number and (
-        reads(statement.value, [ast.dump(loaded(target))])
-        or reads_through(function.node, statement, ast.dump(loaded(target)))
-    )
+    path = ast.dump(loaded(target))
+    value = next((value for one, value in assigned_pairs(statement) if one is target), statement.value)
+    return number and (reads(value, [path]) or reads_through(function.node, statement, value, path))

@@ -90,13 +90,14 @@ def read_before(
     )
 
 
-def reads_through(function: ast.AST, statement: ast.Assign, path: str) -> bool:
-    """Whether `statement` binds the name of what was computed from the attribute above it: `total = self.count + n`."""
-    return isinstance(statement.value, ast.Name) and any(
+def reads_through(function: ast.AST, statement: ast.Assign, value: ast.expr, path: str) -> bool:
+    """Whether `value`, which `statement` binds, is the name of what was computed from the attribute above it:
+    `total = self.count + n`."""
+    return isinstance(value, ast.Name) and any(
         isinstance(each, ast.Assign)
         and each.lineno < statement.lineno
         and reads(each.value, [path])
-        and any(isinstance(one, ast.Name) and one.id == statement.value.id for one in each.targets)
+        and any(isinstance(one, ast.Name) and one.id == value.id for one in each.targets)
         for each in _statements(function)
     )
 

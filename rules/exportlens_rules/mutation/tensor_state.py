@@ -211,14 +211,14 @@ class M(nn.Module):
         assert isinstance(place, AttributeWrite)
         reports = list(self._reports(place))
         yield from reports
-        begins = place.began in (None, Const(None)) and all(
-            isinstance(each, Tensor) for each in _parts(place.value)
-        )
-        if not reports and begins and is_left_to_later_calls(place):
+        if not reports and _begins_as_state(place) and is_left_to_later_calls(place):
+            advice = f"Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer."
+            if place.began in (None, Const(None)):
+                advice = "Register a buffer of its final shape in `__init__`, and write it in place."
             yield self.report(
                 place,
                 f"`self.{place.attr}` is bound to a new tensor that later calls read, on a way that the first one does not go: the "
-                "exported program never does. Register a buffer of its final shape in `__init__`, and write it in place.",
+                f"exported program never does. {advice}",
             )
 
     def _reports(self, place: AttributeWrite) -> Iterator[Report]:
@@ -319,6 +319,15 @@ class M(nn.Module):
             # What is known to be one number is refused for what stands in the way of it.
             return fix if isinstance(other, Refusal) and not is_one_float(report.place.value) else other
         return fix
+
+
+def _begins_as_state(place: AttributeWrite) -> bool:
+    """Whether a tensor is bound where there was a tensor of the model, or nothing."""
+    began = [Const(None)] if place.began is None else [*_parts(place.began)]
+    kept = all(each == Const(None) or (isinstance(each, Tensor) and each.origin in _KEPT) for each in began)
+    return kept and all(
+        isinstance(each, Tensor) and each.origin != "constant" for each in _parts(place.value)
+    )
 
 
 def _is_carried(place: AttributeWrite) -> bool:

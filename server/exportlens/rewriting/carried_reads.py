@@ -36,11 +36,34 @@ def _is_of_later_calls(read: Read) -> bool:
     """Whether the read is left to later calls by what calls change, and by nothing else."""
     if _is_moved_on(read):
         return False
-    around = list(_tests(read.scope, read.node))
-    decided = [_changes(test, scope, read.kept) for scope, test, _ in around]
-    if not all(changes for changes, (_, _, holds) in zip(decided, around, strict=True) if holds):
-        return False
-    return any(decided) or read.kept.how == "items"
+    decided = False
+    for scope, test, holds in _tests(read.scope, read.node):
+        changes = _changes(test, scope, read.kept)
+        decided = decided or changes
+        if not changes and holds and not _is_around_writes(test, read):
+            return False
+    return decided or read.kept.how == "items"
+
+
+def _is_around_writes(test: ast.expr, read: Read) -> bool:
+    """Whether all that sets the state stands under the same option: who reads it has set it."""
+    same, file, path = ast.dump(test), read.scope.file, f"self.{read.kept.attr}"
+    writes = [
+        (each, method)
+        for method in read.kept.owner.traced
+        for each in walk(method)
+        if _writes(each, path) and not isinstance(each, ast.Call)
+    ]
+    return all(_stands_under(each, same, file.above(method)) for each, method in writes)
+
+
+def _stands_under(node: ast.AST, test: str, above: dict[ast.AST, ast.AST]) -> bool:
+    while node in above:
+        outer = above[node]
+        if isinstance(outer, ast.If) and node in outer.body and ast.dump(outer.test) == test:
+            return True
+        node = outer
+    return False
 
 
 def _is_moved_on(read: Read) -> bool:
@@ -101,12 +124,13 @@ def _is_changed(state: KeptState, attr: str) -> bool:
 
 
 def _writes(node: ast.AST, path: str) -> bool:
-    """Whether `node` sets the attribute or an item of it, or adds to it."""
+    """Whether `node` sets the attribute or an item of it, adds to it, or writes the tensor that it holds."""
     targets = [node.target] if isinstance(node, ast.AugAssign) else [target for target, _ in stored(node)]
     targets = [each.value if isinstance(each, ast.Subscript) else each for each in targets]
     func = node.func if isinstance(node, ast.Call) else None
-    added = isinstance(func, ast.Attribute) and func.attr in ADDING and dotted(func.value) == path
-    return added or path in map(dotted, targets)
+    if isinstance(func, ast.Attribute) and dotted(func.value) == path:
+        return func.attr in ADDING or (func.attr.endswith("_") and not func.attr.startswith("_"))
+    return path in map(dotted, targets)
 
 
 def _ends(method: ast.AST, attr: str) -> bool:

@@ -103,6 +103,8 @@ class Scope:
         if not isinstance(owner, KeptState):
             return None
         how = owner.unset(node.attr)
+        if how is None and self.file.carried and owner.is_bound_anew(node.attr):
+            how = "held"
         if how is not None:
             return Kept(owner, node.attr, how)
         made = owner.class_of(node.attr)

@@ -138,7 +138,7 @@ class _Number:
         outside = [each for each in reads if not self._sets_it(self.source.enclosing_statement(each))]
         inside = self._read_out(outside, writes) + self._extremes(outside)
         for write in writes:
-            swaps.append(self.source.swap(write, self._written(write)))
+            swaps.append(self.source.swap(write, self._written_behind(write)))
         return [*swaps, *inside]
 
     def _is_decided(self, write: ast.stmt) -> bool:
@@ -311,10 +311,45 @@ class _Number:
         statement = self.source.parents[target]
         alone = isinstance(statement, ast.Assign) and statement.targets == [target]
         augmented = isinstance(statement, ast.AugAssign) and statement.target is target
+        around = self.source.parents.get(statement)
+        if isinstance(statement, ast.Tuple) and isinstance(around, ast.Assign):
+            self._refuse_tied(around, target)
+            return around
         if not (alone or augmented or isinstance(statement, ast.AnnAssign)):
             raise Refused(f"`{self.path}` is set together with other targets, or deleted")
         assert isinstance(statement, ast.stmt)
         return statement
+
+    def _refuse_tied(self, statement: ast.Assign, target: ast.Attribute) -> None:
+        """Raise Refused where the number cannot be set behind what `statement` sets beside it."""
+        pairs = assigned_pairs(statement)
+        parts = [each for one in statement.targets for each in ast.walk(one) if isinstance(each, ast.expr)]
+        apart = (
+            len(statement.targets) == 1
+            and [one for one, _ in pairs if one is target] == [target]
+            and isinstance(statement.value, ast.Tuple)
+            and len(statement.value.elts) == len(pairs)
+            and all(dotted(one) is not None for one, _ in pairs)
+            and not any(isinstance(each, ast.Starred) for each in [*parts, *statement.value.elts])
+        )
+        names = {dotted(one) for one, _ in pairs if one is not target}
+        for one, value in pairs if apart else ():
+            wanted = names if one is target else {self.path}
+            apart = apart and not any(dotted(each) in wanted for each in ast.walk(value))
+        if not apart or not self.source.begins_line(statement):
+            raise Refused(f"`{self.path}` is set together with other targets, which hang on each other")
+
+    def _written_behind(self, statement: ast.stmt) -> str:
+        """The text that writes the number, behind the others that `statement` sets."""
+        pairs = assigned_pairs(statement) if isinstance(statement, ast.Assign) else []
+        own = next(((target, value) for target, value in pairs if dotted(target) == self.path), None)
+        if own is None or len(pairs) < 2:
+            return self._written(statement)
+        others = [(target, value) for target, value in pairs if target is not own[0]]
+        sides = [", ".join(map(self.source.of, each)) for each in zip(*others, strict=True)]
+        alone = ast.copy_location(ast.Assign([own[0]], own[1]), statement)
+        indent = self.source.newline + self.source.indent_of(statement)
+        return " = ".join(sides) + indent + self._written(alone)
 
     def _of_constructor(self, node: ast.AST) -> bool:
         return getattr(self.source.enclosing_function(node), "name", "") == "__init__"
@@ -369,7 +404,7 @@ class _Number:
             # In double precision it is the very number that Python would have.
             return f"{self.path}.{method}({primary(self.source.of(read_out))}.detach().reshape(()))"
         if self.type == "bool" and isinstance(write, ast.Assign):
-            function = self.source.enclosing_function(write)
+            function = self.source.enclosing_function(write.value)
             kinds = self.draft.kinds({})
             asked = None if function is None else asked_tensor(write.value, function, kinds, self.draft)
             if asked is not None:
@@ -669,7 +704,7 @@ class _Number:
         if isinstance(statement, ast.AugAssign):
             return dotted(statement.target) == self.path
         return isinstance(statement, ast.Assign) and any(
-            dotted(each) == self.path for each in statement.targets
+            dotted(each) == self.path for each, _ in assigned_pairs(statement)
         )
 
     def _refuse_name(self, statement: ast.Assign, depth: int) -> None:

@@ -27,7 +27,7 @@ from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.fake_kernels import fake_kernel
 from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import Kind
-from exportlens.rewriting.names import dotted, fresh
+from exportlens.rewriting.names import assigned_pairs, dotted, fresh
 from exportlens.rewriting.plain_objects import made_module
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
@@ -209,10 +209,7 @@ def register_tensor(
                     raise Refused(f"`self.{attribute}` is set {often} in `__init__`")
                 if not base:
                     refuse_before_module(draft.source, found[0])
-                if isinstance(found[0].value, ast.Constant):
-                    raise Refused(f"`{draft.source.of(found[0])}` begins with no tensor")
-                value = draft.source.of(found[0].value)
-                text = f'self.register_buffer("{attribute}", {value}, persistent=False)'
+                text = _registered_apart(draft.source, found[0], attribute)
                 return draft.replace(
                     f"Register `{attribute}` as a buffer",
                     [*base, draft.source.swap(found[0], text)],
@@ -221,6 +218,29 @@ def register_tensor(
         raise Refused(f"`self.{attribute}` is not set in `__init__`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _registered_apart(source: Source, begin: ast.Assign | ast.AnnAssign, attribute: str) -> str:
+    """The text that registers the attribute, and sets what `begin` sets beside it one by one. Raises Refused."""
+    pairs = assigned_pairs(begin)
+    paths = {dotted(target) for target, _ in pairs}
+    if len(pairs) > 1 and isinstance(begin, ast.Assign):
+        tied = len(begin.targets) > 1 or any(
+            isinstance(each, ast.Starred) or dotted(each) in paths
+            for _, value in pairs
+            for each in ast.walk(value)
+        )
+        if tied or not source.begins_line(begin):
+            raise Refused(f"`self.{attribute}` is set together with others in `__init__`")
+    lines = []
+    for target, value in pairs:
+        if dotted(target) == f"self.{attribute}" and isinstance(value, ast.Constant):
+            raise Refused(f"`{source.of(begin)}` begins with no tensor")
+        own = dotted(target) == f"self.{attribute}"
+        text = source.of(value)
+        register = f'self.register_buffer("{attribute}", {text}, persistent=False)'
+        lines.append(register if own else f"{source.of(target)} = {text}")
+    return (source.newline + source.indent_of(begin)).join(lines)
 
 
 def register_written(place: Mutation, context: RewriteContext) -> Fix | Refusal:
@@ -260,20 +280,13 @@ def _refuse_other_values(context: RewriteContext, attribute: str) -> None:
 
 
 def _sets(node: ast.AST, attribute: str) -> bool:
-    targets = (
-        node.targets
-        if isinstance(node, ast.Assign)
-        else [node.target]
-        if isinstance(node, ast.AnnAssign)
-        else []
-    )
-    return any(
-        isinstance(each, ast.Attribute)
-        and each.attr == attribute
-        and isinstance(each.value, ast.Name)
-        and each.value.id == "self"
-        for each in targets
-    )
+    if not isinstance(node, (ast.Assign, ast.AnnAssign)):
+        return False
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+    pairs = assigned_pairs(node)
+    if isinstance(node.value, ast.Tuple) and len(pairs) == len(node.value.elts):
+        targets = [target for target, _ in pairs]
+    return f"self.{attribute}" in map(dotted, targets)
 
 
 def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:

@@ -11,8 +11,8 @@ from exportlens.rewriting.names import arguments, assigned_pairs, dotted
 from exportlens.rewriting.text import Function
 from exportlens.source.walking import walk
 
-# None; no such attribute; an empty list or dict; one whose items are None.
-How = Literal["none", "missing", "empty", "items"]
+# None; no such attribute; an empty list or dict; one whose items are None; something that calls bind anew.
+How = Literal["none", "missing", "empty", "items", "held"]
 
 ADDING = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault"})
 _CONTAINERS = frozenset({"list", "dict", "deque", "OrderedDict", "set"})
@@ -47,6 +47,12 @@ class KeptState:
         if attr not in self._found:
             self._found[attr] = self._unset(attr)
         return self._found[attr]
+
+    def is_bound_anew(self, attr: str) -> bool:
+        """Whether the constructor makes what calls bind anew: no number, and no flag."""
+        begins = [value for _, value in self._begins(attr)]
+        plain = any(value is None or isinstance(value, ast.Constant) for value in begins)
+        return bool(begins) and not plain and self._is_set_by_calls(attr)
 
     def class_of(self, attr: str) -> ast.ClassDef | None:
         """The class of the file that the object in `self.attr` is made of."""

@@ -41,7 +41,43 @@ def _model(forward: str) -> str:
     return _HEAD.replace("FORWARD", forward.replace("\n", "\n        "))
 
 
+_BEGUN = """
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mean = torch.zeros(4)
+        self.layer = nn.Linear(4, 4)
+        self.first = True
+        self.steps = 0
+
+    def begin(self, value):
+        self.mean = value
+        self.first = False
+
+    def forward(self, x: torch.Tensor):
+        FORWARD
+        return x - self.mean
+"""
+
+
+def _begun(forward: str) -> str:
+    return _BEGUN.replace("FORWARD", forward.replace("\n", "\n        "))
+
+
 MUST = {
+    "EXL205": [
+        _begun(
+            "if self.first:\n    self.begin(x.mean(0))\nelse:\n    self.mean = 0.9 * self.mean + x.mean(0)"
+        ),
+        _begun(
+            "y = self.layer(x).mean(0)\nif self.first:\n    self.mean, self.first = y, False\n"
+            "else:\n    self.mean = 0.9 * self.mean + y"
+        ),
+    ],
     "EXL206": [
         # read by a method
         _model(
@@ -59,6 +95,13 @@ MUST = {
         ),
         _model(
             "if self.prev is None:\n    self.prev = x\n    return x\ny = x - self.prev\nself.prev = x\nreturn y"
+        ),
+        # begun as a tensor, set by a method or by a count
+        _begun(
+            "if self.first:\n    self.begin(x.mean(0))\nelse:\n    self.mean = 0.9 * self.mean + x.mean(0)"
+        ),
+        _begun(
+            "if self.steps == 0:\n    self.mean = x.mean(0)\nelse:\n    self.mean = 0.9 * self.mean + x.mean(0)\nself.steps += 1"
         ),
         # an attribute that the constructor does not make
         _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
@@ -80,6 +123,11 @@ MUST = {
 }
 
 MUST_NOT = {
+    "EXL205": [
+        # a table, the same whenever it is made
+        _begun("if self.first:\n    self.begin(torch.arange(4.0))"),
+        _begun("if self.first:\n    self.mean, self.first = torch.ones(x.shape[1]), False"),
+    ],
     "EXL206": [
         _model(
             "self.keep(x)\nself.steps = 1\nif self.steps > 0:\n    x = self.less(x)\nself.steps = 0\nreturn x"
