@@ -112,6 +112,17 @@ class M(nn.Module):
 """,
             ["torch.zeros((), device=self.w.device)"],
         ),
+        # The device is that of what torch.where takes, not of what it asks.
+        (
+            """
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        h = torch.zeros(3)
+        if x.sum() > 0:
+            h = torch.where(lengths > 1, x[:, 0], h)
+        return h
+""",
+            ["torch.zeros(3, device=x.device)"],
+        ),
         # A list over lines, with its comma.
         (
             """

@@ -366,7 +366,9 @@ class Homes:
         keywords = {each.arg: self.of(each.value, names) for each in node.keywords}
         if name in FACTORIES:
             return self._made(node, name, given, keywords, names)
-        homes = [*given, *keywords.values()]
+        # What torch.where asks may be on the host.
+        homes = [*given[1:], *given[:1]] if name == "torch.where" else [*given]
+        homes += keywords.values()
         if name.endswith(".tree_map"):
             # As torch.cond, where layers run that it takes in no arm.
             return self._meet(given[1:])
