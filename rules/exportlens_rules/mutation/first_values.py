@@ -65,6 +65,46 @@ def is_left_to_later_calls(place: AttributeWrite | ContainerWrite) -> bool:
     return tells and _Data(owner).holds(value, function.node, _given(place))  # type: ignore[union-attr,arg-type]
 
 
+def decides_what_is_carried(place: AttributeWrite) -> bool:
+    """Whether the flag that the call turns decides if later calls read what `forward` leaves of its inputs: `self.seen = True`."""
+    owner, began, value = place.owner, place.began, place.value
+    if not isinstance(owner, Instance) or owner.traced or not isinstance(owner.cls, ClassValue):
+        return False
+    if not (isinstance(began, Const) and isinstance(value, Const) and type(began.value) is bool):
+        return False
+    if type(value.value) is not bool or value.value is began.value or place.elsewhere:
+        return False
+    carried = carried_by_calls(owner.cls.scope.document, owner.cls.name)
+    paths = {f"self.{attr}" for attr, deciding in carried.items() if place.attr in deciding}
+    forward, _, _ = class_attribute(owner.cls, "forward")
+    if not paths or not isinstance(forward, Function) or isinstance(forward.node, ast.Lambda):
+        return False
+    # What is turned and turned back says nothing.
+    turned = [
+        each.value
+        for each in ast.walk(owner.cls.node)
+        if isinstance(each, ast.Assign) and f"self.{place.attr}" in map(dotted, each.targets)
+    ]
+    if sum(getattr(each, "value", None) is began.value for each in turned) > 1:
+        return False
+    data, given = _Data(owner), _parameters(forward.node)
+    return any(
+        dotted(target) in paths and data.holds(each, forward.node, given)
+        for statement in ast.walk(forward.node)
+        for target, each in _kept_by(statement)
+    )
+
+
+def _kept_by(statement: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What is bound to what, or copied into it."""
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return assigned_pairs(statement)
+    func = statement.func if isinstance(statement, ast.Call) else None
+    if isinstance(statement, ast.Call) and isinstance(func, ast.Attribute) and func.attr == "copy_":
+        return [(func.value, each) for each in statement.args[:1]]
+    return []
+
+
 def _written(place: AttributeWrite | ContainerWrite) -> ast.expr | None:
     """What is bound to the attribute, or put into the list or dict that it holds."""
     for each in [place.node, *ancestors(place)]:

@@ -24,6 +24,7 @@ from exportlens.rewriting.number_state import number_in_buffer
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import (
+    decides_what_is_carried,
     hands_data_on,
     is_begun_by_data,
     is_set_by_data,
@@ -132,6 +133,7 @@ class M(nn.Module):
             or _is_carried(place)
             or _is_turned_by_first_call(place)
             or is_set_by_data(place)
+            or decides_what_is_carried(place)
         ):
             return
         node = place.node

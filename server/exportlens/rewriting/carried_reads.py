@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from exportlens.rewriting.kept_scopes import BLOCKS, File, Kept, Read, Scope
 from exportlens.rewriting.liveness import leaves
@@ -18,31 +18,36 @@ from exportlens.source.walking import walk
 
 
 @functools.lru_cache(maxsize=64)
-def carried_by_calls(document: Document, name: str) -> frozenset[str]:
-    """The attributes of the Module `name` of the file that a call leaves for later ones, as what the calls count decides."""
+def carried_by_calls(document: Document, name: str) -> Mapping[str, frozenset[str]]:
+    """The attributes of the Module `name` of the file that a call leaves for later ones, as what calls change decides: each with
+    the attributes that decide."""
     file = File([each for placed in document.placed for each in placed.chunk.body], carried=True)
     cls = file.classes.get(name)
     state = None if cls is None else file.state(cls)
     forward = None if state is None else state.methods.get("forward")
     if state is None or forward is None or not state.is_module:
-        return frozenset()
+        return {}
     scope = Scope(file, forward, state)
-    reads = [each for statement in forward.body for each in scope.reads(statement)]
-    found = {each.kept.attr for each in reads if each.kept.owner is state and _is_of_later_calls(each)}
-    return frozenset(attr for attr in found if not any(_ends(each, attr) for each in state.traced))
+    found: dict[str, frozenset[str]] = {}
+    for read in (each for statement in forward.body for each in scope.reads(statement)):
+        attr = read.kept.attr
+        deciding = _deciding(read) if read.kept.owner is state else None
+        if deciding is not None and not any(_ends(each, attr) for each in state.traced):
+            found[attr] = found.get(attr, frozenset()) | deciding
+    return found
 
 
-def _is_of_later_calls(read: Read) -> bool:
-    """Whether the read is left to later calls by what calls change, and by nothing else."""
+def _deciding(read: Read) -> frozenset[str] | None:
+    """The attributes by which the read is left to later calls; None where it is not, or where something else decides, too."""
     if _is_moved_on(read):
-        return False
-    decided = False
+        return None
+    found: set[str] = set()
     for scope, test, holds in _tests(read.scope, read.node):
-        changes = _changes(test, scope, read.kept)
-        decided = decided or changes
+        changes = _changing(test, scope, read.kept)
+        found |= changes
         if not changes and holds and not _is_around_writes(test, read):
-            return False
-    return decided or read.kept.how == "items"
+            return None
+    return frozenset(found) if found or read.kept.how == "items" else None
 
 
 def _is_around_writes(test: ast.expr, read: Read) -> bool:
@@ -97,9 +102,9 @@ def _tests(scope: Scope, node: ast.AST) -> Iterator[tuple[Scope, ast.expr, bool]
         yield from _tests(*scope.caller)
 
 
-def _changes(test: ast.expr, scope: Scope, kept: Kept) -> bool:
-    """Whether `test` asks for something of the model that calls change, also under a name for it: not whether a table is there
-    already, but how long a list has become."""
+def _changing(test: ast.expr, scope: Scope, kept: Kept) -> set[str]:
+    """The attributes of the model that `test` asks for and calls change, also under a name: not whether a table is there already,
+    but how long a list has become."""
     names = {each.id for each in walk(test) if isinstance(each, ast.Name)}
     parts: list[ast.AST] = [test]
     parts += [
@@ -108,15 +113,17 @@ def _changes(test: ast.expr, scope: Scope, kept: Kept) -> bool:
         for target, value in stored(each)
         if value is not None and isinstance(target, ast.Name) and target.id in names
     ]
-    return any(_is_asked(each, scope, kept) for part in parts for each in walk(part))
+    asked = {_asked(each, scope, kept) for part in parts for each in walk(part)}
+    return {each for each in asked if each is not None}
 
 
-def _is_asked(node: ast.AST, scope: Scope, kept: Kept) -> bool:
+def _asked(node: ast.AST, scope: Scope, kept: Kept) -> str | None:
     if scope.means(node) == kept:
         above = scope.above[node]
-        return isinstance(above, ast.Call) and dotted(above.func) == "len"
-    own = isinstance(node, ast.Attribute) and dotted(node.value) == "self" and scope.owner is not None
-    return own and _is_changed(scope.owner, node.attr)  # type: ignore[arg-type,attr-defined]
+        return kept.attr if isinstance(above, ast.Call) and dotted(above.func) == "len" else None
+    if not isinstance(node, ast.Attribute) or dotted(node.value) != "self" or scope.owner is None:
+        return None
+    return node.attr if _is_changed(scope.owner, node.attr) else None
 
 
 def _is_changed(state: KeptState, attr: str) -> bool:

@@ -103,7 +103,7 @@ class Scope:
         if not isinstance(owner, KeptState):
             return None
         how = owner.unset(node.attr)
-        if how is None and self.file.carried and owner.is_bound_anew(node.attr):
+        if how is None and self.file.carried and owner.is_renewed(node.attr):
             how = "held"
         if how is not None:
             return Kept(owner, node.attr, how)
@@ -370,6 +370,9 @@ class Scope:
             # What this call adds is the last item, or the first one.
             last = "0" if func.attr in ("appendleft", "insert") else "-1"
             return kept.how == "empty" and key in ((last,) if self.file.carried else (None, "-1", "0"))
+        copies = isinstance(func, ast.Attribute) and func.attr == "copy_"
+        if copies and kept.how == "held" and self.means(func.value) == kept:  # type: ignore[attr-defined]
+            return True
         inside = self._inside(call)
         if inside is None or self._runs(inside.function):
             return False

@@ -48,11 +48,15 @@ class KeptState:
             self._found[attr] = self._unset(attr)
         return self._found[attr]
 
-    def is_bound_anew(self, attr: str) -> bool:
-        """Whether the constructor makes what calls bind anew: no number, and no flag."""
+    def is_renewed(self, attr: str) -> bool:
+        """Whether the constructor makes what calls bind anew or write in place: no number, and no flag."""
         begins = [value for _, value in self._begins(attr)]
         plain = any(value is None or isinstance(value, ast.Constant) for value in begins)
-        return bool(begins) and not plain and self._is_set_by_calls(attr)
+        if not begins or plain:
+            return False
+        return self._is_set_by_calls(attr) or any(
+            writes_whole(each, f"self.{attr}") for method in self._later() for each in walk(method)
+        )
 
     def class_of(self, attr: str) -> ast.ClassDef | None:
         """The class of the file that the object in `self.attr` is made of."""
@@ -140,6 +144,12 @@ def stored(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
                 yield from ((each, None) for each in target.elts)
             else:
                 yield target, value
+
+
+def writes_whole(node: ast.AST, path: str) -> bool:
+    """Whether `node` writes all of the tensor that the attribute holds: `self.last.copy_(x)`."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return isinstance(func, ast.Attribute) and func.attr == "copy_" and dotted(func.value) == path
 
 
 def _order(cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> list[ast.ClassDef]:

@@ -73,6 +73,11 @@ MUST = {
         _begun(
             "if self.first:\n    self.begin(x.mean(0))\nelse:\n    self.mean = 0.9 * self.mean + x.mean(0)"
         ),
+        # turned in each call, beside what is kept
+        _begun("y = x\nif not self.first:\n    y = x + self.mean\nself.mean = y.mean(0)\nself.first = False"),
+        _begun(
+            "y = x\nif not self.first:\n    y = x + self.mean\nself.mean.copy_(y.mean(0))\nself.first = False"
+        ),
         _begun(
             "y = self.layer(x).mean(0)\nif self.first:\n    self.mean, self.first = y, False\n"
             "else:\n    self.mean = 0.9 * self.mean + y"
@@ -126,6 +131,11 @@ MUST_NOT = {
     "EXL205": [
         # a table, the same whenever it is made
         _begun("if self.first:\n    self.begin(torch.arange(4.0))"),
+        _begun("if self.first:\n    self.mean = torch.arange(4.0)\nself.first = False"),
+        # turned and turned back
+        _begun(
+            "self.first = False\nself.mean = x.mean(0)\nif not self.first:\n    x = x + self.mean\nself.first = True"
+        ),
         _begun("if self.first:\n    self.mean, self.first = torch.ones(x.shape[1]), False"),
     ],
     "EXL206": [
