@@ -29,6 +29,8 @@ _REDUCTIONS = frozenset(
         "all",
     }
 )
+# What gives several of these at once.
+_PAIRS = frozenset({"aminmax", "std_mean", "var_mean"})
 # What keeps the dimensions of what it is called of, and reads nothing but numbers beside it.
 _ELEMENTWISE = frozenset(
     {"detach", "clone", "abs", "sqrt", "rsqrt", "exp", "log", "log1p", "neg", "square", "reciprocal", "sigmoid", "tanh", "float",
@@ -78,6 +80,8 @@ def has_no_dimensions(
             for each in ast.walk(function)
             if isinstance(each, ast.Name) and each.id == node.id and not isinstance(each.ctx, ast.Load)
         ]
+        if len(bound) == 1 and not given:
+            return any(_is_one_of_pair(each, node.id, draft) for each in ast.walk(function))
         return len(given) == len(bound) == 1 and alike(given[0])
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
@@ -96,6 +100,17 @@ def has_no_dimensions(
         return False
     given_numbers = [*tensors[1:], *(each.value for each in node.keywords)]
     return alike(tensors[0]) and all(map(fits, given_numbers))
+
+
+def _is_one_of_pair(node: ast.AST, name: str, draft: Draft) -> bool:
+    """Whether `node` binds `name` to one of what a reduction gives that is told no dimension: `low, high = torch.aminmax(x)`."""
+    call = node.value if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.keywords:
+        return False
+    target = node.targets[0]  # type: ignore[attr-defined]
+    taken = len(call.args) == (1 if draft.qualified(call.func).startswith("torch.") else 0)
+    named = isinstance(target, ast.Tuple) and len(target.elts) == 2 and name in map(dotted, target.elts)
+    return taken and named and call.func.attr in _PAIRS
 
 
 def asked_tensor(node: ast.expr, function: Function, kinds: Kinds, draft: Draft) -> ast.expr | None:
