@@ -214,9 +214,15 @@ REFUSED = [
     ),
     (
         "more rows than there may be",
-        "picked = x.flatten()[x.flatten() > 0]\nn = picked.shape[0]\nif n > 4:\n    best = torch.topk(picked, 4, dim=0)[0].sum()\n"
+        "picked = x.flatten()[x.flatten() > 0]\nn = picked.shape[0]\nif n > 2:\n    best = torch.topk(picked, 4, dim=0)[0].sum()\n"
         "else:\n    best = x.sum()\nreturn picked, best",
         "ask for as many rows of `picked` on the other way too",
+    ),
+    (
+        "rows of pieces that may be cut off",
+        "total = 0\nfor piece in x.split((x[:2, 0] > -9).long().cumsum(0).tolist()):\n    if len(piece) > 0:\n"
+        "        total = total + piece[1:].amax()\nreturn x * total",
+        "ask for as many rows of `piece[1:]` on the other way too",
     ),
     (
         "picked rows that are padded",

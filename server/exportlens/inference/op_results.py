@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from exportlens.inference import knowledge, open_dims
+from exportlens.inference.lattice import element_of
 from exportlens.inference.machine import Machine
 from exportlens.inference.tensors import broadcast_size, dtype_family, dtype_of_named
 from exportlens.inference.values import (
@@ -44,6 +46,8 @@ _WITHOUT_GRADIENTS = frozenset(
 # The operator gives a list, the function of Python that calls it a tuple.
 _GIVING_TUPLES = ("split", "where", "nonzero")
 
+_SIZES_OF_PIECES = ("split_size", "split_sizes", "split_size_or_sections")
+
 
 class Made:
     """Builds the result of one call from its record."""
@@ -75,7 +79,7 @@ class Made:
             return Sequence(
                 "tuple" if any(name in self.op.name for name in _GIVING_TUPLES) else "list",
                 None,
-                self.value(returns.items[0]) if returns.items else Unknown("an element"),
+                self.piece(self.value(returns.items[0])) if returns.items else Unknown("an element"),
                 filled=True,
             )
         if kind in ("int", "float", "bool", "number"):
@@ -87,6 +91,17 @@ class Made:
         if kind == "none":
             return Const(None)
         return Unknown(f"`{self.op.name}` returns something that depends on its arguments")
+
+    def piece(self, value: Value) -> Value:
+        """One of the pieces that `split` cuts, `value`: as long as data says where it says the sizes of all."""
+        bound = self.bound or {}
+        given = next((bound[name] for name in _SIZES_OF_PIECES if name in bound), None)
+        sizes = given[0] if isinstance(given, tuple) and len(given) == 1 else given
+        if not (isinstance(value, Tensor) and isinstance(sizes, Sequence) and _is_of_data(element_of(sizes))):
+            return value
+        dim = bound.get("dim", Const(0))
+        along = dim.value if isinstance(dim, Const) and isinstance(dim.value, int) else None
+        return replace(value, unbacked=True, open_dim=_dimension(along, value.rank))
 
     def tensor(self, returns: knowledge.Returns) -> Tensor:
         dtype = rank = None

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.around import refuse_around
-from exportlens.rewriting.asked_rows import refuse_asked_rows
+from exportlens.rewriting.asked_rows import assure_rows
 from exportlens.rewriting.callers import callers_write, given_to
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
@@ -117,7 +117,18 @@ class BranchRewrite:
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )
         for arm in (self.then, self.other):
-            refuse_asked_rows(self.source, arm.statements, self.kinds, self.writes.made_inside)
+            lines, assured = assure_rows(
+                self.source,
+                self.function,
+                self.node,
+                arm.statements,
+                arm is self.then,
+                self.kinds,
+                self.torch,
+                self.writes.made_inside,
+            )
+            arm.first_lines += lines
+            arm.parameters += assured
             refuse_padded_rows(self.source, arm.statements, self.kinds)
         self.writes.collect()
         if not self.returning:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.asked_rows import refuse_asked_rows
 from exportlens.rewriting.draft import Refused, RefusedDtypes
 from exportlens.rewriting.effects import kinds_before, repeatable, writes_of
 from exportlens.rewriting.filtered import listed_out
@@ -55,6 +56,8 @@ def ternary_text(
             refuse_unbound(source, node, function, [each], kinds, torch)
     if any(asks_for_rows(source, each) for each in (node.body, node.orelse)):
         raise Refused("an operator asks whether a mask picks any rows, which only a statement can say")
+    for each in (node.body, node.orelse):
+        refuse_asked_rows(source, each, kinds)
     sides = [kinds.of(node.body), kinds.of(node.orelse)]
     texts = [source.of(node.body), source.of(node.orelse)]
     mixed = {side.type for side in sides} == {"int", "float"} and {side.what for side in sides} == {"number"}
