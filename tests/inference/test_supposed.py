@@ -45,6 +45,10 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("x = x / float(gate)", ["EXL401"]),
         ("other, gate = 1, int(gate)\n        x = x[:gate] * other", ["EXL401"]),
         ("y, x0 = gate\n        x[y, x0] = 1", ["EXL411"]),
+        (
+            "for box in gate:\n            if int(box[0] * 4) >= int(box[1] * 4):\n                x = self.second(x)",
+            ["EXL401", "EXL101", "EXL401"],
+        ),
     ],
 )
 def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: list[str]) -> None:
@@ -141,3 +145,21 @@ def test_an_item_of_unknown_rank_may_be_one_number(tmp_path: Path, body: str, na
 )
 def test_index_tensors_and_masks_are_left(tmp_path: Path, body: str) -> None:
     assert findings(tmp_path, _ROWS.format(body)) == []
+
+
+@pytest.mark.parametrize(
+    ("items", "codes"),
+    [
+        ("best.tolist()", ["EXL110"]),
+        ("best.tolist(), key=lambda each: each > 1", ["EXL110"]),
+        ("range(3)", []),
+        ("[each.shape for each in best]", []),
+    ],
+)
+def test_runs_of_equal_numbers_are_found_by_data(tmp_path: Path, items: str, codes: list[str]) -> None:
+    head = "    def forward(self, x: torch.Tensor):\n        best = x.argmax(1)\n"
+    body = f"        return self.first(x), len([1 for _ in itertools.groupby({items})])\n"
+    path = tmp_path / "model.py"
+    engine = Engine(Config(root=tmp_path))
+    engine.update(path, "import itertools\n" + HEAD + head + body)
+    assert [each.code for each in engine.check(path)] == codes

@@ -25,7 +25,7 @@ class DataDependentComparison(Decision):
     """`a < t < b` or `x in tensor` decides on tensor data.
 
     ## What it does
-    Finds chained comparisons and membership tests on tensors and on lists of their numbers, `index` and `count` of such lists,
+    Finds chained comparisons and membership tests on tensors and on lists of their numbers, `index`, `count` and `itertools.groupby` of such lists,
     and Python's `max()` and `min()` of floats that were read out of tensors, of one tensor alone, or of more than two tensors.
 
     ## Why it matters
@@ -141,6 +141,11 @@ def forward(self, x: torch.Tensor):
         return isinstance(place.node, ast.Call) or not is_tested(place)
 
     def message(self, place: Truth) -> str:
+        if isinstance(place.node, ast.Call) and _groups(place.node):
+            return (
+                f"`{words(place.node)}` compares each number that was read out of tensor data with the one before: torch.export cannot "
+                "trace it. Compare the tensor with itself: t[1:] != t[:-1], or use torch.unique_consecutive."
+            )
         if isinstance(place.node, ast.Call):
             return (
                 f"`{words(place.node)}` compares numbers that were read out of tensor data until one is equal: torch.export cannot "
@@ -156,3 +161,9 @@ def forward(self, x: torch.Tensor):
         if isinstance(report.place, Truth) and report.place.context in _SUPERLATIVES:
             return extreme_of_pairs(report.place, context)
         return super().fix(report, context)
+
+
+def _groups(node: ast.Call) -> bool:
+    """Whether `node` is a call of `itertools.groupby`."""
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name == "groupby"

@@ -10,6 +10,7 @@ from exportlens.inference.builtin_calls import Run, hashed, make_sequence
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.places import Truth
 from exportlens.inference.values import (
     Const,
     Mapping_,
@@ -134,6 +135,23 @@ def _pairwise(
     return Sequence("generator", [Sequence("tuple", list(pair)) for pair in itertools.pairwise(items)])
 
 
+def _groupby(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    """`itertools.groupby(items)`: runs of equal ones. Each is compared with the one before, which data decides where it gave them."""
+    from exportlens.inference.calls import call_value
+
+    if not args:
+        return Unknown("itertools.groupby()")
+    items, element = elements_of(machine, args[0], frame, node)
+    key = args[1] if len(args) > 1 else kwargs.get("key", Const(None))
+    compared = element if key == Const(None) else call_value(machine, key, [element], {}, frame, node)
+    several = items is None or len(items) > 1
+    if several and from_data(compared) and machine.emits(Truth):
+        machine.notice(Truth(machine.site(frame), node, compared, "in", node, frame.visible()))
+    return Sequence("generator", None, Sequence("tuple", [compared, Sequence("list", None, element)]))
+
+
 def _combinations(
     machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value:
@@ -180,6 +198,7 @@ COLLECTIONS: dict[str, Run] = {
     "itertools.chain.from_iterable": _chain_nested,
     "itertools.combinations": _combinations,
     "itertools.cycle": _of_the_same,
+    "itertools.groupby": _groupby,
     "itertools.islice": _of_the_same,
     "itertools.pairwise": _pairwise,
     "itertools.product": _product,

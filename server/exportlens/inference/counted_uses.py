@@ -55,7 +55,7 @@ _NUMBER_NAME = re.compile(
 _KINDS = (
     "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
     "index", "iterated", "reckoned", "object", "asked", "negated", "chosen", "floated",
-    "placed",
+    "placed", "measured",
 )  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
@@ -75,7 +75,7 @@ class Uses:
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
         self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
-        self.picked = self.weighed = self.floated = self.placed = 0
+        self.picked = self.weighed = self.floated = self.placed = self.measured = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -336,6 +336,13 @@ class Uses:
         self._visit_children(node)
 
     def _visit_call(self, node: ast.Call) -> None:
+        # `int(box[0] * width)`: numbers that are computed with are cut off.
+        self.measured += (
+            isinstance(node.func, ast.Name)
+            and node.func.id in ("int", "round")
+            and len(node.args) == 1
+            and any(isinstance(each, ast.expr) and self._is_item(each) for each in walk(node.args[0]))
+        )
         for index, argument in enumerate(node.args):
             spread = isinstance(argument, ast.Starred) and self.is_it(argument.value)
             counted = isinstance(node.func, ast.Name) and node.func.id == "len" and self._is_item(argument)
@@ -542,8 +549,8 @@ def holds_numbers(machine: Machine, function: Function, name: str) -> bool:
 
 
 def holds_compared(machine: Machine, function: Function, name: str) -> bool:
-    """Whether tests compare what loops over the parameter `name` bind, or `int` reads it, and nothing else is done with it that a
-    number alone can do."""
+    """Whether tests compare what loops over the parameter `name` bind, or `int` reads it or what is computed with its items, and nothing
+    else is done with it that a number alone can do."""
     compared = 0
     for node in walk(function.node):
         if not isinstance(node, (ast.For, ast.comprehension)) or not any(
@@ -556,12 +563,14 @@ def holds_compared(machine: Machine, function: Function, name: str) -> bool:
             if isinstance(target, ast.Name):
                 uses = Uses(machine, function, target.id)
                 uses.visit(function.node)
-                otherwise = uses.mapping or uses.object or uses.container or uses.flag or uses.index
+                otherwise = uses.mapping or uses.object or uses.flag or uses.index
+                # Its items are read by a known index only.
+                otherwise += uses.container - uses.picked
                 if otherwise or uses.number != uses.compared + uses.read:
                     return False
                 if called_like_a_number(target.id) and not uses.read:
                     return False
-                compared += uses.compared + uses.read
+                compared += uses.compared + uses.read + uses.measured
     return compared > 0
 
 

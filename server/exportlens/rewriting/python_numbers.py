@@ -19,6 +19,7 @@ from exportlens.rewriting.imports import import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.supposed_parts import stems_from
 from exportlens.rewriting.text import Replacement, Source
 
 
@@ -72,6 +73,13 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
                     f"Say by an annotation that `{inner.id}` is a tensor"
                 )
             text = f"{draft.torch}.as_tensor({text})"
+        elif isinstance(value, Tensor) and stems_from(
+            draft.source.enclosing_function(node), inner, draft.supposed
+        ):
+            # A double, as what is computed with a float of Python.
+            dtype = dtype if (dtype or "").startswith("int") else "float64"
+            double = "" if dtype != "float64" else f", dtype={draft.torch}.float64"
+            text = f"{draft.torch}.as_tensor({draft.source.of(inner)}{double})"
         # int() cuts towards zero as .long() does, but raises for nan and inf; float() of a float tensor is its item.
         applicability = Applicability.SAFE
         if node.func.id == "int":
