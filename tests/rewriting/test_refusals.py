@@ -30,6 +30,12 @@ REFUSED = [
         "may still be the number that it starts with",
     ),
     (
+        "the best round, of which the caller asks whether there is one",
+        "def search(t):\n    best, kept = 9.0, None\n    for row in t:\n        if row.sum() < best:\n            best, kept = row.sum(), row\n"
+        "    return kept\nfound = search(x)\nreturn x if found is None else x - found",
+        "may still be the number that it starts with",
+    ),
+    (
         "the best round, whose result a layer gives",
         "best = 9.0\nfor row in x:\n    if row.sum() < best:\n        best, y = row.sum(), self.linear(row)\nreturn y",
         "`y` is not bound where the condition is false",
@@ -1070,7 +1076,7 @@ def test_items_of_an_argument_that_is_a_dict() -> None:
             "self.steps += 1\nif self.steps > 3:\n    print(x.shape)\nreturn x * self.steps",
             "hangs on the number",
         ),
-        ("0", "self.steps += 0.5\nreturn x * self.steps", "of another type"),
+        ("True", "self.steps += 1\nreturn x * self.steps", "of another type"),
         ("0", "self.steps += 1\nreturn x", "nothing that is exported reads it"),
         (
             "0",

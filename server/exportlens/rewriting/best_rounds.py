@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from exportlens.rewriting.effects import repeatable
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits
-from exportlens.rewriting.names import assigned_pairs, bound, every_name, fresh, reads
+from exportlens.rewriting.names import assigned_pairs, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
@@ -141,9 +141,27 @@ def _values(
 
 
 def _is_asked(source: Source, function: Function, name: str) -> bool:
-    """Whether anything asks if `name` is there."""
+    """Whether anything asks if `name` is there, also of what the function gives, where it gives `name`."""
+    if _is_compared_with_none(source, function, {name}):
+        return True
+    given = [each for each in walk(function) if isinstance(each, ast.Return) and name in reads(each)]
+    for each in ast.walk(source.tree) if given else ():
+        called = isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == function.name
+        caller = source.enclosing_function(each) if called else None
+        if caller is not None:
+            statement = source.enclosing_statement(each)
+            names = set(bound(statement)) if isinstance(statement, ast.Assign) else set()
+            parent = source.parents[each]
+            if isinstance(parent, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.If, ast.IfExp, ast.While)):
+                return True
+            if _is_compared_with_none(source, caller, names):
+                return True
+    return False
+
+
+def _is_compared_with_none(source: Source, function: Function, names: set[str]) -> bool:
     for each in walk(function):
-        if not (isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)):
+        if not (isinstance(each, ast.Name) and each.id in names and isinstance(each.ctx, ast.Load)):
             continue
         parent = source.parents[each]
         if isinstance(parent, (ast.BoolOp, ast.UnaryOp)) or (

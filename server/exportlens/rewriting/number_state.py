@@ -17,13 +17,15 @@ import math
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Const, Instance, Tensor, options
+from exportlens.inference.values import ClassValue, Const, Instance, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.arms_on_numbers import refuse_arms
+from exportlens.rewriting.begun_by_methods import begun_by_method
 from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.called_parts import called_functions, is_made_as_tensor, parameter_for
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.given_numbers import given_by_calls
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.math_calls import NO_FLOAT, SAME_IN_TORCH
 from exportlens.rewriting.names import arguments, assigned_pairs, dotted, fresh
@@ -91,11 +93,28 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         assert isinstance(place.owner, Instance)
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.is_module = not base
+        number.became = type_of_number(place.value)
+        begun = begun_by_method(draft, cls, place.attr)
+        if begun is not None:
+            return begun
         swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
         return draft.replace(message, swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def type_of_number(value: Value) -> str:
+    """The one type that `value` has as a number of Python, "" where it may be of another."""
+    types = {
+        option.type
+        if isinstance(option, TensorScalar)
+        else type(option.value).__name__
+        if isinstance(option, Const)
+        else ""
+        for option in options(value)
+    }
+    return types.pop() if len(types) == 1 else ""
 
 
 class _Number:
@@ -109,6 +128,8 @@ class _Number:
         self.handed: set[ast.AST] = set()
         # The parameters that take it: of which class and function, and their names.
         self.given: set[tuple[str, str, str]] = set()
+        # The type that a write gives it, as far as the interpreter tells.
+        self.became = ""
         # Whether it is looked at in another class than its own.
         self.elsewhere = False
         # What is known to be traced: other Modules may call any method of one without a `forward`.
@@ -294,7 +315,8 @@ class _Number:
         """The type of what `__init__` sets, written out or by a parameter whose default or annotation tells."""
         constant = _constant(value)
         if constant is not None:
-            return type(constant).__name__
+            # A sum that begins with 0 is a float from the first call on.
+            return "float" if type(constant) is int and self.became == "float" else type(constant).__name__
         function = self.source.enclosing_function(begin)
         if not isinstance(value, ast.Name) or function is None or _is_bound_in(function, value.id):
             return None
@@ -410,6 +432,8 @@ class _Number:
             if asked is not None:
                 return f"{self.path}.copy_({self.source.of(asked)})"
         found = self._type_of(write.value)
+        if found is None and self.type == self.became == "float" and isinstance(write, ast.AugAssign):
+            found = self.became
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
         if (
             found is None
@@ -506,6 +530,8 @@ class _Number:
                 return "int"
             if given and all(_read_out(each) is not None for each in given):
                 return "number"
+            if not given and function is not None and function in self.cls.body:
+                return self._type_given_by_calls(function, node.id)
             return self._type_of(given[0]) if len(given) == 1 and not self._reads(given[0], node.id) else None
         if isinstance(node, ast.BinOp):
             parts = [self._type_of(node.left), self._type_of(node.right)]
@@ -535,6 +561,22 @@ class _Number:
 
     def _reads(self, value: ast.expr, name: str) -> bool:
         return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+
+    def _type_given_by_calls(self, function: Function, name: str) -> str | None:
+        """The type of the number that all calls in the file give the parameter `name`."""
+        statements = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
+        given = given_by_calls(statements, self.cls, function, name)
+        types: set[str | None] = set()
+        for each in given or ():
+            constant = _constant(each)
+            if constant is not None:
+                types.add(type(constant).__name__)
+            else:
+                read = _read_out(each) is not None or ast.unparse(each).startswith("float(")
+                types.add("int" if _is_size(each) else "number" if read else None)
+        if not types or not types <= {"int", "float", "number"}:
+            return None
+        return types.pop() if len(types) == 1 else "number"
 
     def _type_given(self, call: ast.Call) -> str | None:
         """The type of what a conversion or a function of the math module gives, of numbers of known types."""
