@@ -64,10 +64,14 @@ def is_carried_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedW
 
 
 def _held(function: ast.AST, place: AttributeWrite, write: NamedWrite) -> list[str]:
-    """How the function reads what the attribute holds, dumped: by the same name, and by itself."""
+    """How the function reads what the attribute holds, dumped: by itself, by the same name, and by names that came out the same."""
     owner, name = ast.dump(write.owner), ast.dump(write.name)
     found = [ast.dump(ast.Attribute(write.owner, place.attr, ast.Load()))]
+    readers = {id(node) for _, node in place.readers}
     for each in reads_by_name(function):
+        if id(each) in readers:
+            found.append(ast.dump(each))
+            continue
         parts = each.args[:2] if isinstance(each, ast.Call) else [_owner(each), getattr(each, "slice", each)]
         if [ast.dump(one) for one in parts if one is not None] == [owner, name]:
             found.append(ast.dump(each))

@@ -6,6 +6,7 @@ import ast
 
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import Tensor, options
+from exportlens.rewriting.plain_writes import NamedWrite
 
 from exportlens_rules.mutation.state_reads import FACTS, converts, loaded, parents, reads
 from exportlens_rules.reading import ancestors
@@ -19,10 +20,7 @@ def is_read_by_others(place: AttributeWrite) -> bool:
         return False
     if not place.site.certain or place.site.conditions or not isinstance(place.node, ast.Attribute):
         return False
-    if not all(
-        isinstance(each, Tensor) and each.origin in ("attribute", "constant", "buffer")
-        for each in options(place.began)
-    ):
+    if not _begins_as_tensor(place):
         return False
     if statement not in getattr(function.node, "body", ()):
         return False
@@ -31,6 +29,35 @@ def is_read_by_others(place: AttributeWrite) -> bool:
     if not reads(statement.value, given) or converts(statement.value, [path]):
         return False
     return any(reader is not function.node and _is_used(reader, node, path) for reader, node in place.readers)
+
+
+def is_read_by_others_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedWrite) -> bool:
+    """Whether a function has read what the last call left, and `statement` of another one sets it by its name, in any case or in each round
+    of a loop, for the next call."""
+    function = place.site.function
+    if function is None or place.elsewhere or not place.site.certain or place.site.conditions:
+        return False
+    if not _begins_as_tensor(place):
+        return False
+    around = parents(function.node)
+    outer = around[statement]
+    while isinstance(outer, ast.For):
+        outer = around[outer]
+    named = {each.id for each in ast.walk(write.name) if isinstance(each, ast.Name)} | {"self"}
+    given = {each.id for each in ast.walk(write.value) if isinstance(each, ast.Name)} - named
+    if outer is not function.node or not given:
+        return False
+    return any(
+        reader is not function.node and _is_used(reader, node, ast.dump(node))
+        for reader, node in place.readers
+    )
+
+
+def _begins_as_tensor(place: AttributeWrite) -> bool:
+    return place.began is not None and all(
+        isinstance(each, Tensor) and each.origin in ("attribute", "constant", "buffer")
+        for each in options(place.began)
+    )
 
 
 def _is_used(reader: ast.AST, node: ast.AST, path: str) -> bool:

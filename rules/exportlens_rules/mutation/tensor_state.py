@@ -33,7 +33,7 @@ from exportlens_rules.mutation.first_values import (
     is_left_to_later_calls,
 )
 from exportlens_rules.mutation.named_state import is_carried_by_name, named_statement
-from exportlens_rules.mutation.read_by_others import is_read_by_others
+from exportlens_rules.mutation.read_by_others import is_read_by_others, is_read_by_others_by_name
 from exportlens_rules.mutation.state_reads import (
     converts,
     loaded,
@@ -262,7 +262,8 @@ class M(nn.Module):
         named = named_statement(place)
         if named is not None:
             none = place.old == Const(None) == place.began
-            if (none or origins <= _KEPT) and is_carried_by_name(place, *named):
+            carried = is_carried_by_name(place, *named) or is_read_by_others_by_name(place, *named)
+            if (none or origins <= _KEPT) and carried:
                 yield self.report(
                     place,
                     f"`{words(named[0])}` binds the attribute to a new tensor that the next call reads: the exported "
