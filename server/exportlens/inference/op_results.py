@@ -123,6 +123,8 @@ class Made:
             dtype = dtype_of_named(given) if isinstance(given, Value) else None
             if dtype is None and self.op.name == "torch.full" and given in (None, Const(None)):
                 dtype = _dtype_of_filled(self.bound.get("fill_value"))
+        if dtype is None and returns.dtype == "same" and self.has_family_of_first():
+            dtype = self.tensors[0].dtype
         if (
             dtype is None
             and self.op.gives_floats
@@ -168,6 +170,13 @@ class Made:
             requires_grad=self.has_gradient(dtype),
             single=single_after(self.op, self.facts, rank, self.tensors),
         )
+
+    def has_family_of_first(self) -> bool:
+        """Whether all that is known of the first argument's dtype is its family, which the result has as well."""
+        bound = self.bound or {}
+        first = next(iter(bound.values()), None)
+        given = bound.get("dtype", Const(None)) != Const(None)
+        return bool(self.tensors) and first is self.tensors[0] and first.dtype in _FAMILIES and not given
 
     def has_gradient(self, dtype: str | None) -> bool | None:
         """True where a gradient flows on to the result, which is then of floats."""
@@ -218,6 +227,10 @@ class Made:
         if self.constant and self.op.data_dependent:
             return Static(kind)
         return Static("" if kind == "number" else kind)
+
+
+# What a dtype is known by where nothing more is known of it.
+_FAMILIES = ("float", "int", "complex")
 
 
 def _dtype_of_filled(number: Value | tuple[Value, ...] | None) -> str | None:

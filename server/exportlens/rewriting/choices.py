@@ -72,6 +72,7 @@ def ternary_text(
             raise Refused("the ternary gives a Python number that tensor data would choose")
         if condition.form in ("tensor", "unknown"):
             return _put(source, node, f"{torch}.where({_mask(condition)}, {texts[0]}, {texts[1]})")
+        _refuse_numbers_from_data(source, node, kinds)
         if mixed:
             texts = [f"float({text})" for text in texts]
         texts = [f"{torch}.tensor({text})" for text in texts]

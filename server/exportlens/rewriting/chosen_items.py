@@ -18,6 +18,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.around import refuse_caught_index
+from exportlens.rewriting.chosen_constants import number_of_dict, numbers_of_list
 from exportlens.rewriting.chosen_ways import one_way_for_each
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
@@ -87,13 +88,16 @@ def choose_among_items(place: Conversion, context: RewriteContext) -> Fix | Refu
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         refuse_caught_index(draft.source, node)
+        number = number_of_dict(draft, node, place) if isinstance(node, ast.Call) else None
+        if number is not None:
+            return draft.replace("Choose out of a tensor", [draft.source.swap(node, number)])
         if not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
             raise Refused(_UNKNOWN)
         if place.to == "key":
             return one_way_for_each(draft, node, place)
         if place.use == "array":
             raise Refused(_UNKNOWN)
-        numbers = _numbers(draft, node)
+        numbers = _numbers(draft, node) or numbers_of_list(draft, node, place)
         if numbers is not None:
             text = f"{numbers}[{_host_index(draft, node.slice, place)}].item()"
             return draft.replace("Choose out of a tensor", [draft.source.swap(node, text)])
