@@ -9,7 +9,7 @@ from exportlens.inference.places import Conversion, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.old_calls import numbers_one_by_one
+from exportlens.rewriting.numbers_of_lists import numbers_one_by_one
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -161,7 +161,7 @@ def _method_specials(
         return _read_out(machine, tensor, "item", frame, node)
     if name == "tolist":
         if not readable and machine.emits(Conversion):
-            machine.notice(Conversion(machine.site(frame), node, tensor, "list"))
+            machine.notice(Conversion(machine.site(frame), node, tensor, "list", variables=frame.visible()))
         family = dtype_family(tensor.dtype)
         # Of a list of no known length each use is told of where it is made.
         kind = family if family in ("bool", "int", "float") and not tensor.unbacked else ""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import Place, Truth
+from exportlens.inference.places import Place, Site, Truth
 from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.asked_numbers import read_as_bools
 from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
@@ -70,6 +70,7 @@ from exportlens.rewriting.loops import LoopRewrite
 from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.numbers_in_loops import held_for_loop
+from exportlens.rewriting.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.one_device import on_one_device
 from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
@@ -139,7 +140,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         # torch.cond takes for granted that both sides are of one dtype, too.
         instead = selected or _selection(draft, node, kinds.copy(), value, refuse_other_shapes)
         instead = instead or _prepared_selection(draft, node, kinds.copy())
-        fix = replace(_fix_of(draft, node, kinds, value, arms), without_operator=instead)
+        fix = replace(_fix_of(draft, node, kinds, value, arms, place.site), without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:
         return read_as_bools(draft, node, place) or Refusal(str(refused))
@@ -266,11 +267,14 @@ def _fix_of(
     kinds: Kinds,
     value: Value | None,
     arms: tuple[dict[str, Value], dict[str, Value]],
+    site: Site | None = None,
 ) -> Fix:
     before = kinds.copy()
     try:
         text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
-        return draft.fix(message, text)
+        return draft.fix(
+            message, text if site is None else listed_one_by_one(draft, node, site, before, text)
+        )
     except RefusedNested:
         changed = in_eager_alone(draft, draft.source, node, before) if isinstance(node, ast.stmt) else None
         if changed is None:

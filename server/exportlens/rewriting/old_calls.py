@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.places import Call, Conversion
+from exportlens.inference.places import Call
 from exportlens.inference.values import Const, Tensor, options
 from exportlens.rewriting.assertions import assert_text
 from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.names import arguments, bound, dotted, fresh
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.text import Source, replaced
 
 
@@ -253,91 +252,3 @@ def _address_of(node: ast.expr) -> ast.expr | None:
     if called and node.func.attr == "data_ptr" and isinstance(node.func.value, (ast.Name, ast.Attribute)):  # type: ignore[attr-defined]
         return node.func.value  # type: ignore[attr-defined]
     return None
-
-
-def gives_numbers(draft: Draft, node: ast.expr) -> bool:
-    """Whether a loop goes through `node`, and the first that it does with an item is what a list would not take."""
-    source = draft.source
-    outer, target = source.parents[node], None
-    loop = outer
-    if isinstance(outer, ast.Call) and ast.unparse(outer.func) == "enumerate" and outer.args[:1] == [node]:
-        loop = source.parents[outer]
-    if not isinstance(loop, (ast.For, ast.comprehension)):
-        return False
-    target = loop.target
-    if loop is not outer and isinstance(target, ast.Tuple) and len(target.elts) == 2:
-        target = target.elts[1]
-    if not isinstance(target, ast.Name):
-        return False
-    if isinstance(loop, ast.For):
-        first = loop.body[0]
-        region: ast.AST = first.test if isinstance(first, ast.If) else first
-    else:
-        holder = source.parents[loop]
-        if holder.generators[0] is not loop:  # type: ignore[attr-defined]
-            return False
-        region = loop.ifs[0] if loop.ifs else getattr(holder, "elt", holder)
-    if isinstance(region, (ast.stmt, ast.expr)) and any(
-        isinstance(each, (ast.FunctionDef, ast.For, ast.While, ast.With, ast.Try))
-        for each in ast.walk(region)
-    ):
-        return False
-    return any(
-        isinstance(each, ast.Name) and each.id == target.id and _takes_numbers(draft, each)
-        for each in ast.walk(region)
-    )
-
-
-def _takes_numbers(draft: Draft, name: ast.Name) -> bool:
-    """Whether what is done with `name` at once is done with numbers alone, and in any case."""
-    parent = draft.source.parents[name]
-    for each in draft.source.ancestors(name):
-        if isinstance(each, ast.stmt):
-            break
-        if isinstance(each, (ast.BoolOp, ast.IfExp, ast.Lambda)):
-            return False
-    if isinstance(parent, ast.UnaryOp):
-        return not isinstance(parent.op, ast.Not)
-    if isinstance(parent, ast.BinOp):
-        return isinstance(parent.op, (ast.Sub, ast.Div, ast.Pow, ast.FloorDiv))
-    if isinstance(parent, ast.Compare):
-        other = parent.comparators[0] if parent.left is name else parent.left
-        ordered = isinstance(parent.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) and len(parent.ops) == 1
-        return ordered and isinstance(other, ast.Constant) and type(other.value) in (int, float)
-    if isinstance(parent, ast.Call) and name in parent.args:
-        called = draft.qualified(parent.func)
-        full = called == "torch.full" and parent.args[1:2] == [name]
-        return full or called in ("abs", "float", "int", "round") or called.startswith("math.")
-    return False
-
-
-def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refusal:
-    """`t.tolist()` -> `[each.item() for each in t]`, where it is known how many dimensions `t` has."""
-    try:
-        draft = Draft.of(place, context)
-        source, node = draft.source, draft.source.find(place.node)
-        ranks = {getattr(each, "rank", None) for each in options(place.value)}
-        rank = ranks.pop() if len(ranks) == 1 else None
-        if any(getattr(each, "unbacked", True) for each in options(place.value)):
-            raise Refused("how many numbers there are is only known when the model runs")
-        if rank is None and isinstance(node, ast.expr) and gives_numbers(draft, node):
-            rank = 1
-        called = (
-            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "tolist"
-        )
-        if not called or node.args or rank not in (0, 1, 2):  # type: ignore[attr-defined]
-            raise Refused(
-                "how many dimensions the tensor has is not known: keep it a tensor, or call `.tolist()` on what the model returns"
-            )
-        text = source.of(node.func.value)  # type: ignore[attr-defined]
-        taken = draft.taken(source.enclosing_statement(node))
-        names = [fresh(wish, taken) for wish in ("row", "each")[2 - rank :]]
-        inner = f"{names[-1]}.item()" if names else f"{primary(text)}.item()"
-        for index, name in enumerate(reversed(names)):
-            over = text if index == len(names) - 1 else names[-2 - index]
-            inner = f"[{inner} for {name} in {over}]"
-        return draft.replace(
-            "List the numbers one by one", [source.swap(node, inner)], Applicability.SAFE, False
-        )
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
