@@ -55,7 +55,7 @@ _NUMBER_NAME = re.compile(
 _KINDS = (
     "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
     "index", "iterated", "reckoned", "object", "asked", "negated", "chosen", "floated",
-    "placed", "measured",
+    "placed", "measured", "bounding",
 )  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
@@ -75,7 +75,7 @@ class Uses:
         self.strong = self.weak = self.decimal = self.container = self.mapping = 0
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
         self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
-        self.picked = self.weighed = self.floated = self.placed = self.measured = 0
+        self.picked = self.weighed = self.floated = self.placed = self.measured = self.bounding = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -142,6 +142,13 @@ class Uses:
         self.index += any(
             self.is_it(each) or (isinstance(each, ast.BinOp) and self.is_it(each.left)) for each in parts
         )
+        if isinstance(node.ctx, ast.Store):
+            # `mask[i, :n] = True`: a padding mask, of lengths.
+            self.bounding += sum(
+                isinstance(each, ast.Slice)
+                and any(bound is not None and self.is_it(bound) for bound in (each.lower, each.upper))
+                for each in parts
+            )
         if self.is_it(node.value):
             if isinstance(node.slice, ast.Tuple) or self._is_mask(node.slice):
                 self.strong += 1
@@ -549,8 +556,8 @@ def holds_numbers(machine: Machine, function: Function, name: str) -> bool:
 
 
 def holds_compared(machine: Machine, function: Function, name: str) -> bool:
-    """Whether tests compare what loops over the parameter `name` bind, or `int` reads it or what is computed with its items, and nothing
-    else is done with it that a number alone can do."""
+    """Whether tests compare what loops over the parameter `name` bind, slices that are written end by it, or `int` reads it or what is
+    computed with its items, and nothing else is done with it that a number alone can do."""
     compared = 0
     for node in walk(function.node):
         if not isinstance(node, (ast.For, ast.comprehension)) or not any(
@@ -559,19 +566,26 @@ def holds_compared(machine: Machine, function: Function, name: str) -> bool:
             continue
         if not isinstance(node.iter, (ast.Name, ast.Call)):
             return False
-        for target in walk(node.target):
+        for target in walk(_items_named(node)):
             if isinstance(target, ast.Name):
                 uses = Uses(machine, function, target.id)
                 uses.visit(function.node)
                 otherwise = uses.mapping or uses.object or uses.flag or uses.index
                 # Its items are read by a known index only.
                 otherwise += uses.container - uses.picked
-                if otherwise or uses.number != uses.compared + uses.read:
+                if otherwise or uses.number != uses.compared + uses.read + uses.bounding:
                     return False
-                if called_like_a_number(target.id) and not uses.read:
+                if called_like_a_number(target.id) and not (uses.read or uses.bounding):
                     return False
-                compared += uses.compared + uses.read + uses.measured
+                compared += uses.compared + uses.read + uses.measured + uses.bounding
     return compared > 0
+
+
+def _items_named(node: ast.For | ast.comprehension) -> ast.expr:
+    """What the loop binds to items: of `for i, n in enumerate(lengths)` all but the counter."""
+    counted = isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "enumerate"
+    pair = isinstance(node.target, ast.Tuple) and len(node.target.elts) == 2
+    return node.target.elts[1] if counted and pair else node.target  # type: ignore[attr-defined]
 
 
 _VISITS: dict[type[ast.AST], Callable[[Uses, Any], None]] = {

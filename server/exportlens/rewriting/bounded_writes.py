@@ -17,6 +17,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted, fresh, reads
 from exportlens.rewriting.one_device import is_on_host
 from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.supposed_parts import stems_from
 from exportlens.rewriting.text import Source
 from exportlens.source.walking import walk
 
@@ -223,6 +224,9 @@ def _condition(draft: Draft, places: str, base: str, bounded: _Bounded, kinds: K
     def limit(bound: ast.expr, known: Value | None) -> str:
         text = _from_the_front(draft.source, bound, known, size, kinds)
         if not on_host or not any(isinstance(each, Tensor) for each in options(known or Const(0))):
+            return text
+        if stems_from(draft.source.enclosing_function(bound), bound, draft.supposed):
+            # It may as well be a number of Python.
             return text
         return f"{primary(text)}.to({base}.device)"
 
