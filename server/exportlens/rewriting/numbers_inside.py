@@ -45,7 +45,7 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
         and kinds.names[each.id].type in ("int", "float", "bool", "")
     )
     counts = _counts_bound_anew(source, node, blocks, anew, kinds)
-    items = _items(blocks, anew, kinds)
+    items = _items(node, blocks, anew, kinds)
     listed = _listed(blocks, anew, items, kinds)
     if not (names or counts or items or listed):
         return None
@@ -147,9 +147,19 @@ def loads_in(block: list[ast.stmt], name: str) -> list[ast.Name]:
     return [each for each in _all_loads(block) if each.id == name]
 
 
-def _items(blocks: list[list[ast.stmt]], anew: set[str], kinds: Kinds) -> dict[str, list[ast.Subscript]]:
-    """Where the arms read each number from data that is an item of a list, `counts[c]`, by its text."""
+def _items(
+    node: ast.If, blocks: list[list[ast.stmt]], anew: set[str], kinds: Kinds
+) -> dict[str, list[ast.Subscript]]:
+    """Where the arms read each number from data that is an item of a list, `counts[c]`, by its text; none of which the condition
+    may ask whether it is there (`c < len(counts)`)."""
     found: dict[str, list[ast.Subscript]] = {}
+    inside = {
+        id(part)
+        for each in ast.walk(node.test)
+        if isinstance(each, ast.Subscript)
+        for part in ast.walk(each.slice)
+    }
+    asked = {each.id for each in ast.walk(node.test) if isinstance(each, ast.Name) and id(each) not in inside}
     for each in (part for block in blocks for one in block for part in ast.walk(one)):
         if (
             isinstance(each, ast.Subscript)
@@ -157,6 +167,7 @@ def _items(blocks: list[list[ast.stmt]], anew: set[str], kinds: Kinds) -> dict[s
             and isinstance(each.value, ast.Name)
             and kinds.of(each.value).what == "container"
             and not reads(each) & anew
+            and not reads(each.slice) & asked
             and not any(isinstance(part, (ast.Call, ast.NamedExpr)) for part in ast.walk(each))
             and kinds.of(each).what == "scalar"
             and kinds.of(each).type in ("", *_DTYPES)
