@@ -36,6 +36,12 @@ REFUSED = [
         "may still be the number that it starts with",
     ),
     (
+        "the best round, which keeps what only later rounds have",
+        "best, kept = 9.0, None\nfor i, row in enumerate(x):\n    if i > 0 and row.sum() < best:\n        best, kept = row.sum(), last\n"
+        "    last = row\nreturn kept",
+        "`kept` may be None after the branch",
+    ),
+    (
         "the best round, whose result a layer gives",
         "best = 9.0\nfor row in x:\n    if row.sum() < best:\n        best, y = row.sum(), self.linear(row)\nreturn y",
         "`y` is not bound where the condition is false",

@@ -55,6 +55,8 @@ def begun_by_first_round(
     values = _values(source, node, begun, kinds) if begun else None
     if values is None or any(_is_asked(source, function, name) for name in begun):
         return None
+    if not all(_is_there_at_first(function, node, set(begun), value) for _, _, value in values):
+        return None
     return _written(source, loop, node, begun, values, kinds, torch)
 
 
@@ -138,6 +140,16 @@ def _values(
             found.append((target.id, text, value))
     listed = [name for name, _, _ in found]
     return found if sorted(listed) == sorted(names) else None
+
+
+def _is_there_at_first(function: Function, node: ast.If, begun: set[str], value: ast.expr) -> bool:
+    """Whether the first round can compute `value` whatever the condition says: what it reads is bound, and no part of the condition
+    stands in front of an item that may not be there."""
+    unbound = set(bound(function.body)) - certainly_bound_before(function, node) - begun
+    guarded = isinstance(node.test, ast.BoolOp) and any(
+        isinstance(each, (ast.Subscript, ast.Call)) for each in ast.walk(value)
+    )
+    return not reads(value) & unbound and not guarded
 
 
 def _is_asked(source: Source, function: Function, name: str) -> bool:
