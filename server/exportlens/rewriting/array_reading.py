@@ -278,7 +278,7 @@ class Reading:
 
     def _of_Subscript(self, node: ast.Subscript) -> Piece:
         owner = self.piece(node.value)
-        if owner.type.is_array or (owner.type.what == "held" and self._is_index_of_arrays(node.slice)):
+        if owner.type.is_array or (owner.type.what == "held" and self.is_index_of_arrays(node.slice)):
             owner = self.unheld(node.value, owner)
             if owner.type.or_number:
                 raise Refused(f"`{owner.text}` may be a number of Python's, which nothing is picked from")
@@ -312,10 +312,10 @@ class Reading:
             return self.splice(node, parts, replace(kind, rank=None, least=0))
         return self._plain(node) if dotted(node.value) else self.splice(node, parts, OTHER)
 
-    def _is_index_of_arrays(self, index: ast.expr) -> bool:
+    def is_index_of_arrays(self, index: ast.expr) -> bool:
         if _has_slices(index):
             return any(
-                self._is_index_of_arrays(each)
+                self.is_index_of_arrays(each)
                 for each in (index.elts if isinstance(index, ast.Tuple) else [])
                 if not isinstance(each, ast.Slice)
             )

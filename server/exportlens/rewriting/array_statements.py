@@ -184,7 +184,11 @@ class Way(Lists):
         if owner.type.what == "dict" and isinstance(target.value, ast.Name):
             self._put_in(target, node, value, owner)
             return
-        if owner.type.what == "held" and (value.type.holds_arrays or (self.decided and owner.type.origins)):
+        if owner.type.what == "held" and (
+            value.type.holds_arrays
+            or self.is_index_of_arrays(target.slice)
+            or (self.decided and owner.type.origins)
+        ):
             owner = self.unheld(target.value, owner)
         if not owner.type.is_array:
             if value.type.holds_arrays and owner.type.what != "tensor":
@@ -250,7 +254,9 @@ class Way(Lists):
         value = self.piece(node.value)
         if isinstance(node.target, ast.Subscript):
             owner = self.piece(node.target.value)
-            if owner.type.what == "held" and value.type.holds_arrays:
+            if owner.type.what == "held" and (
+                value.type.holds_arrays or self.is_index_of_arrays(node.target.slice)
+            ):
                 owner = self.unheld(node.target.value, owner)
             if owner.type.is_array:
                 load = ast.Subscript(node.target.value, node.target.slice, ast.Load())
