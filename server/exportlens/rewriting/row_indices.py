@@ -23,6 +23,9 @@ from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Function, Source
 from exportlens.source.walking import walk
 
+# What gives the items of a tensor in another dtype or place.
+_KEEPING = frozenset({"long", "int", "to", "cpu", "detach", "clone", "contiguous", "flatten"})
+
 
 def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
     """Which of the indices at `place`, and where they stand among them, are items of tensors of unknown rank, and ints as far as
@@ -190,7 +193,7 @@ def _kind_in_loop(loop: ast.For, name: str) -> str:
         if not isinstance(target, ast.Tuple):
             return ""
         target = next((each for each in target.elts if _names(each, name)), target)
-    elif called is not None:
+    elif called is not None and not (isinstance(called, ast.Attribute) and called.attr in _KEEPING):
         return ""
     if isinstance(target, ast.Name):
         return "row"
