@@ -19,6 +19,7 @@ from dataclasses import replace
 
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import given_to_operators
+from exportlens.rewriting.moving import written_bases
 from exportlens.rewriting.names import assigned_pairs, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import arms_of, loads_in
 from exportlens.rewriting.text import Function, Replacement, Source, read_again, replaced
@@ -41,8 +42,10 @@ def kept_apart(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[
     own = set(bound(arm.body))
     inside = {each for name in read & own if _is_tensor(kinds, name) for each in _operators(arm, name)}
     taken = every_name(source.tree)
+    # A copy that is written would be lost.
+    written = {ast.unparse(each) for block in blocks for one in block for each in written_bases(one)}
     head, swaps = "", []
-    for name in sorted(read - own):
+    for name in sorted(read - own - written):
         if not _is_tensor(kinds, name) or not inside.intersection(_operators(outside, name)):
             continue
         copy = fresh(name, taken)
