@@ -20,7 +20,7 @@ from dataclasses import replace
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import given_to_operators
 from exportlens.rewriting.moving import written_bases
-from exportlens.rewriting.names import assigned_pairs, bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.names import arguments, assigned_pairs, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import arms_of, loads_in
 from exportlens.rewriting.text import Function, Replacement, Source, read_again, replaced
 from exportlens.source.walking import walk
@@ -40,22 +40,37 @@ def kept_apart(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[
     blocks = list(arms_of(source, node))
     read = set[str]().union(*(reads(each) for block in blocks for each in block))
     own = set(bound(arm.body))
-    inside = {each for name in read & own if _is_tensor(kinds, name) for each in _operators(arm, name)}
+    before = {name for name in own if _is_bound_before(source, arm, node, name)}
+    inside = {each for name in read & before if _is_tensor(kinds, name) for each in _operators(arm, name)}
     taken = every_name(source.tree)
     # A copy that is written would be lost.
     written = {ast.unparse(each) for block in blocks for one in block for each in written_bases(one)}
+    # What the arm takes in by a default, and binds no sooner than in the branch; what a loop carries has names of its own.
+    defaults = {each.id for each in arm.args.defaults if isinstance(each, ast.Name)}
+    given = ({each.arg for each in arguments(arm.args)} & defaults & own) - before
     head, swaps = "", []
-    for name in sorted(read - own - written):
+    for name in sorted((read - own - written) | (given & (read | set(bound(node))))):
         if not _is_tensor(kinds, name) or not inside.intersection(_operators(outside, name)):
             continue
-        copy = fresh(name, taken)
+        copy = name if name in given else fresh(name, taken)
         head += f"{copy} = {name}.clone(){_NOTE}{source.newline}{source.indent_of(node)}"
         kinds.assign(ast.Name(copy, ast.Store()), replace(kinds.names[name], roots=frozenset()))
-        swaps += [source.swap(each, copy) for block in blocks for each in loads_in(block, name)]
-    if not swaps:
+        if copy != name:
+            swaps += [source.swap(each, copy) for block in blocks for each in loads_in(block, name)]
+    if not head:
         return None
     begin = source.start(node)
     return read_again(replaced(source.text, [*swaps, Replacement(begin, begin, head)]), begin + len(head))
+
+
+def _is_bound_before(source: Source, arm: Function, node: ast.If, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Name)
+        and each.id == name
+        and not isinstance(each.ctx, ast.Load)
+        and source.start(each) < source.start(node)
+        for each in walk(arm)
+    )
 
 
 def _is_tensor(kinds: Kinds, name: str) -> bool:
