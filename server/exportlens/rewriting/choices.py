@@ -21,6 +21,7 @@ from exportlens.rewriting.mixed_results import (
     number_as_tensor,
     refuse_identity,
 )
+from exportlens.rewriting.names import append_of
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.predicates import Condition, Predicates, primary
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
@@ -134,7 +135,7 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
     where it is not computed in any case, or where `t` is not computed as before."""
     statement = source.enclosing_statement(node)
     taken = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return))
-    if not (taken or is_append(statement)) or not source.begins_line(statement):
+    if not (taken or append_of(statement)) or not source.begins_line(statement):
         return None
     # What the statement itself writes, it writes once either way.
     writes = [each for each in writes_of(statement, kinds) if each.node is not statement]
@@ -169,19 +170,6 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
     start = source.start(statement)
     changed = Source(replaced(source.text, [source.swap(statement, source.newline.join(lines))]))
     return changed, changed.branch_at(start)
-
-
-def is_append(statement: ast.stmt) -> bool:
-    """Whether the statement appends one value to a list that has a name."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    return (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr == "append"
-        and isinstance(call.func.value, ast.Name)
-        and len(call.args) == 1
-        and not call.keywords
-    )
 
 
 def in_loop(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source, ast.IfExp, Kinds] | None:

@@ -173,3 +173,19 @@ def assigned_pairs(statement: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr
         else:
             found.append((target, statement.value))
     return found
+
+
+def append_of(statement: ast.stmt) -> tuple[str, ast.expr] | None:
+    """The list and the element of `out.append(element)`."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append"
+        and isinstance(call.func.value, ast.Name)
+        and len(call.args) == 1
+        and not call.keywords
+        and not isinstance(call.args[0], ast.Starred)
+    ):
+        return call.func.value.id, call.args[0]
+    return None

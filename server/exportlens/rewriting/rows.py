@@ -22,7 +22,7 @@ from exportlens.rewriting.effects import kinds_before, loaded, refuse_effects, v
 from exportlens.rewriting.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, dotted, fresh, reads
+from exportlens.rewriting.names import append_of, bound, dotted, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -247,7 +247,7 @@ class _Rewrite:
             raise Refused("the loop has an `else`")
         lists = self._lists(node)
         rows = self._rows(node.target, node.iter, list(node.body))
-        appends = [each for each in node.body if _append(each) is not None]
+        appends = [each for each in node.body if append_of(each) is not None]
         rest = [each for each in node.body if each not in appends]
         inside = self._inside(rows)
         refuse_effects(self.source, rest, inside, None)
@@ -261,7 +261,7 @@ class _Rewrite:
     def _lists(self, node: ast.For) -> list[_Stacked]:
         found: list[_Stacked] = []
         for statement in node.body:
-            appended = _append(statement)
+            appended = append_of(statement)
             if appended is None:
                 continue
             name, value = appended
@@ -273,7 +273,7 @@ class _Rewrite:
         names = {stacked.name for stacked in found}
         for each in ast.walk(node):
             if isinstance(each, ast.stmt) and each not in node.body:
-                inner = _append(each)
+                inner = append_of(each)
                 if inner is not None and inner[0] not in bound(node.body):
                     raise Refused(f"`{inner[0]}` gets an element for some rows only")
         for name in names:
@@ -422,11 +422,11 @@ class _Rewrite:
             inside.names[name] = Kind("tensor", start.dtype, start.rank, frozenset({name}))
         end = inside.copy()
         tail = list(node.body)
-        while tail and _append(tail[-1]) is not None:
+        while tail and append_of(tail[-1]) is not None:
             tail.pop()
         early: dict[str, str] = {}
         for statement in tail:
-            appended = _append(statement)
+            appended = append_of(statement)
             if appended is None:
                 end.run([statement])
                 continue
@@ -519,22 +519,6 @@ class _Rewrite:
         ):
             return Replacement(line_start, end + len(self.source.newline), "")
         raise Refused(f"`{self.source.of(statement)}` shares its line")
-
-
-def _append(statement: ast.stmt) -> tuple[str, ast.expr] | None:
-    """The list and the element of `out.append(element)`."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Attribute)
-        and call.func.attr == "append"
-        and isinstance(call.func.value, ast.Name)
-        and len(call.args) == 1
-        and not call.keywords
-        and not isinstance(call.args[0], ast.Starred)
-    ):
-        return call.func.value.id, call.args[0]
-    return None
 
 
 def _identity(size: Value | None) -> object:
