@@ -1109,6 +1109,16 @@ def test_numbers_that_stay_numbers(begin: str, body: str, reason: str) -> None:
     assert "register_buffer" not in mended.text
 
 
+def test_a_number_that_nothing_exported_reads_is_not_begun_elsewhere() -> None:
+    """Where its fix is refused, the method that begins it is not written out in the constructor either."""
+    text = HEAD + (
+        "    def __init__(self):\n        super().__init__()\n        self.reset()\n\n"
+        "    def reset(self):\n        self.calls = 0\n\n"
+        "    def forward(self, x: torch.Tensor):\n        self.calls += 1\n        return x * 2\n"
+    )
+    assert mend(text).text == text
+
+
 def test_a_number_that_begins_with_none() -> None:
     """It is told of, although no buffer stands for a None and a float."""
     text = HEAD + (

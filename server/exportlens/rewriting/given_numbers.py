@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from exportlens.rewriting.names import arguments
+from exportlens.rewriting.names import arguments, assigned_pairs
 from exportlens.rewriting.text import Function
 
 
 def given_by_calls(
-    statements: Iterable[ast.stmt], cls: ast.ClassDef, function: Function, name: str
+    statements: Iterable[ast.stmt], cls: ast.ClassDef, function: Function, name: str, default: ast.expr | None
 ) -> list[ast.expr] | None:
-    """What the calls of the method `function` of `cls` give its parameter `name`, its default where they give nothing; None where a
+    """What the calls of the method `function` of `cls` give its parameter `name`, `default` where they give nothing; None where a
     call may give anything, or none is known."""
     nodes = [each for statement in statements for each in ast.walk(statement)]
     holders = set(_names_of_objects(nodes, cls.name))
@@ -20,14 +20,14 @@ def given_by_calls(
     places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][1:]
     if name not in {each.arg for each in arguments(function.args)} or _is_bound_anew(function, name):
         return None
-    default = _default_of(function.args, name)
     found: list[ast.expr] = []
     for each in nodes:
         if not isinstance(each, ast.Call):
             continue
-        named = isinstance(each.func, ast.Attribute) and each.func.attr == function.name
-        of_object = named and _last_name(each.func.value) in {"self", *holders}  # type: ignore[attr-defined]
-        if not of_object and not (is_called and _last_name(each.func) in holders):
+        func = each.func
+        named = isinstance(func, ast.Attribute) and func.attr == function.name
+        of_object = isinstance(func, ast.Attribute) and _last_name(func.value) in {"self", *holders}
+        if not (named and of_object) and not (is_called and _last_name(func) in holders):
             continue
         if any(isinstance(one, ast.Starred) for one in each.args) or any(
             one.arg is None for one in each.keywords
@@ -46,10 +46,15 @@ def given_by_calls(
 def _names_of_objects(nodes: list[ast.AST], cls: str) -> Iterator[str]:
     """The names, and names of attributes, that objects of the class `cls` get."""
     for each in nodes:
-        value = each.value if isinstance(each, (ast.Assign, ast.AnnAssign)) else None
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == cls:
-            targets = each.targets if isinstance(each, ast.Assign) else [each.target]  # type: ignore[attr-defined]
-            yield from (name for target in targets if (name := _last_name(target)))
+        for target, value in assigned_pairs(each) if isinstance(each, (ast.Assign, ast.AnnAssign)) else ():
+            name = _last_name(target)
+            if (
+                name
+                and isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Name)
+                and value.func.id == cls
+            ):
+                yield name
 
 
 def _last_name(node: ast.expr) -> str:
@@ -61,14 +66,3 @@ def _is_bound_anew(function: Function, name: str) -> bool:
         isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
         for each in ast.walk(function)
     )
-
-
-def _default_of(args: ast.arguments, name: str) -> ast.expr | None:
-    places = [each.arg for each in (*args.posonlyargs, *args.args)]
-    given = dict(zip(reversed(places), reversed(args.defaults), strict=False))
-    given |= {
-        each.arg: value
-        for each, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)
-        if value is not None
-    }
-    return given.get(name)

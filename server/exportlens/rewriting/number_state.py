@@ -94,7 +94,7 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.is_module = not base
         number.became = type_of_number(place.value)
-        begun = begun_by_method(draft, cls, place.attr)
+        begun = begun_by_method(draft, cls, place.attr) if number.is_needed() else None
         if begun is not None:
             return begun
         swaps = [*base, *number.swaps()]
@@ -149,7 +149,7 @@ class _Number:
         if any(self._of_constructor(each) for each in writes):
             raise Refused(f"`{self.path}` is set several times in `__init__`")
         reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
-        if not any(self._is_traced(each) for each in reads) and not any(map(self._is_decided, writes)):
+        if not self.is_needed():
             raise Refused(
                 "nothing that is exported reads it: keep it a number for whoever looks at it in eager mode"
             )
@@ -161,6 +161,20 @@ class _Number:
         for write in writes:
             swaps.append(self.source.swap(write, self._written_behind(write)))
         return [*swaps, *inside]
+
+    def is_needed(self) -> bool:
+        """Whether what is exported reads the number, or a branch there sets it."""
+        uses = [
+            each
+            for each in ast.walk(self.cls)
+            if isinstance(each, ast.Attribute) and dotted(each) == self.path
+        ]
+        return any(
+            self._is_traced(each)
+            if isinstance(each.ctx, ast.Load)
+            else self._is_decided(self.source.enclosing_statement(each))
+            for each in uses
+        )
 
     def _is_decided(self, write: ast.stmt) -> bool:
         """Whether a branch sets it to a number that is written out: torch.cond takes the branch only where that is a tensor."""
@@ -565,7 +579,8 @@ class _Number:
     def _type_given_by_calls(self, function: Function, name: str) -> str | None:
         """The type of the number that all calls in the file give the parameter `name`."""
         statements = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
-        given = given_by_calls(statements, self.cls, function, name)
+        default = _defaults(function.args).get(name)
+        given = given_by_calls(statements, self.cls, function, name, default)
         types: set[str | None] = set()
         for each in given or ():
             constant = _constant(each)

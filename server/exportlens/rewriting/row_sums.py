@@ -104,7 +104,9 @@ def _keeps_shape(node: ast.expr, kinds: Kinds) -> bool:
         module, _, name = (kinds.qualified(node.func) or "").rpartition(".")
         if module == "torch" and name in OF_ELEMENTS and len(node.args) == 1:
             return _keeps_shape(node.args[0], kinds)
-        method = node.func.attr if isinstance(node.func, ast.Attribute) and not node.args else ""
-        return method in OF_ELEMENTS and _keeps_shape(node.func.value, kinds)  # type: ignore[attr-defined]
+        func = node.func
+        if not isinstance(func, ast.Attribute) or node.args:
+            return False
+        return func.attr in OF_ELEMENTS and _keeps_shape(func.value, kinds)
     kind = kinds.of(node)
     return kind.what == "number" or (kind.what == "tensor" and (kind.rank == 0 or isinstance(node, ast.Name)))
