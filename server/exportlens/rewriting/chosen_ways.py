@@ -23,7 +23,7 @@ from exportlens.finding import Fix
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import Instance, TensorScalar, options
 from exportlens.rewriting.assertions import raise_text
-from exportlens.rewriting.control_flow import converted
+from exportlens.rewriting.conversion import converted
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before, repeatable, writes_of
 from exportlens.rewriting.filtered import listed_out

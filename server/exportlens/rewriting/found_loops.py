@@ -21,9 +21,10 @@ from exportlens.inference.places import Conversion, Iteration
 from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.chosen_numbers import summed
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.control_flow import WITH_WHILE_LOOP, convert
+from exportlens.rewriting.conversion import convert
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
+from exportlens.rewriting.early_exits import WITH_WHILE_LOOP
 from exportlens.rewriting.effects import kinds_before, own_expressions, visit
 from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.indexing import indexed_by_tensors

@@ -16,13 +16,14 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Iteration
 from exportlens.inference.values import Shape, Tensor, Value
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.control_flow import settled
+from exportlens.rewriting.conversion import converted_inside
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before, loaded, refuse_effects, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import append_of, bound, dotted, fresh, reads
+from exportlens.rewriting.nested_decisions import settled
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -491,7 +492,7 @@ class _Rewrite:
         changes.append(Replacement(begin, source.span([node])[1], text))
         for each in lists:
             changes += [source.swap(use, each.name) for use in each.uses]
-        new = settled(replaced(source.text, changes), [function], inside, self.draft.torch)
+        new = settled(replaced(source.text, changes), [function], inside, self.draft.torch, converted_inside)
         return self.draft.fix(f"Rewrite with torch's {'scan' if carried else 'map'}", new)
 
     def _bound_element(self, name: str, kinds: Kinds, used: set[str]) -> str:

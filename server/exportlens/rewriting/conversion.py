@@ -1,0 +1,389 @@
+"""One statement or expression that tensor data decides, to a text that torch.export takes, with whatever else inside of it
+hangs on tensor data."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from exportlens.inference.values import Value
+from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
+from exportlens.rewriting.attributes_in_loops import with_named_attributes
+from exportlens.rewriting.best_rounds import begun_by_first_round
+from exportlens.rewriting.bound_by_tests import bound_before
+from exportlens.rewriting.branches import BranchRewrite
+from exportlens.rewriting.choices import as_statement, in_loop, ternary_text
+from exportlens.rewriting.counted_loops import as_while
+from exportlens.rewriting.decisions import with_what_follows
+from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
+from exportlens.rewriting.early_exits import WITH_WHILE_LOOP, left_early
+from exportlens.rewriting.effects import logs_kept_out
+from exportlens.rewriting.errors_behind import error_as_way, last_way
+from exportlens.rewriting.first_rounds import first_round_out
+from exportlens.rewriting.flat_choices import numbers_chosen_flat
+from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
+from exportlens.rewriting.growing import grown, grown_for_sizes, grown_to_leave, with_others_first
+from exportlens.rewriting.held_in_loops import held_in_while_loop
+from exportlens.rewriting.idle_writes import written_in_any_case
+from exportlens.rewriting.indexing import indexed_by_tensors
+from exportlens.rewriting.kept_lists import with_kept
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.later_gradients import refuse_nested_before_switch
+from exportlens.rewriting.leaving import left_loop
+from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.logical_values import logical, why_not
+from exportlens.rewriting.loops import LoopRewrite
+from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
+from exportlens.rewriting.matching import as_branches
+from exportlens.rewriting.nested_decisions import settled
+from exportlens.rewriting.numbers_in_loops import held_for_loop
+from exportlens.rewriting.one_device import on_one_device
+from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
+from exportlens.rewriting.outputs import NumbersReadBack, Outputs
+from exportlens.rewriting.preparing import prepared, without_unread
+from exportlens.rewriting.running_down import running_down
+from exportlens.rewriting.sorting import sorted_text
+from exportlens.rewriting.squeezed_rows import kept_in_rounds
+from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.transposed import transposed_by_methods
+from exportlens.rewriting.unset_reads import refuse_unset
+
+
+def converted(
+    source: Source,
+    node: ast.AST,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> tuple[str, str]:
+    """As `convert`, with what prints or logs kept out of the program where it cannot move before a branch."""
+    before = kinds.copy()
+    try:
+        text, message = convert(source, node, kinds, torch, value, arms)
+    except RefusedLog:
+        changed = (
+            logs_kept_out(source, with_what_follows(source, node), node, before, torch)
+            if isinstance(node, ast.stmt)
+            else None
+        )
+        if changed is None:
+            raise
+        text, message = convert(*changed, before, torch, value, ({}, {}))
+        # In eager, too, torch compiles what an operator runs.
+        message += "; what is printed or logged in it is left out"
+    text = numbers_chosen_flat(source, text, before, torch)
+    try:
+        refuse_nested_without_gradients(source, node, text, torch)
+    except Refused:
+        changed = detached_around(source, node, before) if isinstance(node, ast.stmt) else None
+        if changed is None:
+            raise
+        text, message = convert(*changed, before, torch, None, ({}, {}))
+        message += "; what it computes with is detached"
+    refuse_nested_before_switch(source, node, text, torch)
+    return on_one_device(source, node, text, before), message
+
+
+def convert(
+    source: Source,
+    node: ast.AST,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> tuple[str, str]:
+    """The new text, and what was done. Raises Refused."""
+    before = kinds.copy()
+    functions: list[str] = []
+    refuse_unset(source, node, kinds.around)
+    if isinstance(node, ast.If):
+        behind = error_as_way(source, node)
+        if behind is not None:
+            return _checked_last(*behind, kinds, torch, value)
+        if raises(node):
+            return raise_text(source, node, kinds, torch, value), "Assert in the graph"
+    if (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and len(node.body) == 1
+        and isinstance(node.body[0], ast.Assert)
+    ):
+        return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
+    if isinstance(node, ast.Match):
+        source, chain, named = as_branches(source, node, kinds)
+        now = _after_subjects(source, chain, named, kinds)
+        last = last_way(chain)
+        if last is not chain and raises(last):
+            # What no case takes is an error: the last case is checked.
+            return _checked_last(source, chain, now, torch, None)
+        return convert(source, chain, now, torch, None, ({}, {}))
+    if isinstance(node, ast.While):
+        source, node, kinds = bound_before(source, node, kinds) or (source, node, kinds)
+        before = kinds.copy()
+    loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
+    if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
+        loop = node
+    if loop is not None:
+        return left_early(source, loop, kinds, torch, converted_inside)
+    if isinstance(node, ast.If):
+        return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
+    if isinstance(node, (ast.While, ast.For)):
+        source, node = running_down(source, node) or (source, node)
+        try:
+            text, functions, before = _looped(source, node, kinds.copy(), torch, value)
+        except Refused as refused:
+            for changed, loop, now in _other_loops(source, node, kinds, torch):
+                try:
+                    return convert(changed, loop, now, torch, None, ({}, {}))
+                except Refused as other:
+                    # What is left of a loop over a range is in the way.
+                    refused = other if isinstance(node, ast.For) else refused
+            raise refused from None
+        message = WITH_WHILE_LOOP
+    elif isinstance(node, ast.IfExp):
+        source, node = transposed_by_methods(source, node, kinds) or (source, node)
+        refuse_lost_alias(source, node, kinds)
+        written = as_statement(source, node, kinds)
+        if written is not None and grown_for_sizes(*written, kinds) is not None:
+            with contextlib.suppress(Refused):
+                return convert(*written, kinds.copy(), torch, None, ({}, {}))
+        try:
+            return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
+        except Refused as refused:
+            written = as_statement(source, node, kinds)
+            looped = in_loop(source, node, kinds) if written is None else None
+            if looped is not None:
+                source, node, kinds = looped
+                written = as_statement(source, node, kinds)
+            if written is None or isinstance(refused, RefusedDtypes):
+                raise
+            try:
+                return convert(*written, kinds, torch, None, ({}, {}))
+            except Refused:
+                raise refused from None
+    elif isinstance(node, ast.Assert):
+        return assert_text(source, node, kinds, torch, value), "Assert in the graph"
+    elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _calls(node, ("any", "all", "bool")):
+        return logical(source, node, kinds, torch), "Use the tensor's logical operator"
+    elif _is_sort(node):
+        refuse_later_writes(source, node)
+        return sorted_text(source, node, kinds, torch), "Sort with torch.sort"
+    else:
+        raise Refused(why_not(source, node))
+    return settled(text, functions, before, torch, converted_inside), message
+
+
+def converted_inside(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str:
+    """The text with `node`, a decision inside of code that a rewrite has made, converted. Raises Refused."""
+    return convert(source, node, kinds, torch, None, ({}, {}))[0]
+
+
+def _other_loops(
+    source: Source, loop: ast.While | ast.For, kinds: Kinds, torch: str
+) -> Iterator[tuple[Source, ast.While, Kinds]]:
+    """The texts with another loop for `loop`, which was refused, that does the same, and the kinds just before it."""
+    if isinstance(loop, ast.For):
+        with contextlib.suppress(Refused):
+            yield as_while(source, loop, kinds.copy(), torch)
+    else:
+        started = first_round_out(source, loop, kinds)
+        if started is not None:
+            yield started
+
+
+def _looped(
+    source: Source, node: ast.While | ast.For, kinds: Kinds, torch: str, value: Value | None
+) -> tuple[str, list[str], Kinds]:
+    """The text with `node` as while_loop, the names of its functions, and the kinds inside."""
+    source, node = kept_in_rounds(source, node) or (source, node)
+    source, node = transposed_by_methods(source, node, kinds) or (source, node)
+    source, node = indexed_by_tensors(source, node, kinds.copy(), torch, certain=True) or (source, node)
+    now = kinds.copy()
+    held = held_in_while_loop(source, node, now, torch)
+    if held is not None:
+        source, node, kinds = *held, now
+    now = kinds.copy()
+    numbers = held_for_loop(source, node, now, torch)
+    if numbers is not None:
+        source, node, kinds = *numbers, now
+    now = kinds.copy()
+    named = with_named_attributes(source, node, now)
+    if named is not None:
+        source, node, kinds = *named, now
+    loop_rewrite = LoopRewrite(source, node, kinds, torch, value)
+    text, functions = loop_rewrite.text()
+    return text, functions, loop_rewrite.kinds_inside
+
+
+def _checked_last(
+    source: Source, node: ast.If, kinds: Kinds, torch: str, value: Value | None
+) -> tuple[str, str]:
+    """The text where the last way of `node`, which raises, is a check of the way before, and what is left of `node` converted."""
+    last, begin = last_way(node), source.start(node)
+    if last is node:
+        return raise_text(source, node, kinds, torch, value), "Assert in the graph"
+    source = Source(raise_text(source, last, kinds.copy(), torch, None))
+    return convert(source, source.branch_at(begin), kinds, torch, None, ({}, {}))
+
+
+def _branch(
+    source: Source,
+    node: ast.If,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> str:
+    """The whole text with the `if` as torch.cond, which takes in what follows where it can give nothing else."""
+    source, node = without_unread(source, node)
+    text = written_in_any_case(source, node, kinds)
+    if text is not None:
+        return text
+    sized = grown_for_sizes(source, node, kinds)
+    if sized is not None:
+        with contextlib.suppress(Refused, LookupError, SyntaxError):
+            return _cond(*sized, kinds.copy(), torch, value, ({}, {}))
+    try:
+        return _cond(source, node, kinds, torch, value, arms)
+    except Refused as refused:
+        if isinstance(refused, RefusedNumber) and refused.counts:
+            text = _read_back(source, node, kinds, torch, value, arms)
+            if text is not None:
+                return text
+        for changed, branch, now in _other_forms(source, node, kinds, torch, refused):
+            try:
+                return _cond(changed, branch, now, torch, value, ({}, {}))
+            except (Refused, LookupError, SyntaxError):
+                continue
+        leaving = grown_to_leave(source, node, kinds)
+        if leaving is not None:
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                return convert(*leaving, kinds.copy(), torch, None, ({}, {}))[0]
+        text = _by_option(source, node, kinds, torch)
+        if text is not None:
+            return text
+        if isinstance(refused, RefusedNumber) and not refused.counts:
+            text = _read_back(source, node, kinds, torch, value, arms)
+            if text is not None:
+                return text
+        raise
+
+
+def _read_back(
+    source: Source,
+    node: ast.If,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+) -> str | None:
+    """The text where the numbers that the branch chooses are read behind it; None where they cannot be."""
+    try:
+        return _cond(source, node, kinds, torch, value, arms, NumbersReadBack)
+    except (Refused, LookupError, SyntaxError):
+        return None
+
+
+def _by_option(source: Source, node: ast.If, kinds: Kinds, torch: str) -> str | None:
+    """The text with an option that `node` asks around it, where the branch becomes torch.cond without the option, and with it
+    too where it can: its defaults may say that it does not hold."""
+    forms = list(option_outside(source, node, kinds, torch))
+    if not forms:
+        return None
+    (changed, without, _), (_, held, now) = forms
+    try:
+        text = _branch(changed, without, kinds.copy(), torch, None, ({}, {}))
+    except (Refused, LookupError, SyntaxError):
+        return None
+    again = Source(text)
+    same = held_again(again, changed, held)
+    if same is None:
+        return text
+    option = again.parents[same]
+    assert isinstance(option, ast.If)
+    # What stands before may bind other kinds by now.
+    told = dict(now.names)
+    for each in reversed([option, *again.ancestors(option)]):
+        if isinstance(each, ast.stmt) and again.enclosing_function(each) is again.enclosing_function(option):
+            block, index = again.block_of(each)
+            now.run(block[:index])
+    for name, kind in told.items():
+        if now.names[name].what == "unknown" and binds_alike(changed, again, name):
+            now.names[name] = kind
+    try:
+        both = _branch(again, same, now, torch, None, ({}, {}))
+    except (Refused, LookupError, SyntaxError):
+        return text
+    return both if leaves_outside(text, both, again.start(option), again.end(option)) else text
+
+
+def _other_forms(
+    source: Source, node: ast.If, kinds: Kinds, torch: str, refused: Refused
+) -> Iterator[tuple[Source, ast.If, Kinds]]:
+    """The texts that do the same as `source`, with the `if` statement that stands for `node`, which was refused, and the
+    kinds just before that."""
+    checked = checked_before(source, node, kinds, torch)
+    if checked is not None:
+        yield *checked, kinds
+    kept = with_kept(source, node, kinds, torch)
+    if kept is not None:
+        yield kept
+    begun = begun_by_first_round(source, node, kinds, torch)
+    if begun is not None:
+        yield begun
+    if not isinstance(refused, RefusedDtypes):
+        source, node, kinds = with_others_first(source, node, kinds) or (source, node, kinds)
+        yield from ((*each, kinds) for each in grown(source, node, kinds))
+
+
+def _cond(
+    source: Source,
+    node: ast.If,
+    kinds: Kinds,
+    torch: str,
+    value: Value | None,
+    arms: tuple[dict[str, Value], dict[str, Value]],
+    outputs: type[Outputs] = Outputs,
+) -> str:
+    changed, branch, now = prepared(source, node, kinds, torch)
+    before = kinds.copy()
+    if changed is not source:
+        arms, before = ({}, {}), now.copy()
+    text, functions = BranchRewrite(changed, branch, now, torch, value, arms, outputs).text()
+    return settled(text, functions, before, torch, converted_inside)
+
+
+def _after_subjects(source: Source, chain: ast.If, named: int, kinds: Kinds) -> Kinds:
+    """The kinds at `chain`, before which `named` statements gave what a `match` compares a name."""
+    block, index = source.block_of(chain)
+    after = kinds.copy()
+    after.run(block[index - named : index])
+    return after
+
+
+def _guarded_assert(source: Source, node: ast.If, check: ast.Assert, kinds: Kinds, torch: str) -> str:
+    """`if c: assert t` asserts `not c or t`."""
+    message = f", {source.of(check.msg)}" if check.msg is not None else ""
+    text = f"assert not ({source.of(node.test)}) or ({source.of(check.test)}){message}"
+    if source.text.startswith("elif", source.start(node)):
+        raise Refused("an `elif` that only checks")
+    start = source.start(node)
+    simple = Source(replaced(source.text, [Replacement(start, source.span([node])[1], text)]))
+    statement = next(
+        each for each in ast.walk(simple.tree) if isinstance(each, ast.Assert) and simple.start(each) == start
+    )
+    return assert_text(simple, statement, kinds, torch)
+
+
+def _is_sort(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return name in ("sorted", "sort")
+
+
+def _calls(node: ast.AST, names: tuple[str, ...]) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
