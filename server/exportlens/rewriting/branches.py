@@ -13,30 +13,30 @@ from collections.abc import Mapping, Sequence
 
 from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.afterwards import afterwards
+from exportlens.rewriting.arm_parameters import parameters_of, replace_super
 from exportlens.rewriting.around import refuse_around
 from exportlens.rewriting.asked_rows import assure_rows
 from exportlens.rewriting.callers import callers_write, given_to
+from exportlens.rewriting.cond_text import CondText
 from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
 from exportlens.rewriting.found_rows import checks
-from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
-from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.later_numbers import LaterUses
+from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
+from exportlens.rewriting.names import bound, dotted, fresh
 from exportlens.rewriting.outputs import Outputs
-from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written, augmented_names
+from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written
 from exportlens.rewriting.padded_rows import refuse_padded_rows
 from exportlens.rewriting.predicates import Predicates
-from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
-from exportlens.rewriting.sharing import placed_by_data, to_separate
-from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unbound_names import refuse_unbound
 from exportlens.source.walking import walk
 
 
-class BranchRewrite:
+class BranchRewrite(CondText):
     """Turns one `if` of `source` into torch.cond; `kinds` are those just before it."""
 
     def __init__(
@@ -49,28 +49,18 @@ class BranchRewrite:
         arms: tuple[Mapping[str, Value], Mapping[str, Value]] = ({}, {}),
         outputs: type[Outputs] = Outputs,
     ) -> None:
-        self.source, self.node, self.kinds, self.torch, self.value, self.arm_values = (
-            source,
-            node,
-            kinds,
-            torch,
-            value,
-            arms,
-        )
         function = source.enclosing_function(node)
         if function is None:
             raise Refused("the branch is not inside a function")
-        self.function: Function = function
         if isinstance(function, ast.AsyncFunctionDef):
             raise Refused("the function is asynchronous")
         for each in walk(function):
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
         refuse_around(source, node, function, kinds)
+        super().__init__(source, node, function, kinds, torch)
+        self.value, self.arm_values, self.outputs_of = value, arms, outputs
         self.liveness = Liveness(function)
-        self.taken = every_name(source.tree)
-        self.outputs: list[str] = []
-        self.outputs_of = outputs
 
     def text(self) -> tuple[str, list[str]]:
         """The whole new text and the names of the new functions."""
@@ -92,12 +82,12 @@ class BranchRewrite:
                 raise Refused("what follows the branch raises, on one way at least")
         self.region_end = self.node if not rest else self.source.block_of(self.node)[0][-1]
         self.then = Arm(
-            self.node.body, rest if "falls" in exits(self.node.body) else [], self._inner_span(self.node.body)
+            self.node.body, rest if "falls" in exits(self.node.body) else [], self.inner_span(self.node.body)
         )
         self.other = Arm(
             self.node.orelse,
             rest if "falls" in exits(self.node.orelse) else [],
-            self._inner_span(self.node.orelse),
+            self.inner_span(self.node.orelse),
         )
         if self.returning:
             for arm in (self.then, self.other):
@@ -106,7 +96,7 @@ class BranchRewrite:
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
             refuse_unbound(self.source, self.node, self.function, arm.statements, self.kinds, self.torch)
-            self._replace_super(arm)
+            replace_super(self.source, self.function, arm)
             taken = arm is self.then
             lines, copied = checks(
                 self.source, self.function, self.node, arm.statements, taken, self.kinds, self.torch
@@ -148,7 +138,7 @@ class BranchRewrite:
             return None
         start, end = self.source.start(self.node), self.source.span([self.region_end])[1]
         if (
-            self._is_elif()
+            self.is_elif()
             or self.source.comments_between(start, end)
             or not self.source.begins_line(self.node)
         ):
@@ -168,11 +158,6 @@ class BranchRewrite:
             and self.source.enclosing_function(each) is self.function
             for each in walk(self.function)
         )
-
-    # --- which code -----------------------------------------------------------------------------------------
-
-    def _inner_span(self, block: list[ast.stmt]) -> tuple[int, int]:
-        return self.source.span(block) if block else (0, 0)
 
     # --- memory ---------------------------------------------------------------------------------------------
 
@@ -223,87 +208,13 @@ class BranchRewrite:
         given = given_to(self.source, self.function, root, self.kinds) if root.isidentifier() else []
         return bool(given) and all(each.what == "tensor" and each.fresh for each in given)
 
-    # --- names ----------------------------------------------------------------------------------------------
-
-    def _parameters(self, arm: Arm, live: frozenset[str]) -> list[str]:
-        """The names that the arm binds after it may have read the outside's: they come in as default
-        arguments."""
-        names = bound_names(arm.statements)
-        self._refuse_shared_with_functions(arm, names)
-        entering = live_before(arm.statements, live, self.function)
-        needed = [name for name in names if name in entering]
-        # Strict tracing does not take the deletion of a name that another function reads.
-        read, certain = reads(arm.statements), self._certain()
-        needed += [name for name in self._deleted() if name in read & certain and name not in needed]
-        needed += [name for name in arm.parameters if name not in needed]
-        for name in needed:
-            if name not in certain:
-                raise Refused(f"`{name}` may be unbound before the branch")
-        return needed
-
-    def _certain(self) -> set[str]:
-        """The names that certainly are bound where the branch begins."""
-        return certainly_bound_before(self.function, self.node) | {
-            each.target.id for each in walk(self.node.test) if isinstance(each, ast.NamedExpr)
-        }
-
-    def _deleted(self) -> list[str]:
-        """The names that the function deletes."""
-        return [
-            each.id
-            for statement in walk(self.function)
-            if isinstance(statement, ast.Delete)
-            for each in statement.targets
-            if isinstance(each, ast.Name)
-        ]
-
-    def _refuse_shared_with_functions(self, arm: Arm, names: list[str]) -> None:
-        """A function inside of this one that the arm calls reads this one's names, not the arm's own."""
-        read = reads(arm.statements)
-        for each in walk(self.function):
-            parent = self.source.parents.get(each)
-            given: list[str] = []
-            if isinstance(each, ast.FunctionDef) and each is not self.function:
-                given = [each.name]
-            elif isinstance(each, (ast.Lambda, ast.GeneratorExp)) and isinstance(parent, ast.Assign):
-                given = [one.id for one in parent.targets if isinstance(one, ast.Name)]
-            shared = set(names) & reads(each) if read.intersection(given) else set()
-            # One that the arm defines goes with it, and reads the arm's own names.
-            if shared and not any(each is inner for one in arm.statements for inner in walk(one)):
-                raise Refused(
-                    f"`{given[0]}` reads `{min(shared)}` of the function around it, which the branch binds"
-                )
-
-    def _replace_super(self, arm: Arm) -> None:
-        for statement in arm.statements:
-            for each in walk(statement):
-                if (
-                    isinstance(each, ast.Call)
-                    and isinstance(each.func, ast.Name)
-                    and each.func.id == "super"
-                    and not each.args
-                ):
-                    owner = next(
-                        (
-                            one
-                            for one in self.source.ancestors(self.function)
-                            if isinstance(one, ast.ClassDef)
-                        ),
-                        None,
-                    )
-                    if owner is None or not self.function.args.args:
-                        raise Refused("`super()` in the branch")
-                    arm.replacements.append(
-                        self.source.swap(each, f"super({owner.name}, {self.function.args.args[0].arg})")
-                    )
-
     # --- output ---------------------------------------------------------------------------------------------
 
     def _merging_text(self, continues: bool) -> tuple[str, list[str]]:
         live = self._live_out(continues)
         writes = [each.path for each in self.writes.written]
         candidates = dict.fromkeys(
-            [*bound_names([*self.then.statements, *self.other.statements]), *self.writes.rebound]
+            [*bound([*self.then.statements, *self.other.statements]), *self.writes.rebound]
         )
         names = [name for name in candidates if name in live and name not in writes]
         certain = certainly_bound_before(self.function, self.node)
@@ -313,20 +224,21 @@ class BranchRewrite:
                 if name not in always and name not in certain:
                     raise Refused(f"`{name}` is not bound where the condition is {word}, and used afterwards")
         if not names and not self.writes.written:
-            return self._without_branch(), []
+            return self.without_branch(), []
         ends = []
         for arm, values in zip((self.then, self.other), self.arm_values, strict=True):
             ends.append(self._end_kinds(arm, values, names))
         outputs = self.outputs_of(self.source, self.torch, self.mark)
         outputs.anew = self._bound_in_rounds()
-        outputs.unify(names, ends[0], ends[1], self._used_as_number, self._meets_floats)
-        self._refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
+        later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
+        outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
+        later.refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
         self._refuse_later_writes(names, ends)
         self.outputs = names
         functions = []
         for arm, end in zip((self.then, self.other), ends, strict=True):
-            arm.parameters = self._parameters(arm, frozenset(names))
-            leaf = outputs.names(names, end, set(bound_names(arm.statements)), self.writes.memory(end))
+            arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset(names))
+            leaf = outputs.names(names, end, set(bound(arm.statements)), self.writes.memory(end))
             leaf += [self.writes.output(arm, each, end) for each in self.writes.written]
             result = leaf[0] if len(leaf) == 1 else f"({', '.join(leaf)})"
             returned = leaf[0] if len(leaf) == 1 else ", ".join(leaf)
@@ -335,9 +247,9 @@ class BranchRewrite:
                 *(self._own(arm, ast.Return) if self.leaving else []),
             ]:
                 arm.replacements.append(self.source.swap(each, f"return {result}"))
-            functions.append(self._function_text(arm, returned if arm.falls else None))
+            functions.append(self.function_text(arm, returned if arm.falls else None))
         targets = list(names)
-        indent = self._indent()
+        indent = self.indent()
         after = [
             f"{indent}{name} = {name}.item()"
             for name in names
@@ -363,8 +275,8 @@ class BranchRewrite:
             only = self.writes.written[0]
             binds = only.rebinds and not self.writes.is_buffer(only)
             head = f"{only.path} = " if binds else f"{self.writes.destination(only)}.copy_("
-            return self._assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
-        return self._assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
+            return self.assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
+        return self.assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
 
     def _bound_in_rounds(self) -> set[str]:
         """The names that loops around the branch bind: what is a number in the first round may be a tensor in the next."""
@@ -375,25 +287,6 @@ class BranchRewrite:
             if isinstance(each, (ast.For, ast.While)):
                 found |= set(bound(each.body))
         return found
-
-    def _without_branch(self) -> str:
-        """The text without the `if`: it binds nothing that is read afterwards, and has no effect."""
-        for statement in [*self.then.statements, *self.other.statements]:
-            for each in walk(statement):
-                if isinstance(each, ast.Assert) or (
-                    isinstance(each, ast.Call) and "assert" in ast.unparse(each.func)
-                ):
-                    raise Refused(
-                        "the branch only checks: a check of tensor data cannot depend on other data"
-                    )
-        if self._is_elif() or self.then.rest or self.other.rest or not self.source.begins_line(self.node):
-            raise Refused("the branch binds nothing that is used afterwards")
-        start, end = self.source.span([self.node])
-        block, _ = self.source.block_of(self.node)
-        if len(block) == 1:
-            return replaced(self.source.text, [Replacement(start, end, f"{self._indent()}pass")])
-        following = self.source.text[end:]
-        return self.source.text[:start] + following[len(following) - len(following.lstrip("\r\n")) :]
 
     def _live_out(self, continues: bool) -> frozenset[str]:
         if self.leaving:
@@ -456,82 +349,9 @@ class BranchRewrite:
 
         visit(arm.statements, self.kinds.copy(), see)
 
-    def _used_as_number(self, name: str) -> bool:
-        """Whether `name` is, after the branch, ever used but as an operand beside a tensor."""
-        last = self.source.end(self.region_end)
-        for each in walk(self.function):
-            if (
-                isinstance(each, ast.Name)
-                and each.id == name
-                and isinstance(each.ctx, ast.Load)
-                and self.source.start(each) >= last
-            ):
-                parent = self.source.parents[each]
-                if isinstance(parent, ast.Call) and ast.unparse(parent.func) == f"{self.torch}.as_tensor":
-                    continue
-                if not isinstance(parent, ast.BinOp):
-                    return True
-                other = parent.right if parent.left is each else parent.left
-                if self.kinds.of(other).what != "tensor" and not self._bound_later_to_tensor(other):
-                    return True
-        return any(isinstance(each, (ast.For, ast.While)) for each in self.source.ancestors(self.node))
-
-    def _meets_floats(self, name: str) -> bool:
-        """Whether each tensor that `name` is an operand beside, after the branch, certainly is of a float dtype."""
-        block, index = self.source.block_of(self.node)
-        rest = block[index + 1 :]
-        now = self.kinds.copy()
-        for statement in rest:
-            for each in walk(statement):
-                parent = self.source.parents[each]
-                if isinstance(each, ast.Name) and each.id == name and isinstance(parent, ast.BinOp):
-                    kind = now.of(parent.right if parent.left is each else parent.left)
-                    if not (kind.dtype or "").startswith(("float", "bfloat")):
-                        return False
-            now.run([statement])
-        return True
-
-    def _refuse_ints_for_branches(self, names: list[str]) -> None:
-        """torch.cond gives an int as a number that no later torch.cond takes in (measured on torch 2.13, non-strict)."""
-        if not names or any(
-            isinstance(each, (ast.For, ast.While)) for each in self.source.ancestors(self.node)
-        ):
-            return
-        block, index = self.source.block_of(self.region_end)
-
-        def see(node: ast.stmt, now: Kinds) -> None:
-            inside: set[str] = set()
-            if isinstance(node, ast.FunctionDef):
-                # An arm of a branch that was rewritten before.
-                inside = reads(node)
-            elif isinstance(node, ast.If) and Predicates(self.source, now, self.torch).from_data(node.test):
-                inside = {
-                    each.id
-                    for one in (*node.body, *node.orelse)
-                    for each in walk(one)
-                    if isinstance(each, ast.Name)
-                }
-            for name in names:
-                if name in inside:
-                    raise Refused(
-                        f"`{name}` is an int that tensor data chooses, and a later branch takes it in"
-                    )
-
-        visit(block[index + 1 :], self.kinds.copy(), see)
-
-    def _bound_later_to_tensor(self, node: ast.expr) -> bool:
-        probe = self.kinds.copy()
-        for each in (self.node, *self.source.ancestors(self.node)):
-            if each is self.function:
-                break
-            if isinstance(each, ast.stmt):
-                block, index = self.source.block_of(each)
-                probe.run(block[index + 1 :])
-        return probe.of(node).what == "tensor"
-
     def _returning_text(self) -> tuple[str, list[str]]:
         outputs = self.outputs_of(self.source, self.torch, self.mark)
-        anew = bound_names([*self.then.statements, *self.other.statements])
+        anew = bound([*self.then.statements, *self.other.statements])
         outputs.kept = frozenset(certainly_bound_before(self.function, self.node)).difference(anew)
         results: list[tuple[Arm, ast.Return, Kinds]] = []
         for arm in (self.then, self.other):
@@ -557,11 +377,11 @@ class BranchRewrite:
             arm.replacements.append(self.source.swap(node, f"return {text}"))
         functions = []
         for arm in (self.then, self.other):
-            arm.parameters = self._parameters(arm, frozenset())
-            functions.append(self._function_text(arm, None))
-        indent = self._indent()
+            arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset())
+            functions.append(self.function_text(arm, None))
+        indent = self.indent()
         if not self.writes.written:
-            return self._assembled(functions, shape.lines(indent, self.taken))
+            return self.assembled(functions, shape.lines(indent, self.taken))
         result = fresh("result", self.taken)
         news = [fresh(f"new_{each.local}", self.taken) for each in self.writes.written]
         lines = [f"{indent}{', '.join([result, *news])} = {{call}}"]
@@ -569,7 +389,7 @@ class BranchRewrite:
             binds = each.rebinds and not self.writes.is_buffer(each)
             copied = f"{indent}{self.writes.destination(each)}.copy_({new})"
             lines.append(f"{indent}{each.path} = {new}" if binds else copied)
-        return self._assembled(functions, [*lines, *shape.lines_from(result, indent)])
+        return self.assembled(functions, [*lines, *shape.lines_from(result, indent)])
 
     def _refuse_written_by_callers(self, node: ast.Return, kinds: Kinds) -> None:
         roots = None if node.value is None else kinds.of(node.value).roots
@@ -595,115 +415,6 @@ class BranchRewrite:
 
         walk(arm.statements)
         return found
-
-    def _indent(self) -> str:
-        indent = self.source.indent_of(self.node)
-        return indent + self.source.indent_unit() if self._is_elif() else indent
-
-    def _is_elif(self) -> bool:
-        return self.source.text.startswith("elif", self.source.start(self.node))
-
-    def _function_text(self, arm: Arm, returned: str | None) -> tuple[str, str]:
-        """(parameters, body) of the arm's function."""
-        nl, indent = self.source.newline, self._indent() + self.source.indent_unit()
-        lines = [indent + line for line in arm.first_lines]
-        if arm.body:
-            lines += self._stray_comments(arm.body, indent, before=True)
-            if not (len(arm.body) == 1 and isinstance(arm.body[0], ast.Pass)):
-                lines.append(self.source.block(arm.body, indent, arm.replacements))
-            lines += self._stray_comments(arm.body, indent, before=False)
-        for block in arm.rest:
-            lines.append(self.source.block(block, indent, arm.replacements))
-        if returned is not None:
-            lines.append(f"{indent}return {returned}")
-        return ", ".join(f"{name}={name}" for name in arm.parameters), nl.join(lines)
-
-    def _stray_comments(self, body: list[ast.stmt], indent: str, before: bool) -> list[str]:
-        """Comments of an arm that stand on its header line, or after its last statement."""
-        start, end = self.source.span(body)
-        if before:
-            header = self.source.start(self.node) if body is self.node.body else self._else_start(body)
-            return [indent + each for each in self.source.comments_lost(header, start, self.test)]
-        following = self._else_start(self.node.orelse) if body is self.node.body and self.node.orelse else end
-        return [indent + comment for comment in self.source.comments_between(end, following)]
-
-    def _else_start(self, orelse: list[ast.stmt]) -> int:
-        if (
-            len(orelse) == 1
-            and isinstance(orelse[0], ast.If)
-            and self.source.text.startswith("elif", self.source.start(orelse[0]))
-        ):
-            return self.source.start(orelse[0])
-        return self.source.text.rfind(
-            "else", self.source.end(self.node.body[-1]), self.source.span(orelse)[0]
-        )
-
-    def _assembled(self, functions: list[tuple[str, str]], last: list[str]) -> tuple[str, list[str]]:
-        nl, indent = self.source.newline, self._indent()
-        statements = [*self.then.statements, *self.other.statements]
-        in_place = (
-            set(afterwards(self.source, self.region_end, self.function, self.kinds).written)
-            | {each.path for each in self.writes.written}
-            | set(self.writes.rebound)
-        )
-        entering = frozenset(self.outputs).union(
-            *(live_before(arm.statements, frozenset(), self.function) for arm in (self.then, self.other)),
-            augmented_names(statements),
-        )
-        clones = to_separate(
-            statements,
-            set(self.outputs),
-            self.kinds,
-            in_place,
-            entering,
-            source=self.source,
-            function=self.function,
-        )
-        for name in set(clones) - certainly_bound_before(self.function, self.node):
-            raise Refused(
-                f"`{name}` is a view of what the branch reads as well, and belongs to another function"
-            )
-        placed = placed_by_data(statements, self.kinds, in_place, self.function)
-        placed = [
-            name
-            for name in placed
-            if name not in clones and name in certainly_bound_before(self.function, self.node)
-        ]
-        names = [fresh(wish, self.taken) for wish in ("if_true", "if_false")]
-        call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
-        if runs_recurrent_layer(statements, self.kinds):
-            call = chosen_of_both(statements, self.test, names, self.kinds, self.torch)
-        pieces = [
-            f"{indent}def {name}({parameters}):{nl}{body}"
-            for name, (parameters, body) in zip(names, functions, strict=True)
-        ]
-        pieces.append(nl.join(line.replace("{call}", call) for line in last))
-        if clones:
-            note = "  # torch.cond takes no two tensors of the same memory"
-            pieces.insert(0, nl.join(f"{indent}{name} = {copy}{note}" for name, copy in clones.items()))
-        if placed:
-            note = "  # a view whose place data tells is none for torch.cond"
-            pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){note}" for name in placed))
-        text = (nl + nl).join(pieces)
-        start = self.source.start(self.node)
-        if self._is_elif():
-            text = f"else:{nl}{text}"
-        else:
-            gap = self.source.gap_before(self.node)
-            text = gap + (text if gap else text[len(indent) :])
-            start -= len(indent) if gap else 0
-        end = self.source.span([self.region_end])[1]
-        swaps = [Replacement(start, end, text), *self._copies((start, end))]
-        return replaced(self.source.text, swaps), names
-
-    def _copies(self, region: tuple[int, int]) -> list[Replacement]:
-        """The copies that are taken of buffers which the branch bound anew, and which are now written to."""
-        return [
-            swap
-            for each in self.writes.written
-            if each.rebinds and self.writes.is_buffer(each)
-            for swap in kept_apart(self.source, self.function, each.path, region, self.kinds)
-        ]
 
 
 def _falls_by_option(statements: Sequence[ast.stmt]) -> bool:
@@ -733,7 +444,3 @@ def _falls_by_option(statements: Sequence[ast.stmt]) -> bool:
 
 def _is_int(kind: Kind) -> bool:
     return kind.what in ("number", "size") and kind.type == "int"
-
-
-def bound_names(statements: Sequence[ast.stmt]) -> list[str]:
-    return bound(statements)
