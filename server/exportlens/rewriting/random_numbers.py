@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
+from exportlens.rewriting.array_flow import ArrayWay
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.numpy_arrays import ArrayWay
 from exportlens.rewriting.predicates import primary
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
