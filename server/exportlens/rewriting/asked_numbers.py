@@ -9,7 +9,7 @@ from exportlens.inference.places import Truth
 from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.draft import Draft
 from exportlens.rewriting.names import dotted, walk_own
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source
 
 _PASSING = frozenset({"zip", "reversed", "enumerate", "list", "tuple"})

@@ -12,12 +12,14 @@ import ast
 import builtins
 
 from exportlens.inference.values import Value
+from exportlens.rewriting.conditions import Condition, combined
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import is_log, repeatable
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import Condition, Predicates, primary
+from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Replacement, Source, read_again, replaced
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
@@ -257,7 +259,7 @@ def _checks(
         ]
         static = [each for each in parts if each.form == "static"]
         data = [each for each in parts if each.form != "static"]
-        check = _check(predicates.combine(data, "or"), torch, message)
+        check = _check(combined(data, "or", torch), torch, message)
         if not static:
             return [check]
         guard = " or ".join(

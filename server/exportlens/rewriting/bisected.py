@@ -13,7 +13,7 @@ from exportlens.inference.places import Call
 from exportlens.inference.values import Const, Sequence, Shape, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.python_numbers import is_item
 
 BISECTING = frozenset({"bisect.bisect", "bisect.bisect_left", "bisect.bisect_right"})

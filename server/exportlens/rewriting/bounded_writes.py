@@ -16,7 +16,7 @@ from exportlens.rewriting.kind import of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted, fresh, reads
 from exportlens.rewriting.one_device import is_on_host
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.supposed_parts import stems_from
 from exportlens.rewriting.text import Source
 from exportlens.source.walking import walk

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from exportlens.inference.values import Value
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.asked_rows import refuse_asked_rows
+from exportlens.rewriting.conditions import Condition
 from exportlens.rewriting.draft import Refused, RefusedDtypes
 from exportlens.rewriting.effects import kinds_before, repeatable, writes_of
 from exportlens.rewriting.filtered import listed_out
@@ -23,7 +24,8 @@ from exportlens.rewriting.mixed_results import (
 )
 from exportlens.rewriting.names import append_of
 from exportlens.rewriting.outputs import Outputs, same_kind
-from exportlens.rewriting.predicates import Condition, Predicates, primary
+from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced

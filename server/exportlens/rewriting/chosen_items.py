@@ -25,7 +25,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.helper_writes import puts_in
 from exportlens.rewriting.moving import has_option, writes
 from exportlens.rewriting.names import arguments, every_name, fresh, reads
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement
 
 # Layers of torch.nn that change no state and give one tensor of their own (torch/nn/modules).

@@ -14,7 +14,7 @@ from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.mixed_results import asks_type
 from exportlens.rewriting.names import assigned_pairs, bound
 from exportlens.rewriting.operands import compared, kept, meets_tensor, tensor_behind
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.row_sums import OF_ELEMENTS, shaped_like_rows, summed_rows
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk

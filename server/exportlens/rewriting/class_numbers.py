@@ -14,7 +14,7 @@ from exportlens.inference.values import Shape, TensorScalar
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Refused, plain_call
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source
 
 _FOR_THE_USER = "how many classes there are is for you to say: hand in `num_classes`"

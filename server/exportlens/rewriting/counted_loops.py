@@ -21,7 +21,7 @@ from exportlens.rewriting.liveness import Liveness
 from exportlens.rewriting.loops import written_int
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.operands import read_out, scalar
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.walking import walk
 

@@ -20,6 +20,7 @@ import ast
 from dataclasses import dataclass
 
 from exportlens.inference.values import Instance, Named
+from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before, refuse_effects
 from exportlens.rewriting.kept_lists import appended_to
@@ -97,7 +98,7 @@ class _Cut:
             return None
         nl, indent = source.newline, source.indent_of(self.loop)
         inner = source.indent_of(self.leaving)
-        test = predicates.scalar_bool(condition)
+        test = scalar_bool(condition)
         lines = [
             f"{rounds} = {rounds} + {torch}.logical_not({stopped})",
             f"{inner}{stopped} = {torch}.logical_or({stopped}, {test})",

@@ -20,7 +20,7 @@ from exportlens.rewriting.effects import Write, kinds_before, writes_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.operands import is_detached
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk

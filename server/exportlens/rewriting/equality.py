@@ -9,7 +9,7 @@ from exportlens.inference.places import Call
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source
 
 # Where a bool is told from a tensor of it.

@@ -10,7 +10,7 @@ from exportlens.inference.values import Const, TensorScalar, Value, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.source.walking import walk
 
 _NAMES = ("start", "end", "steps")

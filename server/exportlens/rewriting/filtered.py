@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.rewriting.conditions import combined, scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import SEVERAL, Kind
@@ -61,7 +62,7 @@ def counted(source: Source, node: Comprehension, kinds: Kinds, torch: str) -> st
     conditions = [predicates.read(each) for each in generator.ifs]
     if any(each.form != "tensor" for each in conditions):
         raise Refused(why_not(source, generator.ifs[0]))
-    test = predicates.scalar_bool(predicates.combine(conditions, "and"))
+    test = scalar_bool(combined(conditions, "and", torch))
     listed = f"{test} for {source.of(generator.target)} in {source.of(generator.iter)}"
     # Of no elements torch.stack takes nothing.
     certain = kinds.has_elements(generator.iter)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import every_name
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _NUMBERS = ("full", "as_tensor")

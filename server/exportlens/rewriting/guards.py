@@ -9,7 +9,7 @@ from exportlens.inference.places import Place
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.effects import is_log
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement, Source
 
 _READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")

@@ -22,7 +22,7 @@ from exportlens.rewriting.held_homes import ELSEWHERE, Home, Homes, Store
 from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.numpy_integers import given_to_name
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement
 
 INTO_TENSORS = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.Tensor")

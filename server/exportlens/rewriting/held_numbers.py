@@ -13,7 +13,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.held_arrays import WIDER, held_before, meets_array, meets_number
 from exportlens.rewriting.names import arguments, dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement
 
 # Functions of NumPy that give one number for one number.

@@ -18,7 +18,7 @@ from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.number_indices import index_in_brackets, is_int
 from exportlens.rewriting.operands import tensor_behind
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.row_indices import text_in_arm, text_of_single_items
 from exportlens.rewriting.text import Replacement, Source, replaced
 

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import length_from_data
@@ -34,7 +35,8 @@ from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.mixed_results import asks_type
 from exportlens.rewriting.names import bound, every_name, fresh
 from exportlens.rewriting.own_means import mean_of
-from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
 _Statement = TypeVar("_Statement", ast.If, ast.For)
@@ -122,7 +124,7 @@ def _with_one_kept(
     runs = _runs(source, function, node, kinds, made.raises and alone)
     if uses is None or zero is None or runs is None:
         return None
-    test = predicates.scalar_bool(condition)
+    test = scalar_bool(condition)
     if not skips and not kinds.of(node.test).fresh:
         test = f"{primary(test)}.clone()"
     return made.text(node, arm, skips, uses, test, zero, runs)

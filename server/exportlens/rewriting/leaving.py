@@ -17,6 +17,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import UNKNOWN_KIND
@@ -360,7 +361,7 @@ class _Flags:
                 return [
                     *above,
                     *comments,
-                    *self._left(node.body[0], predicates.scalar_bool(condition), indent),
+                    *self._left(node.body[0], scalar_bool(condition), indent),
                 ]
         inner = indent + self.unit
         notes = source.comments_between(source.end(node.test), source.span(node.body)[0])

@@ -10,7 +10,8 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Source, replaced
 
 # torch's functions that ask nothing but the truth of their arguments.

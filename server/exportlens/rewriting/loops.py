@@ -23,7 +23,8 @@ from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exit
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.outputs import Outputs, same_kind
 from exportlens.rewriting.outside_writes import augmented_names, bound_anew
-from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced

@@ -8,7 +8,7 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import every_name, fresh, reads
 from exportlens.rewriting.operands import read_out
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 

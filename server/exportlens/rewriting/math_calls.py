@@ -12,7 +12,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.operands import meets_tensor
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.python_numbers import is_item
 from exportlens.rewriting.text import Replacement
 

@@ -13,7 +13,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.kind import of_value
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement, Source
 
 # What `torch.utils.checkpoint.checkpoint` keeps for itself; all other keywords go to the function.

@@ -18,7 +18,7 @@ from exportlens.inference.values import Const, Static, Tensor, TensorScalar, Val
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 
 _FOR_THE_USER = (
     "how the number is to be computed with tensors is for you to say: a product, a `torch.where`, a constant"

@@ -23,7 +23,7 @@ from exportlens.rewriting.names import arguments, assigned_pairs, dotted, fresh
 from exportlens.rewriting.number_types import EXTREMES, constant_number, defaults_of, is_size, read_out_of
 from exportlens.rewriting.number_uses import UsedNumber
 from exportlens.rewriting.plain_objects import made_module
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.sliced_by_numbers import bounds_open_slice, is_unpacked_size
 from exportlens.rewriting.text import Function, Replacement

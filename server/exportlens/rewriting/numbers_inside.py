@@ -15,7 +15,7 @@ from exportlens.rewriting.kind import Kind, element_of
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits, live_before
 from exportlens.rewriting.names import bound, every_name, fresh, reads
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.python_numbers import only_in_quotients
 from exportlens.rewriting.text import Replacement, Source, replaced
 

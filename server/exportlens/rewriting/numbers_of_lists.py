@@ -16,7 +16,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import fresh
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
 # What gives as many items as data says.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from exportlens.rewriting.compared_numbers import is_exact
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.predicates import is_exact, primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source
 
 

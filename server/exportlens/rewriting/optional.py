@@ -12,7 +12,8 @@ from exportlens.rewriting.effects import loaded, own_expressions, visit, writes_
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
-from exportlens.rewriting.predicates import Predicates, primary
+from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 

@@ -23,7 +23,7 @@ from exportlens.rewriting.mixed_results import (
 )
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, fresh
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.walking import walk
 

@@ -18,7 +18,7 @@ from exportlens.rewriting.joined_options import joined
 from exportlens.rewriting.liveness import Liveness
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import bound
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement, replaced
 
 _PACK = "torch.nn.utils.rnn.pack_padded_sequence"

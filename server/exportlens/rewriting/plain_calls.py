@@ -11,7 +11,7 @@ from exportlens.inference.values import Mapping_, Sequence, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.names import dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 
 
 def power_for_pow(place: Call, context: RewriteContext) -> Fix | Refusal:

@@ -38,7 +38,7 @@ from exportlens.rewriting.operands import compared, detached, kept, meets_tensor
 from exportlens.rewriting.optional import made_where_used
 from exportlens.rewriting.padded_rows import padded_by_zeros
 from exportlens.rewriting.picked_rows import picked_inside
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.read_elsewhere import readers
 from exportlens.rewriting.returned_calls import unpacked_returns
 from exportlens.rewriting.squeezed_rows import squeezed_along_rows

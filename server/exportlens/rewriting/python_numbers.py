@@ -18,7 +18,7 @@ from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.imports import import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.supposed_parts import stems_from
 from exportlens.rewriting.text import Replacement, Source
 

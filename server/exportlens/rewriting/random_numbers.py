@@ -12,7 +12,7 @@ from exportlens.rewriting.array_flow import ArrayWay
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source
 from exportlens.source.parsing import parse_python
 

@@ -14,7 +14,7 @@ from exportlens.inference.values import Sequence as Values
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted, fresh, reads
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 

@@ -6,20 +6,11 @@ import ast
 
 from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.points import is_part, unpacks_point
-from exportlens.inference.values import (
-    Const,
-    Sequence,
-    Shape,
-    Static,
-    Tensor,
-    TensorScalar,
-    Value,
-    options,
-)
+from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.number_indices import is_int
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Source
 from exportlens.source.walking import walk
 

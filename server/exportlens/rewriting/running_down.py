@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.rewriting.loops import written_int
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source, replaced
 
 Loop = ast.For | ast.While

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before, refuse_effects, repeatable
 from exportlens.rewriting.kind import Kind
@@ -164,7 +165,7 @@ class _Found:
             return None
         if condition.form != "tensor":
             return None
-        test = predicates.scalar_bool(condition)
+        test = scalar_bool(condition)
         if "\n" in test or "\n" in source.of(loop.iter):
             return None
         header = f"for {source.of(loop.target)} in {source.of(loop.iter)}"

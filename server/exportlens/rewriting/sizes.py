@@ -14,7 +14,7 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.numpy_calls import bracketed
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.document import Chunk
 

@@ -11,7 +11,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.listed_items import stays_written
 from exportlens.rewriting.names import dotted, reads
 from exportlens.rewriting.operands import read_out
-from exportlens.rewriting.predicates import primary
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Source, replaced
 
 
