@@ -12,38 +12,24 @@ from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.machine import Cancelled
-from exportlens.inference.names import external
-from exportlens.inference.values import (
-    ClassValue,
-    Const,
-    Instance,
-    Mapping_,
-    Named,
-    Sequence,
-    Tensor,
-    TensorScalar,
-    Value,
-)
+from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, Value
+from exportlens.rewriting.attribute_kinds import of_attribute
 from exportlens.rewriting.call_kinds import of_call
 from exportlens.rewriting.context import Elsewhere, never, nowhere
-from exportlens.rewriting.iterated import cut
+from exportlens.rewriting.index_kinds import of_subscript
 from exportlens.rewriting.kind import (
     LOCAL,
     UNKNOWN_KIND,
     Kind,
-    binary_dtype,
-    binary_rank,
     element_of,
-    length_from_data,
     merged,
     merged_names,
     numbers,
     of_value,
-    one_of,
-    returned,
     union,
 )
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.operator_kinds import of_arithmetic, of_comparison, of_logic, of_sign
 from exportlens.source.document import Chunk
 from exportlens.source.walking import children, walk
 
@@ -61,10 +47,6 @@ def _walruses(node: ast.stmt) -> tuple[ast.NamedExpr, ...]:
         )
         node.walruses = known  # type: ignore[attr-defined]
     return known
-
-
-# Properties that turn the order of dimensions round.
-_TRANSPOSED = frozenset({"T", "mT", "H", "mH"})
 
 
 # A module that holds modules that hold modules is followed no further.
@@ -340,150 +322,10 @@ class Kinds:
         )
 
     def _of_Attribute(self, node: ast.Attribute) -> Kind:
-        name = self.qualified(node)
-        if name is not None:
-            constant = knowledge.lookup_constant(name)
-            if constant is not None and isinstance(constant.value, (int, float)):
-                return Kind("number", type=type(constant.value).__name__)
-            known = external(name)
-            if isinstance(known, Const) and isinstance(known.value, float):
-                return of_value(known, "")
-            return Kind("static", value=Named(name))
-        owner = self.of(node.value)
-        if owner.what == "tensor":
-            return self._of_property(node.attr, owner)
-        path = dotted(node) or ""
-        if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
-            return of_value(owner.value.attributes[node.attr], path)
-        if path in self.names:
-            return self.names[path]
-        if isinstance(node.value, ast.Name) and self.is_enumeration(node.value.id):
-            return Kind("object", roots=frozenset({path}))
-        if (
-            node.attr in _MODULE_TENSORS
-            and isinstance(owner.value, Instance)
-            and isinstance(owner.value.cls, Named)
-            and owner.value.cls.name.startswith("torch.nn.")
-        ):
-            origin = "parameter" if node.attr in ("weight", "bias") else "buffer"
-            return Kind("tensor", roots=frozenset({path}) if path else None, value=Tensor(origin))
-        if (
-            owner.what == "container"
-            and isinstance(owner.value, Sequence)
-            and node.attr in owner.value.fields
-            and owner.items
-        ):
-            return owner.items[owner.value.fields.index(node.attr)]
-        if owner.what == "container" and node.attr in ("values", "indices"):
-            return replace(
-                element_of(owner), dtype="int64" if node.attr == "indices" else element_of(owner).dtype
-            )
-        return replace(UNKNOWN_KIND, roots=frozenset({path}) if path else None)
-
-    def _of_property(self, attr: str, owner: Kind) -> Kind:
-        known = knowledge.tensor_property(attr)
-        if known is None:
-            return UNKNOWN_KIND
-        if attr == "shape" and length_from_data(owner):
-            return Kind("static", type="size", value=owner.value)
-        if known.returns.kind == "tensor":
-            return Kind(
-                "tensor",
-                owner.dtype,
-                owner.rank,
-                owner.roots if known.alias else frozenset(),
-                moved=owner.moved if attr not in _TRANSPOSED else not owner.moved or owner.rank != 2,
-                parted=known.alias and owner.parted,
-                later=known.alias and owner.later,
-            )
-        return returned(known.returns, Kind("static"), None, None)
+        return of_attribute(self, node)
 
     def _of_Subscript(self, node: ast.Subscript) -> Kind:
-        owner = self.of(node.value)
-        if owner.what == "tensor":
-            chosen = self.of(node.slice)
-            masked = chosen.dtype == "bool"
-            # An int tensor of no dimensions selects as a number does, which gives a view.
-            taken = (chosen.dtype or "").startswith("int") and bool(chosen.rank)
-            return Kind(
-                "tensor",
-                owner.dtype,
-                self._rank_after_index(owner.rank, node.slice),
-                frozenset() if masked or taken else owner.roots,
-                value=Tensor(unbacked=True)
-                if masked or length_from_data(chosen) or self._is_cut_by_data(node.slice)
-                else None,
-                moved=owner.moved and not (masked or taken),
-                parted=not (masked or taken) and (owner.parted or leaves_gaps(node.slice)),
-                later=not (masked or taken) and (owner.later or _begins_later(node.slice)),
-            )
-        if owner.what == "container":
-            if (
-                isinstance(node.slice, ast.Constant)
-                and node.slice.value in owner.keys
-                and owner.items is not None
-            ):
-                return owner.items[owner.keys.index(node.slice.value)]
-            if isinstance(owner.value, Mapping_) and isinstance(node.slice, (ast.Constant, ast.UnaryOp)):
-                known = owner.value.items.get(self._key(node.slice))
-                return UNKNOWN_KIND if known is None else replace(of_value(known, ""), roots=owner.roots)
-            if (
-                owner.items is not None
-                and not owner.keys
-                and isinstance(node.slice, ast.Constant)
-                and isinstance(node.slice.value, int)
-            ):
-                index = node.slice.value
-                if -len(owner.items) <= index < len(owner.items):
-                    return owner.items[index]
-            if isinstance(node.slice, ast.Slice):
-                part = node.slice
-                bounds = [
-                    None if each is None else self.of(each) for each in (part.lower, part.upper, part.step)
-                ]
-                return replace(owner, items=cut(owner, bounds))
-            return element_of(owner)
-        if owner.what == "size" or (owner.what == "static" and owner.type == "size"):
-            first = isinstance(node.slice, ast.Constant) and node.slice.value == 0
-            return Kind("scalar" if first and isinstance(owner.value, Tensor) else "size", type="int")
-        if isinstance(owner.value, Instance):
-            return _module_of(owner.value, self._key(node.slice), self.of(node.slice).from_data)
-        # A part of something unknown may share its memory.
-        return replace(UNKNOWN_KIND, roots=owner.roots) if owner.what == "unknown" else UNKNOWN_KIND
-
-    def _key(self, node: ast.expr) -> object:
-        """The text or number that `node` certainly is; None where that is not known."""
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            below = self._key(node.operand)
-            return -below if isinstance(below, int) else None
-        value = self.of(node).value
-        return value.value if isinstance(value, Const) else None
-
-    def _is_cut_by_data(self, index: ast.expr) -> bool:
-        """Whether the first dimension is cut at a number from data: `x[:n]`."""
-        first = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
-        bounds = [first.lower, first.upper] if isinstance(first, ast.Slice) else []
-        return any(each is not None and self.of(each).from_data for each in bounds)
-
-    def _rank_after_index(self, rank: int | None, index: ast.expr) -> int | None:
-        if rank is None:
-            return None
-        parts = index.elts if isinstance(index, ast.Tuple) else [index]
-        if len(parts) == 1 and (only := self.of(parts[0])).what == "tensor":
-            whole = (only.dtype or "").startswith("int")
-            return rank + only.rank - 1 if whole and only.rank is not None else None
-        for part in parts:
-            if isinstance(part, ast.Constant) and part.value is None:
-                rank += 1
-            elif isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is Ellipsis):
-                continue
-            elif self.of(part).what in ("number", "size") or isinstance(part, ast.UnaryOp):
-                rank -= 1
-            else:
-                return None
-        return rank if rank >= 0 else None
+        return of_subscript(self, node)
 
     def _of_Tuple(self, node: ast.Tuple | ast.List) -> Kind:
         if any(isinstance(each, ast.Starred) for each in node.elts):
@@ -535,143 +377,19 @@ class Kinds:
         return Kind("container", roots=union(found), items=tuple(found))
 
     def _of_BinOp(self, node: ast.BinOp) -> Kind:
-        left, right = self.of(node.left), self.of(node.right)
-        if "tensor" in (left.what, right.what):
-            moved = not isinstance(node.op, ast.MatMult) and (left.moved or right.moved)
-            rank = binary_rank(node.op, left, right)
-            rows = not isinstance(node.op, ast.MatMult) and any(map(length_from_data, (left, right)))
-            value = Tensor(unbacked=True) if rows else None
-            return Kind("tensor", binary_dtype(node.op, left, right), rank, value=value, moved=moved)
-        if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
-            return Kind("unknown", roots=union([left, right]))
-        kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"
-        for what in ("scalar", "size", "number"):
-            if what in (left.what, right.what):
-                return Kind(what, type=kind)
-        return Kind("static")
+        return of_arithmetic(self, node)
 
     def _of_UnaryOp(self, node: ast.UnaryOp) -> Kind:
-        kind = self.of(node.operand)
-        if isinstance(node.op, ast.Not):
-            return (
-                Kind("scalar" if kind.from_data else "number", type="bool")
-                if kind.what != "unknown"
-                else UNKNOWN_KIND
-            )
-        if kind.what == "tensor":
-            return Kind("tensor", kind.dtype, kind.rank, moved=kind.moved)
-        if (
-            kind.what == "number"
-            and isinstance(kind.value, Const)
-            and isinstance(node.op, (ast.USub, ast.UAdd))
-        ):
-            number = kind.value.value
-            return replace(kind, value=Const(-number if isinstance(node.op, ast.USub) else number))
-        return kind
+        return of_sign(self, node)
 
     def _of_Compare(self, node: ast.Compare) -> Kind:
-        kinds = [self.of(each) for each in (node.left, *node.comparators)]
-        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops) or compares_with_none(node):
-            return Kind("number", type="bool")
-        if len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
-            if any(kind.from_data for kind in kinds) or _holds_numbers_of_data(kinds[1]):
-                return Kind("scalar", type="bool")
-            return Kind("number", type="bool") if kinds[1].what != "unknown" else UNKNOWN_KIND
-        if any(kind.what == "tensor" for kind in kinds):
-            ranks = [kind.rank if kind.what == "tensor" else 0 for kind in kinds]
-            return Kind(
-                "tensor", "bool", None if None in ranks else max(rank for rank in ranks if rank is not None)
-            )
-        if any(kind.what == "scalar" for kind in kinds):
-            return Kind("scalar", type="bool")
-        if any(kind.what == "unknown" for kind in kinds):
-            return UNKNOWN_KIND
-        return Kind("number", type="bool")
+        return of_comparison(self, node)
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Kind:
-        kinds = [self.of(each) for each in node.values]
-        if any(kind.from_data for kind in kinds):
-            return (
-                Kind("scalar", type="bool") if all(kind.what != "unknown" for kind in kinds) else UNKNOWN_KIND
-            )
-        return UNKNOWN_KIND if any(kind.what == "unknown" for kind in kinds) else Kind("number", type="bool")
+        return of_logic(self, node)
 
     def _of_IfExp(self, node: ast.IfExp) -> Kind:
         return merged([self.of(node.body), self.of(node.orelse)])
 
     def _of_Call(self, node: ast.Call) -> Kind:
         return of_call(self, node)
-
-
-def leaves_gaps(index: ast.expr) -> bool:
-    """Whether what `index` takes of a tensor may have gaps between its elements: it is no stretch of the first dimension."""
-    parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
-    whole = [isinstance(each, ast.Slice) and not (each.lower or each.upper or each.step) for each in parts]
-    added = [isinstance(each, ast.Constant) and each.value is None for each in parts]
-    first = 0
-    while first < len(parts) and (added[first] or not _leaves_dimension(parts[first])):
-        first += 1
-    stretch = parts[first] if first < len(parts) else None
-    if isinstance(stretch, ast.Slice):
-        if stretch.step is not None:
-            return True
-        first += 1
-    return any(not (whole[at] or added[at] or _is_ellipsis(parts[at])) for at in range(first, len(parts)))
-
-
-def _holds_numbers_of_data(kind: Kind) -> bool:
-    """Whether `kind` is a list of numbers that were read out of a tensor."""
-    value = kind.value
-    return (
-        kind.what == "container" and isinstance(value, Sequence) and isinstance(value.element, TensorScalar)
-    )
-
-
-def _begins_later(index: ast.expr) -> bool:
-    """Whether what `index` takes of a tensor may begin behind its first element."""
-    parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
-    firsts = [each.lower if isinstance(each, ast.Slice) else each for each in parts]
-    at_once = [
-        each is None or (isinstance(each, ast.Constant) and not each.value) or _is_ellipsis(each)
-        for each in firsts
-    ]
-    return not all(at_once)
-
-
-def _leaves_dimension(part: ast.expr) -> bool:
-    return isinstance(part, ast.Slice) or _is_ellipsis(part)
-
-
-def _is_ellipsis(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is Ellipsis
-
-
-def compares_with_none(node: ast.Compare) -> bool:
-    """Whether `node` is `t == None` or `t != None`, of which a tensor makes a bool of Python."""
-    sides = [node.left, *node.comparators]
-    return isinstance(node.ops[0], (ast.Eq, ast.NotEq)) and any(
-        isinstance(each, ast.Constant) and each.value is None for each in sides[:2]
-    )
-
-
-# What the layers of torch.nn call their tensors.
-_MODULE_TENSORS = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
-
-
-def _module_of(modules: Instance, key: object, by_data: bool) -> Kind:
-    """The module that `modules`, a list or a dict of them, holds for `key`; where that is not known one of them, with what it
-    is where all are alike as far as their results go. Those of the file that are chosen `by_data` become ways of a branch."""
-    held = modules.attributes.get("__items__")
-    if isinstance(held, Mapping_):
-        named = held.items
-        items: Iterable[Value] = [named[key]] if isinstance(key, str) and key in named else named.values()
-    else:
-        items = held.items if isinstance(held, Sequence) and held.items else ()
-    items = list(items)
-    if isinstance(key, int) and -len(items) <= key < len(items):
-        items = [items[key]]
-    found = [each for each in items if isinstance(each, Instance)]
-    if not found or len(found) != len(items):
-        return UNKNOWN_KIND
-    own = any(isinstance(each.cls, ClassValue) for each in found)
-    return Kind("object", roots=None, value=None if by_data and own else one_of(found))

@@ -10,9 +10,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from exportlens.rewriting.call_kinds import own_function
 from exportlens.rewriting.callers import given_together
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.function_kinds import own_function
 from exportlens.rewriting.imports import spelled
 from exportlens.rewriting.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds import Kinds
