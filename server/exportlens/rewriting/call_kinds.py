@@ -28,7 +28,7 @@ from exportlens.rewriting.kind import (
 )
 from exportlens.rewriting.made_objects import method_of, of_class
 from exportlens.rewriting.memory_layouts import (
-    _asks_for,
+    asks_for,
     leaves_gaps,
     lies_otherwise,
     may_begin_later,
@@ -204,8 +204,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
             and all(each.arg for each in node.keywords)
         ):
             rank = _loss_rank(op.name, bound)
-    moved = _asks_for(node, "channels_last") or (
-        not _asks_for(node, "contiguous_format") and lies_otherwise(op, rank, given)
+    moved = asks_for(node, "channels_last") or (
+        not asks_for(node, "contiguous_format") and lies_otherwise(op, rank, given)
     )
     parted = "memory_format" not in keywords and leaves_gaps(op, given, operands)
     later = bool(op.aliases) and (may_begin_later(op, operands) or any(each.later for each in given))

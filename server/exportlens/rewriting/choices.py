@@ -23,10 +23,11 @@ from exportlens.rewriting.mixed_results import (
     refuse_identity,
 )
 from exportlens.rewriting.names import append_of
-from exportlens.rewriting.outputs import Outputs, same_kind
+from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
+from exportlens.rewriting.same_kinds import same_kind
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unbound_names import refuse_unbound

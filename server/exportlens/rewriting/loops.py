@@ -21,11 +21,12 @@ from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
-from exportlens.rewriting.outputs import Outputs, same_kind
+from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import augmented_names, bound_anew
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
+from exportlens.rewriting.same_kinds import same_kind
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.parsing import parse_python

@@ -52,7 +52,7 @@ def lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
     return keeps and name not in _IN_ORDER and any(each.moved for each in given)
 
 
-def _asks_for(node: ast.Call, order: str) -> bool:
+def asks_for(node: ast.Call, order: str) -> bool:
     """Whether the call asks for its result in this order in memory."""
     return any(
         each.arg == "memory_format" and (dotted(each.value) or "").rpartition(".")[2].startswith(order)
@@ -62,15 +62,11 @@ def _asks_for(node: ast.Call, order: str) -> bool:
 
 # What gives a part of each row, where the dimension is not the first, and what does so at any.
 _PARTS = frozenset({"select", "narrow", "chunk", "split", "tensor_split", "unbind"})
-
-
 # What keeps the strides of a part where all that stands around it is of size 1, as in a batch of one (measured on torch 2.13).
 _OF_ONE = frozenset(
     {"clone", "contiguous", "to", "type", "type_as", "float", "double", "half", "bfloat16", "long", "int", "bool", "short", "cpu",
      "cuda", "flip", "sort", "dropout", "nan_to_num", "hardtanh", "relu6", "prelu", "index_fill", "index_put", "pad"}
 )  # fmt: skip
-
-
 _GAPS = frozenset({"diagonal", "unfold", "expand", "expand_as", "broadcast_to"})
 
 

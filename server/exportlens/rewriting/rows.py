@@ -24,7 +24,8 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, certainly_bound_before, exits, live_before
 from exportlens.rewriting.names import append_of, bound, dotted, fresh, reads
 from exportlens.rewriting.nested_decisions import settled
-from exportlens.rewriting.outputs import Outputs, same_kind
+from exportlens.rewriting.outputs import Outputs
+from exportlens.rewriting.same_kinds import same_kind
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
 
