@@ -23,12 +23,11 @@ from exportlens.inference.values import Instance, Named
 from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before, refuse_effects
-from exportlens.rewriting.kept_lists import appended_to
 from exportlens.rewriting.kind import LOCAL
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits
 from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import bound, every_name, fresh, reads
+from exportlens.rewriting.names import appended_to, bound, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 

@@ -24,22 +24,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.list_uses import ListUses
 from exportlens.rewriting.liveness import exits
-from exportlens.rewriting.mixed_results import asks_type
-from exportlens.rewriting.names import bound, every_name, fresh
-from exportlens.rewriting.own_means import mean_of
+from exportlens.rewriting.names import appended_to, every_name, fresh
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.started_lists import StartedList, list_of, started_apart, zero_of
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
-
-_Statement = TypeVar("_Statement", ast.If, ast.For)
 
 
 def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds] | None:
@@ -61,34 +57,6 @@ def with_kept(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[S
             return source, node, now
         made = _with_one_kept(source, node, now, torch, alone=False)
     return None
-
-
-def started_apart(source: Source, node: _Statement) -> tuple[Source, _Statement]:
-    """The text with a statement for each list where one starts several, `a, b = [], []`, and `node` of it."""
-    function, begin = source.enclosing_function(node), source.start(node)
-    swaps = []
-    for each in function.body if function is not None else ():
-        if (
-            isinstance(each, ast.Assign)
-            and len(each.targets) == 1
-            and isinstance(each.targets[0], ast.Tuple)
-            and isinstance(each.value, ast.Tuple)
-            and len(each.targets[0].elts) == len(each.value.elts)
-            and all(isinstance(one, ast.Name) for one in each.targets[0].elts)
-            and all(isinstance(one, ast.List) and not one.elts for one in each.value.elts)
-            and source.begins_line(each)
-            and source.end(each) < begin
-        ):
-            line = f"{source.newline}{source.indent_of(each)}"
-            swaps.append(
-                source.swap(each, line.join(f"{source.of(one)} = []" for one in each.targets[0].elts))
-            )
-    if not swaps:
-        return source, node
-    moved = sum(len(each.text) - (each.end - each.start) for each in swaps)
-    changed = Source(replaced(source.text, swaps))
-    found = (each for each in ast.walk(changed.tree) if isinstance(each, type(node)))
-    return changed, next(each for each in found if changed.start(each) == begin + moved)
 
 
 def _with_one_kept(
@@ -118,10 +86,11 @@ def _with_one_kept(
         return None
     if condition.form != "tensor":
         return _with_kept_deeper(source, function, node, kinds, torch)
-    made = Made(source, function, torch, found, appends[0], kinds.functions)
-    uses = made.uses()
+    made = _Kept(source, function, torch, found, appends[0])
+    asked = made.uses(kinds.functions)
+    uses = asked.uses()
     zero = zero_of(found, kinds, torch, arm)
-    runs = _runs(source, function, node, kinds, made.raises and alone)
+    runs = _runs(source, function, node, kinds, asked.raises and alone)
     if uses is None or zero is None or runs is None:
         return None
     test = scalar_bool(condition)
@@ -150,9 +119,10 @@ def _with_kept_deeper(
     found = list_of(source, function, appends[0], kinds) if len(appends) == 1 else None
     if found is None:
         return None
-    made = Made(source, function, torch, found, appends[0], kinds.functions)
-    uses, zero = made.uses(), zero_of(found, kinds, torch, region)
-    runs = _runs(source, function, node, kinds, made.raises)
+    made = _Kept(source, function, torch, found, appends[0])
+    asked = made.uses(kinds.functions)
+    uses, zero = asked.uses(), zero_of(found, kinds, torch, region)
+    runs = _runs(source, function, node, kinds, asked.raises)
     lines = made.nested(region, source.indent_of(node), node)
     if uses is None or zero is None or runs is None or lines is None:
         return None
@@ -172,117 +142,15 @@ def _runs(source: Source, function: Function, node: ast.If, kinds: Kinds, raises
     return None
 
 
-def appended_to(node: ast.stmt) -> str | None:
-    """The name of the list to which the statement `node` appends one value."""
-    if (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and isinstance(node.value.func, ast.Attribute)
-        and node.value.func.attr == "append"
-        and isinstance(node.value.func.value, ast.Name)
-        and len(node.value.args) == 1
-        and not node.value.keywords
-        and not isinstance(node.value.args[0], ast.Starred)
-    ):
-        return node.value.func.value.id
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class StartedList:
-    name: str
-    start: ast.Assign
-    value: ast.expr
-    dtype: str | None
-    # Where the name is bound to something else, if it is: `losses = sum(losses)`.
-    end: int
-
-
-def list_of(source: Source, function: Function, append: ast.stmt, kinds: Kinds) -> StartedList | None:
-    """The list, where it starts empty in the function's own block and gets numbers of the default dtype."""
-    name = appended_to(append)
-    stores = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-    ]
-    stores.sort(key=source.start)
-    start = source.parents[stores[0]] if stores else None
-    anew = [source.parents[each] for each in stores[1:]]
-    if any(not _is_behind(source, function, each, append) for each in anew):
-        return None
-    if (
-        name is None
-        or not isinstance(start, ast.Assign)
-        or len(start.targets) != 1
-        or ast.unparse(start.value) not in ("[]", "list()")
-        or start not in function.body
-        or not source.begins_line(start)
-    ):
-        return None
-    assert isinstance(append, ast.Expr) and isinstance(append.value, ast.Call)
-    value = kinds_before(function, append, kinds).of(append.value.args[0])
-    if value.what != "tensor" or value.rank != 0 or value.dtype not in (None, "float", "float32"):
-        return None
-    end = source.end(anew[0]) if anew else source.end(function)
-    return StartedList(name, start, append.value.args[0], value.dtype, end)
-
-
-def _is_behind(source: Source, function: Function, node: ast.AST, append: ast.stmt) -> bool:
-    """Whether the assignment `node` stands in the function's own block, behind the loop that appends."""
-    return isinstance(node, ast.Assign) and node in function.body and source.start(node) > source.end(append)
-
-
-def zero_of(found: StartedList, kinds: Kinds, torch: str, arm: list[ast.stmt]) -> str | None:
-    """A zero like the values of the list."""
-    inside = set(bound(arm))
-    read = [each.id for each in ast.walk(found.value) if isinstance(each, ast.Name) and each.id not in inside]
-    tensors = [name for name in read if (kind := kinds.names.get(name)) is not None and kind.what == "tensor"]
-    # What is made of one tensor only mostly has its dtype.
-    same = [name for name in tensors if kinds.names[name].dtype == found.dtype]
-    if found.dtype != "float32" and same and len(same) == len(tensors):
-        return f"{same[0]}.new_zeros(())"
-    if found.dtype is None:
-        return _zero_of_all(kinds, arm)
-    return f"{torch}.zeros(())"
-
-
-def _zero_of_all(kinds: Kinds, arm: list[ast.stmt]) -> str | None:
-    """A zero of the dtype that the tensors from outside give, which `arm` computes with."""
-    inside = set(bound(arm))
-    names = dict.fromkeys(
-        each.id
-        for one in arm
-        for each in ast.walk(one)
-        if isinstance(each, ast.Name) and each.id in kinds.names and each.id not in inside
-    )
-    tensors = [
-        name
-        for name in names
-        if kinds.names[name].what == "tensor"
-        and not (kinds.names[name].dtype or "").startswith(("int", "uint", "bool"))
-    ]
-    return " + ".join(f"{name}.new_zeros(())" for name in tensors) if 0 < len(tensors) < 4 else None
-
-
-def _at_least(node: ast.AST, value: ast.AST) -> ast.expr | None:
-    """The positive number that `max(value, 1)` gives at least; None where `node` is anything else."""
-    if not (isinstance(node, ast.Call) and ast.unparse(node.func) == "max" and len(node.args) == 2):
-        return None
-    if node.keywords or value not in node.args:
-        return None
-    other = node.args[1] if node.args[0] is value else node.args[0]
-    return other if isinstance(other, ast.Constant) and type(other.value) is int and other.value > 0 else None
-
-
 @dataclass
-class Made:
+class _Kept:
+    """The list `found`, and the names for an element of it and for whether that was kept."""
+
     source: Source
     function: Function
     torch: str
     found: StartedList
     append: ast.stmt
-    functions: Mapping[str, ast.FunctionDef]
 
     def __post_init__(self) -> None:
         taken = every_name(self.source.tree)
@@ -292,207 +160,22 @@ class Made:
         one = one if one.endswith("ss") else one.removesuffix("s")
         self.value = fresh("value" if one == name else one, taken)
         self.flag = fresh("kept", taken)
-        self.total = f"{self.torch}.stack({name}).sum()"
-        self.count = f"{self.torch}.stack({self.kept}).sum()"
-        self.some = f"{self.torch}.stack({self.kept}).any()"
-        # Whether nothing but statements that raise for an empty list uses it.
-        self.raises = True
 
-    def uses(self) -> list[Replacement] | None:
-        """What changes where the list is used; None where a use is not known."""
-        name, source = self.found.name, self.source
-        swaps: list[Replacement] = []
-        checked: set[ast.stmt] = set()
-        loads = [
-            each
-            for each in ast.walk(self.function)
-            if isinstance(each, ast.Name)
-            and each.id == name
-            and isinstance(each.ctx, ast.Load)
-            and source.start(each) < self.found.end
-        ]
-        for each in loads:
-            parent = source.parents[each]
-            if any(each is one for one in ast.walk(self.append)):
-                continue
-            if any(isinstance(one, (ast.For, ast.While, ast.Lambda)) for one in source.ancestors(each)):
-                return None
-            asked = self._asked(each)
-            if asked is not None:
-                self.raises = False
-                there, any_text = asked[1], self.some
-                swaps.append(source.swap(asked[0], any_text if there else f"not {any_text}"))
-                continue
-            swap = self._reduced(each, parent)
-            if swap is None:
-                return None
-            swaps.append(swap)
-            if self._is_guarded(each) or self._is_share(each):
-                self.raises = False
-            else:
-                statement = self._raising(each)
-                if statement is None:
-                    return None
-                checked.add(statement)
-        for statement in checked:
-            begin, indent = source.start(statement), source.indent_of(statement)
-            check = f'{self.torch}._assert_async({self.some}, "`{name}` is empty")'
-            swaps.append(Replacement(begin, begin, f"{check}{source.newline}{indent}"))
-        return swaps if swaps else None
-
-    def _asked(self, node: ast.AST) -> tuple[ast.expr, bool] | None:
-        """The test around the list that asks whether it has elements, and True where it holds for one that has."""
-        parent = self.source.parents[node]
-        test: ast.expr | None = None
-        there = True
-        if isinstance(parent, (ast.If, ast.IfExp)) and parent.test is node:
-            return parent.test, True
-        if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
-            test, there = parent, False
-        if isinstance(parent, ast.Call) and ast.unparse(parent.func) == "len":
-            outer = self.source.parents[parent]
-            if isinstance(outer, ast.Compare) and outer.left is parent and len(outer.ops) == 1:
-                said = f"{type(outer.ops[0]).__name__} {ast.unparse(outer.comparators[0])}"
-                test = outer if said in (*_ANY, *_NONE) else None
-                there = said in _ANY
-            elif isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.Not):
-                test, there = outer, False
-        if test is None:
-            return None
-        around = self.source.parents[test]
-        return (test, there) if isinstance(around, (ast.If, ast.IfExp)) and around.test is test else None
-
-    def _reduced(self, node: ast.Name, parent: ast.AST) -> Replacement | None:
-        """The sum, mean or number of what was kept."""
-        source, torch = self.source, self.torch
-        total, count = self.total, self.count
-        if (
-            not isinstance(parent, ast.Call)
-            or parent.keywords
-            or not any(node is each for each in parent.args)
-        ):
-            return None
-        called = ast.unparse(parent.func)
-        empty = self._own_mean(node)
-        if empty is not None:
-            return source.swap(parent, f"({total} / {count}{'.clamp(min=1)' if empty == 'zero' else ''})")
-        if called == "sum" and len(parent.args) == 1:
-            return source.swap(parent, total)
-        outer = source.parents[parent]
-        if called == "len":
-            least = _at_least(outer, parent)
-            if least is not None:
-                parent, outer, count = outer, source.parents[outer], f"{count}.clamp(min={source.of(least)})"
-            divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is parent
-            return source.swap(parent, count) if divides else None
-        if called != f"{torch}.stack" or len(parent.args) != 1:
-            return None
-        how, whole = "", outer
-        if isinstance(outer, ast.Attribute) and isinstance(source.parents[outer], ast.Call):
-            call = source.parents[outer]
-            assert isinstance(call, ast.Call)
-            how, whole = (outer.attr if not call.args and not call.keywords else ""), call
-        elif isinstance(outer, ast.Call) and len(outer.args) == 1 and not outer.keywords:
-            how = ast.unparse(outer.func).removeprefix(f"{torch}.")
-        if how not in ("sum", "mean") or not isinstance(whole, ast.expr):
-            return None
-        return source.swap(whole, total if how == "sum" else f"({total} / {count})")
-
-    def _own_mean(self, node: ast.Name) -> str | None:
-        """What a function of the file's own that gives the mean of the list at `node` does of an empty one; None where it
-        gives anything else, or where the list is used again: the function may add to what it holds."""
-        call = self.source.parents[node]
-        if not isinstance(call, ast.Call) or call.args != [node] or call.keywords:
-            return None
-        if ast.unparse(call.func) in bound(self.function.body):
-            return None
-        function = self.functions.get(ast.unparse(call.func))
-        loads = [
-            each
-            for each in ast.walk(self.function)
-            if isinstance(each, ast.Name) and each.id == node.id and isinstance(each.ctx, ast.Load)
-        ]
-        # The one that appends, and this one.
-        return mean_of(function) if function is not None and len(loads) == 2 else None
-
-    def _is_guarded(self, node: ast.AST) -> bool:
-        """Whether `node` is reached only where the list has elements."""
-        source = self.source
-        inner: ast.AST = node
-        for outer in source.ancestors(node):
-            if outer is self.function:
-                break
-            if isinstance(outer, (ast.If, ast.IfExp)) and inner is not outer.test:
-                there = self._says(outer.test)
-                body = outer.body if isinstance(outer.body, list) else [outer.body]
-                if there is not None and there == any(inner is each for each in body):
-                    return True
-            inner = outer
-        block, index = source.block_of(inner) if isinstance(inner, ast.stmt) else ([], 0)
-        return any(
-            isinstance(each, ast.If) and self._says(each.test) is False and "falls" not in exits(each.body)
-            for each in block[:index]
+    def uses(self, functions: Mapping[str, ast.FunctionDef]) -> ListUses:
+        """What uses the list, by what was kept of it."""
+        kept = f"{self.torch}.stack({self.kept})"
+        total = f"{self.torch}.stack({self.found.name}).sum()"
+        return ListUses(
+            self.source,
+            self.function,
+            self.torch,
+            self.found,
+            self.append,
+            functions,
+            total,
+            f"{kept}.sum()",
+            f"{kept}.any()",
         )
-
-    def _is_share(self, node: ast.Name) -> bool:
-        """Whether `node` is part of `sum(losses) / max(len(losses), 1)`, which is zero where nothing was kept, where a tensor will do."""
-        source = self.source
-        if self._own_mean(node) == "zero":
-            return self._takes_a_tensor(source.parents[source.parents[node]])
-        whole = next((each for each in source.ancestors(node) if isinstance(each, ast.BinOp)), None)
-        if whole is None or not isinstance(whole.op, ast.Div):
-            return False
-        divisor = whole.right
-        length = divisor.args[0] if isinstance(divisor, ast.Call) and divisor.args else None
-        if (
-            length is None
-            or _at_least(divisor, length) is None
-            or [ast.unparse(whole.left), ast.unparse(length)] != [f"sum({node.id})", f"len({node.id})"]
-        ):
-            return False
-        return self._takes_a_tensor(source.parents[whole])
-
-    def _takes_a_tensor(self, around: ast.AST) -> bool:
-        """Whether what stands in `around` may be a tensor where it was a number."""
-        if isinstance(around, ast.Assign) and isinstance(around.targets[0], ast.Name):
-            return len(around.targets) == 1 and not asks_type(self.source, around.targets[0].id)
-        return isinstance(around, (ast.Return, ast.BinOp))
-
-    def _raising(self, node: ast.Name) -> ast.stmt | None:
-        """The statement that raises where the list is empty, by its use at `node`; None where it does not certainly."""
-        source = self.source
-        statement = source.enclosing_statement(node)
-        if not isinstance(
-            statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)
-        ) or not source.begins_line(statement):
-            return None
-        use = source.parents[node]
-        assert isinstance(use, ast.Call)
-        around = source.parents[use]
-        divided = (
-            isinstance(around, ast.BinOp)
-            and isinstance(around.op, ast.Div)
-            and [ast.unparse(each) for each in (around.left, around.right)]
-            == [f"sum({node.id})", f"len({node.id})"]
-        )
-        raises = divided or self._own_mean(node) == "raises"
-        if not raises and ast.unparse(use.func) != f"{self.torch}.stack":
-            return None
-        unsure = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.Compare)
-        for each in source.ancestors(node):
-            if each is statement:
-                break
-            if isinstance(each, unsure):
-                return None
-        return statement
-
-    def _says(self, test: ast.expr) -> bool | None:
-        """Whether `test` holds where the list has elements (True) or where it has none (False)."""
-        for each in ast.walk(test):
-            if isinstance(each, ast.Name) and each.id == self.found.name:
-                asked = self._asked(each)
-                return asked[1] if asked is not None and asked[0] is test else None
-        return None
 
     def _of_no_rounds(self, node: ast.If) -> Replacement:
         """Where the loops around `node` have no round, the list gets a zero that is not kept: nothing stacks no tensors."""
@@ -628,7 +311,3 @@ class Made:
         )
         offset = begin + len(first) + len(nl.join(lines[:2]) + nl + indent)
         return changed, changed.branch_at(offset)
-
-
-_ANY = ("Gt 0", "GtE 1", "NotEq 0")
-_NONE = ("Eq 0", "Lt 1", "LtE 0")

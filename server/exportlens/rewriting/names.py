@@ -175,17 +175,29 @@ def assigned_pairs(statement: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr
     return found
 
 
+def appended_to(statement: ast.stmt) -> str | None:
+    """The name of the list to which `statement` appends one element."""
+    found = append_of(statement)
+    return None if found is None else found[0]
+
+
 def append_of(statement: ast.stmt) -> tuple[str, ast.expr] | None:
-    """The list and the element of `out.append(element)`."""
+    """The list, by its name alone, and the element of `out.append(element)`."""
+    found = append_to_path(statement)
+    return found if found is not None and found[0].isidentifier() else None
+
+
+def append_to_path(statement: ast.stmt) -> tuple[str, ast.expr] | None:
+    """The list, as a name or `self.name`, and the element of `self.name.append(element)`."""
     call = statement.value if isinstance(statement, ast.Expr) else None
     if (
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
         and call.func.attr == "append"
-        and isinstance(call.func.value, ast.Name)
         and len(call.args) == 1
         and not call.keywords
         and not isinstance(call.args[0], ast.Starred)
     ):
-        return call.func.value.id, call.args[0]
+        owner = dotted(call.func.value)
+        return None if owner is None else (owner, call.args[0])
     return None

@@ -26,7 +26,7 @@ from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.named_numbers import named_numbers
 from exportlens.rewriting.named_writes import set_behind
-from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.names import append_to_path, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.numbers_inside import (
     extremes_inside,
     members_inside,
@@ -317,9 +317,9 @@ def _appended(block: list[ast.stmt]) -> dict[str, list[list[ast.Expr]]]:
     """The lists to which each way through `block` appends as often, and for each time the statements that do, one of each way."""
     found: dict[str, list[list[ast.Expr]]] = {}
     for each in block:
-        target = _appended_to(each)
-        if target is not None and isinstance(each, ast.Expr):
-            found.setdefault(target, []).append([each])
+        appended = append_to_path(each)
+        if appended is not None and isinstance(each, ast.Expr):
+            found.setdefault(appended[0], []).append([each])
         elif isinstance(each, ast.If):
             ways = [_appended(each.body), _appended(each.orelse)]
             for name in ways[0]:
@@ -327,21 +327,6 @@ def _appended(block: list[ast.stmt]) -> dict[str, list[list[ast.Expr]]]:
                     pairs = zip(ways[0][name], ways[1][name], strict=True)
                     found.setdefault(name, []).extend([*one, *other] for one, other in pairs)
     return found
-
-
-def _appended_to(node: ast.stmt) -> str | None:
-    """The list, as a name or `self.name`, to which the statement `node` appends one value."""
-    if (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Call)
-        and isinstance(node.value.func, ast.Attribute)
-        and node.value.func.attr == "append"
-        and len(node.value.args) == 1
-        and not node.value.keywords
-        and not isinstance(node.value.args[0], ast.Starred)
-    ):
-        return dotted(node.value.func.value)
-    return None
 
 
 def _only_appended(node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -> bool:

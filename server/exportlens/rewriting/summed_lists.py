@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.kept_lists import Made, appended_to, list_of, started_apart, zero_of
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import every_name, fresh
+from exportlens.rewriting.list_uses import ListUses
+from exportlens.rewriting.names import appended_to, every_name, fresh
+from exportlens.rewriting.started_lists import list_of, started_apart, zero_of
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 
@@ -41,23 +42,21 @@ def with_lists_summed(
         zero = None if found is None else zero_of(found, kinds, torch, loop.body)
         if found is None or zero is None or source.end(found.start) > begin:
             return None
-        made = Made(source, function, torch, found, append, kinds.functions)
-        made.total = fresh(f"{found.name}_total", taken)
-        made.count = fresh(f"{found.name}_count", taken)
-        made.some = f"{made.count} > 0"
-        uses = made.uses()
+        total, count = fresh(f"{found.name}_total", taken), fresh(f"{found.name}_count", taken)
+        used = ListUses(source, function, torch, found, append, kinds.functions, total, count, f"{count} > 0")
+        uses = used.uses()
         if uses is None or any(each.start < source.span([loop])[1] for each in uses):
             return None
         line = f"{source.newline}{source.indent_of(append)}"
         simple = isinstance(found.value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
         value = source.of(found.value) if simple else f"({source.of(found.value)})"
-        added = f"{made.total} = {made.total} + {value}"
+        added = f"{total} = {total} + {value}"
         swaps += [
-            source.swap(found.start, f"{made.count} = {torch}.full((), 0)"),
-            source.swap(append, f"{added}{line}{made.count} = {made.count} + 1"),
+            source.swap(found.start, f"{count} = {torch}.full((), 0)"),
+            source.swap(append, f"{added}{line}{count} = {count} + 1"),
             *uses,
         ]
-        starts += f"{made.total} = {zero}{source.newline}{source.indent_of(loop)}"
+        starts += f"{total} = {zero}{source.newline}{source.indent_of(loop)}"
     moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
     changed = Source(replaced(source.text, [*swaps, Replacement(begin, begin, starts)]))
     offset = begin + moved + len(starts)
