@@ -18,10 +18,10 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.indexing import indexed_by_tensors
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness
-from exportlens.rewriting.loops import written_int
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.operands import read_out, scalar
 from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.ranges import written_int
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.source.walking import walk
 

@@ -17,9 +17,9 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.int_evidence import is_int_of_tensor
 from exportlens.rewriting.listed_tensors import in_brackets
-from exportlens.rewriting.loops import written_int
 from exportlens.rewriting.moving import written_bases
 from exportlens.rewriting.names import arguments, every_name
+from exportlens.rewriting.ranges import written_int
 from exportlens.rewriting.text import Replacement, Source
 from exportlens.source.walking import walk
 

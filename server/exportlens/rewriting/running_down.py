@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.loops import written_int
 from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.ranges import written_int
 from exportlens.rewriting.text import Source, replaced
 
 Loop = ast.For | ast.While

@@ -21,9 +21,9 @@ from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.listed_tensors import asked_of_all, in_brackets, tensor_of_list
 from exportlens.rewriting.liveness import Liveness, exits
-from exportlens.rewriting.loops import written_int
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.ranges import written_int
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
