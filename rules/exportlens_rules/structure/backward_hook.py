@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.modules import GRADIENT_HOOKS, HOOKED_CALL
+from exportlens.inference.gradient_hooks import GRADIENT_HOOKS, HOOKED_CALL
 from exportlens.inference.places import Call, Definition, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import FAILS, OK, Outcome

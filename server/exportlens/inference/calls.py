@@ -13,12 +13,15 @@ from exportlens.inference.dynamic import program_of, sized
 from exportlens.inference.einops import call_einops
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.functions import Spread, call_function, closed_items, fingerprint, plain_items
+from exportlens.inference.gradient_hooks import GRADIENT_HOOKS
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
+from exportlens.inference.layer_calls import is_packed
 from exportlens.inference.legacy import make_tensor
 from exportlens.inference.library import make_object
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.modules import GRADIENT_HOOKS, PARAMETERS, is_packed, module_attribute
+from exportlens.inference.module_methods import PARAMETERS
+from exportlens.inference.modules import module_attribute
 from exportlens.inference.natives import NATIVES
 from exportlens.inference.numpy_calls import array_method, call_numpy
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy, number_held

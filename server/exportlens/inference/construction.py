@@ -11,15 +11,10 @@ from exportlens.inference.classes import class_attribute, class_order, is_module
 from exportlens.inference.cloning import clone
 from exportlens.inference.einops import call_layer
 from exportlens.inference.functions import call_function, closed_items, fingerprint, plain_items
+from exportlens.inference.gradient_hooks import HOOKED_CALL, is_hooked
+from exportlens.inference.layer_calls import call_external_module
 from exportlens.inference.machine import Frame, Machine
-from exportlens.inference.modules import (
-    HOOKED_CALL,
-    call_external_module,
-    container_kind,
-    initialize,
-    is_hooked,
-    module_attribute,
-)
+from exportlens.inference.modules import container_kind, initialize, module_attribute
 from exportlens.inference.values import (
     Bound,
     ClassValue,

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable
 from typing import Any
 
 from exportlens.inference import knowledge
-from exportlens.inference.classes import class_attribute
-from exportlens.inference.expressions import evaluate
-from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.names import apart
+from exportlens.inference.callees import callee_of, takes_object_first
+from exportlens.inference.machine import Machine
+from exportlens.inference.number_names import called_like_a_number
 from exportlens.inference.parameters import from_annotation
 from exportlens.inference.points import is_point, unpacks_point
-from exportlens.inference.rebinding import (
-    local_functions,
-    made_in_constructor,
-    stands_for_another,
-    was_set,
-    while_bound,
-)
-from exportlens.inference.values import (
-    ClassValue,
-    Function,
-    Instance,
-    Mapping_,
-    Named,
-    Sequence,
-    Static,
-    Tensor,
-    Value,
-)
+from exportlens.inference.rebinding import local_functions, stands_for_another, was_set, while_bound
+from exportlens.inference.use_counts import CountedName
+from exportlens.inference.values import Function, Instance, Mapping_, Named, Sequence, Static, Tensor
 from exportlens.source.walking import children, walk
 
 ATTRIBUTES_OF_TENSORS = frozenset(
@@ -44,47 +27,12 @@ ATTRIBUTES_OF_TENSORS = frozenset(
     }
 )  # fmt: skip
 _CONTAINER = frozenset({"keys", "values", "items", "get", "append", "pop", "update", "extend"})
-
-
-# What a parameter is called that holds a size, a count or a position of Python, where its uses leave that open: tensors of such
-# names are used as tensors somewhere.
-_NUMBER_NAME = re.compile(
-    r"[hwHWBNTLDC]|height|width|depth|length|step|epoch|(?:num|n|max|min|total)_\w+|(?:\w+_)?(?:shapes?|sizes?|hw|resolution)"
-    r"|\w+_(?:h|w|H|W|height|width|size|len|length|dim|num|count|step|steps|epoch|ratio|rate|factor|stride)"
-)
-_KINDS = (
-    "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
-    "index", "iterated", "reckoned", "object", "asked", "negated", "chosen", "floated",
-    "placed", "measured", "bounding",
-)  # fmt: skip
 # How many calls deep an argument is followed that is only passed on.
 _MAX_PASSED_ON = 3
 
 
-class Uses:
+class Uses(CountedName):
     """Counts what a parameter is used as."""
-
-    def __init__(
-        self, machine: Machine, function: Function, name: str, depth: int = 0, lines: range | None = None
-    ) -> None:
-        self.machine = machine
-        self.function = function
-        self.name = name
-        self.depth = depth
-        self.lines = lines  # None: all of them
-        self.strong = self.weak = self.decimal = self.container = self.mapping = 0
-        self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
-        self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
-        self.picked = self.weighed = self.floated = self.placed = self.measured = self.bounding = 0
-        self.tests: set[int] = set()
-        self.masks: set[str] = set()  # names of what it was compared with
-
-    def is_it(self, node: ast.AST) -> bool:
-        return (
-            isinstance(node, ast.Name)
-            and node.id == self.name
-            and (self.lines is None or node.lineno in self.lines)
-        )
 
     def visit(self, node: ast.AST) -> None:
         special = _VISITS.get(type(node))
@@ -102,10 +50,6 @@ class Uses:
         body = self.function.node.body
         for part in body if isinstance(body, list) else [body]:
             self.visit(part)
-
-    def _count(self, other: Uses) -> None:
-        for kind in _KINDS:
-            setattr(self, kind, getattr(self, kind) + getattr(other, kind))
 
     def _visit_attribute(self, node: ast.Attribute) -> None:
         if self.is_it(node.value):
@@ -150,7 +94,7 @@ class Uses:
                 for each in parts
             )
         if self.is_it(node.value):
-            if isinstance(node.slice, ast.Tuple) or self._is_mask(node.slice):
+            if isinstance(node.slice, ast.Tuple) or self.is_mask(node.slice):
                 self.strong += 1
             elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
                 self.mapping += 1
@@ -202,7 +146,7 @@ class Uses:
         elif isinstance(node.ops[0], (ast.In, ast.NotIn)) and self.is_it(node.comparators[0]):
             # Hardly anyone looks for a value in a tensor: this is a dict, or a list.
             self.mapping += 1
-        elif self._is_item(node.left) and isinstance(node.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE)):
+        elif self.is_item(node.left) and isinstance(node.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE)):
             self.weighed += 1
         elif (
             self.is_it(node.left)
@@ -217,7 +161,7 @@ class Uses:
         if self.is_it(node.value) and isinstance(target, ast.Tuple):
             # `H, W = size`
             names = [part.id for part in target.elts if isinstance(part, ast.Name)]
-            self.container += bool(names) and all(map(_NUMBER_NAME.fullmatch, names))
+            self.container += bool(names) and all(map(called_like_a_number, names))
         self.placed += self.is_it(node.value) and unpacks_point(node)
         value = _copied(node.value) or node.value
         if self.is_it(value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
@@ -227,7 +171,7 @@ class Uses:
             and isinstance(target, ast.Name)
             and target.id != self.name
             and self.depth < _MAX_PASSED_ON
-            and self._reckons_with(node.value)
+            and self.reckons_with(node.value)
         ):
             # `rounds = n + 1`, then `range(rounds)`
             lines = while_bound(self.machine, self.function, target.id, node)
@@ -237,39 +181,29 @@ class Uses:
         number = node.value.left if isinstance(node.value, ast.BinOp) else node.value
         if isinstance(number, ast.Call) and isinstance(target, ast.Name) and target.id != self.name:
             # `t = int(timestep)`, `last = int(t) - 1`: a number that is only tidied up keeps its name.
-            self._converted(number)
-        if isinstance(target, ast.Name) and self._is_mask(node.value):
+            self.count_converted(number)
+        if isinstance(target, ast.Name) and self.is_mask(node.value):
             self.masks.add(target.id)
         self._visit_children(node)
-
-    def _is_mask(self, node: ast.expr) -> bool:
-        """`x > 0`, or a name for it: in `x[x > 0]` the items that meet a condition are chosen, which no list can."""
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            return self._is_mask(node.operand)
-        if isinstance(node, ast.Compare):
-            return self.is_it(node.left) and not isinstance(
-                node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)
-            )
-        return isinstance(node, ast.Name) and node.id in self.masks
 
     def _also_called(self, name: str, given: ast.Assign) -> None:
         """Count what `h = x` is used as, up to where `h` is bound to something else."""
         lines = while_bound(self.machine, self.function, name, given)
         other = Uses(self.machine, self.function, name, self.depth + 1, lines)
         other.visit_function()
-        self._count(other)
+        self.count(other)
 
     def _visit_for(self, node: ast.For) -> None:
         if self.is_it(node.iter):
             self.iterated += 1
-        self.container += self._is_item(node.iter)
+        self.container += self.is_item(node.iter)
         self._visit_children(node)
 
     def _visit_comprehension(self, node: ast.comprehension) -> None:
         if self.is_it(node.iter):
             self.iterated += 1
         # `for child in tree[node]`: what an index chooses is gone through, as in a list of lists.
-        self.container += self._is_item(node.iter)
+        self.container += self.is_item(node.iter)
         self._visit_children(node)
 
     def _visit_if(self, node: ast.If) -> None:
@@ -290,7 +224,7 @@ class Uses:
 
     def _test(self, test: ast.expr) -> None:
         self.tests.update(id(child) for child in walk(test))
-        self._converted(test)
+        self.count_converted(test)
         for child in [test, *(test.values if isinstance(test, ast.BoolOp) else [])]:
             if self.is_it(child) or (isinstance(child, ast.UnaryOp) and self.is_it(child.operand)):
                 self.flag += 1
@@ -302,44 +236,12 @@ class Uses:
                 self.number += orders
                 self.compared += orders
 
-    def _converted(self, node: ast.expr) -> None:
-        """Count `int(mode) == 0`, `bool(flag)`: a number or a truth value needs no conversion to be asked or computed with."""
-        self.strong += sum(
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Name)
-            and each.func.id in ("int", "float", "bool")
-            and len(each.args) == 1
-            and self.is_it(each.args[0])
-            and not called_like_a_number(self.name)
-            for each in walk(node)
-        )
-
     def _visit_match(self, node: ast.Match) -> None:
-        self._converted(node.subject)
+        self.count_converted(node.subject)
         self._visit_children(node)
 
-    def _is_item(self, node: ast.expr) -> bool:
-        """`rows[i]`, whatever `i` is."""
-        return (
-            isinstance(node, ast.Subscript)
-            and self.is_it(node.value)
-            and not isinstance(node.slice, (ast.Slice, ast.Tuple))
-        )
-
-    def _reckons_with(self, node: ast.expr | None) -> bool:
-        """Whether `node` is the parameter, a sum or product with it, or an int that is made of such: `n`, `n + 1`, `int(n * 0.5)`."""
-        if isinstance(node, ast.BinOp):
-            return self._reckons_with(node.left) or self._reckons_with(node.right)
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("int", "round")
-        ):
-            return any(isinstance(each, ast.BinOp) and self._reckons_with(each) for each in node.args)
-        return node is not None and self.is_it(node)
-
     def _visit_slice(self, node: ast.Slice) -> None:
-        self.number += any(map(self._reckons_with, (node.lower, node.upper)))
+        self.number += any(map(self.reckons_with, (node.lower, node.upper)))
         self._visit_children(node)
 
     def _visit_call(self, node: ast.Call) -> None:
@@ -348,11 +250,11 @@ class Uses:
             isinstance(node.func, ast.Name)
             and node.func.id in ("int", "round")
             and len(node.args) == 1
-            and any(isinstance(each, ast.expr) and self._is_item(each) for each in walk(node.args[0]))
+            and any(isinstance(each, ast.expr) and self.is_item(each) for each in walk(node.args[0]))
         )
         for index, argument in enumerate(node.args):
             spread = isinstance(argument, ast.Starred) and self.is_it(argument.value)
-            counted = isinstance(node.func, ast.Name) and node.func.id == "len" and self._is_item(argument)
+            counted = isinstance(node.func, ast.Name) and node.func.id == "len" and self.is_item(argument)
             if spread or counted:
                 self.container += 1
             elif self.is_it(argument):
@@ -371,7 +273,7 @@ class Uses:
                 for each in tests
             )
         if isinstance(node.func, ast.Name) and node.func.id == "range":
-            self.number += sum(isinstance(each, ast.BinOp) and self._reckons_with(each) for each in node.args)
+            self.number += sum(isinstance(each, ast.BinOp) and self.reckons_with(each) for each in node.args)
             # `range(int(steps))`: an int needs no conversion there.
             self.strong += sum(
                 isinstance(each, ast.Call)
@@ -384,18 +286,18 @@ class Uses:
 
     def _takes_tensors(self, node: ast.Call, index: int) -> bool:
         """Whether what is called is a function of torch's that takes a list of tensors at `index`."""
-        callee = self._resolved(node.func)
+        callee = callee_of(self.machine, self.function, self.name, node.func)
         op = knowledge.lookup_function(callee.name) if isinstance(callee, Named) else None
         return op is not None and index < len(op.params) and op.params[index].type.startswith("tensor[")
 
     def _passed_by_name(self, node: ast.Call, name: str) -> None:
         """Count what a function of the workspace uses the argument `name` as."""
-        callee = self._resolved(node.func)
+        callee = callee_of(self.machine, self.function, self.name, node.func)
         if isinstance(callee, Function):
             spec = callee.node.args
             names = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
             if name in names:
-                self._passed_on(callee, names.index(name) - _is_bound(callee))
+                self._passed_on(callee, names.index(name) - takes_object_first(callee))
 
     def _passed(self, node: ast.Call, index: int) -> None:
         function = node.func
@@ -424,7 +326,7 @@ class Uses:
         if local is not None:
             self._passed_inside(local, index)
             return
-        callee = self._resolved(function)
+        callee = callee_of(self.machine, self.function, self.name, function)
         if isinstance(callee, Function):
             self._passed_on(callee, index)
             return
@@ -452,13 +354,13 @@ class Uses:
         inner = Uses(self.machine, self.function, positional[index].arg, self.depth + 1)
         for part in callee.body if isinstance(callee.body, list) else [callee.body]:
             inner.visit(part)
-        self._count(inner)
+        self.count(inner)
 
     def _passed_on(self, callee: Function, index: int) -> None:
         """Count what a function of the workspace uses the argument at `index` as."""
         spec = callee.node.args
         positional = [*spec.posonlyargs, *spec.args]
-        place = index + _is_bound(callee)
+        place = index + takes_object_first(callee)
         if place >= len(positional) or self.depth >= _MAX_PASSED_ON:
             self.weak += callee.owner is not None
             return
@@ -476,46 +378,7 @@ class Uses:
             inner = self.machine.memo[key] = Uses(self.machine, callee, parameter.arg, self.depth + 1)
             inner.visit_function()
             inner.number += bool(inner.iterated) and holds_numbers(self.machine, callee, parameter.arg)
-        self._count(inner)
-
-    def _submodule(self, owner: ClassValue, attr: str) -> Value | None:
-        """The `forward` of the submodule that the constructor puts at `self.attr`, where its class is of the workspace."""
-        made = made_in_constructor(owner, attr)
-        if made is None or not isinstance(made[1], (ast.Name, ast.Attribute)):
-            return None
-        home, maker = made
-        with apart(self.machine):
-            try:
-                cls = evaluate(self.machine, maker, Frame(home.scope, home.chunk, {}, None, None))
-            except Raised:
-                return None
-        return class_attribute(cls, "forward")[0] if isinstance(cls, ClassValue) else None
-
-    def _resolved(self, function: ast.expr) -> Value | None:
-        """What is called: a function of the workspace, a method of the same object, or something external."""
-        if not isinstance(function, (ast.Name, ast.Attribute)):
-            return None
-        root: ast.expr = function
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name) or root.id == self.name:
-            return None
-        if root.id == "self":
-            owner = self.function.owner
-            if owner is None or not isinstance(function, ast.Attribute) or function.value is not root:
-                return None
-            return class_attribute(owner, function.attr)[0] or self._submodule(owner, function.attr)
-        frame = Frame(self.function.scope, self.function.chunk, {}, None, None)
-        with apart(self.machine):
-            try:
-                return evaluate(self.machine, function, frame)
-            except Raised:
-                return None
-
-
-def _is_bound(callee: Function) -> bool:
-    """Whether the first parameter is the object that a method is called on."""
-    return callee.owner is not None and not any("staticmethod" in name for name in callee.decorators)
+        self.count(inner)
 
 
 def _copied(node: ast.expr) -> ast.expr | None:
@@ -533,11 +396,6 @@ def _holds_text(node: ast.expr) -> bool:
     return isinstance(node, (ast.List, ast.Tuple, ast.Set)) and any(
         isinstance(item, ast.Constant) and isinstance(item.value, str) for item in node.elts
     )
-
-
-def called_like_a_number(name: str) -> bool:
-    """Whether parameters of this name are numbers of Python, or tuples of them: `batch_size`, `num_heads`."""
-    return _NUMBER_NAME.fullmatch(name) is not None
 
 
 def holds_numbers(machine: Machine, function: Function, name: str) -> bool:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
-from exportlens.inference.counted_uses import called_like_a_number
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.functions import call_function
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
 from exportlens.inference.names import lookup_global, taken_up
+from exportlens.inference.number_names import called_like_a_number
 from exportlens.inference.parameters import argument_value, default_instance, from_annotation
 from exportlens.inference.places import ExportCall, Output
 from exportlens.inference.scopes import ModuleScope

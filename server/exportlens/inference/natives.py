@@ -13,7 +13,7 @@ from exportlens.inference.dynamic import make_dim
 from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
 from exportlens.inference.machine import Frame, Machine, Raised
-from exportlens.inference.modules import held_somewhere, hold_somewhere
+from exportlens.inference.module_methods import held_somewhere, hold_somewhere
 from exportlens.inference.type_tests import TYPE_TESTS
 from exportlens.inference.values import (
     ClassValue,

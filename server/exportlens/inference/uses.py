@@ -5,14 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference.counted_uses import (
-    ATTRIBUTES_OF_TENSORS,
-    Uses,
-    called_like_a_number,
-    holds_compared,
-    holds_numbers,
-)
+from exportlens.inference.counted_uses import ATTRIBUTES_OF_TENSORS, Uses, holds_compared, holds_numbers
 from exportlens.inference.machine import Machine
+from exportlens.inference.number_names import called_like_a_number
 from exportlens.inference.parameters import input_tensor
 from exportlens.inference.rebinding import as_given, assignments, bound_by, while_bound
 from exportlens.inference.values import Function, Sequence, Static, Tensor, Unknown, Value

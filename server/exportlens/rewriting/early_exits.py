@@ -23,8 +23,6 @@ from exportlens.rewriting.text import Source
 
 # More rounds than these, each with its branches, are not traced one by one: torch.export takes a second or two for each.
 _MOST_UNROLLED = 10
-
-
 # Eager's while_loop of torch 2.13 loses what flows through a tensor that begins without a need for gradients.
 WITH_WHILE_LOOP = "Rewrite with while_loop, for inference: gradients through it may be incomplete"
 
