@@ -21,6 +21,7 @@ from exportlens.inference.values import (
 )
 from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.kept_windows import window_in_buffer
 from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
@@ -41,10 +42,6 @@ _NUMBER = Outcome(BAKED, BAKED)
 _GROWS = (
     "`{}` keeps the {} of earlier calls: the exported program starts each call from what it held while tracing. "
     "Keep them in a buffer of a fixed size."
-)
-_HOW_MANY = (
-    "how many of them are kept, and what stands there before the first call, is for you to say: keep them in "
-    "a buffer of fixed size, written in place, or hand them in and return them"
 )
 # What tells no more of a list than how much is in it, or takes something out of it.
 _COUNTING = frozenset({"len", "bool"})
@@ -187,7 +184,9 @@ class M(nn.Module):
                 holder = loaded(_target(statement))
                 kept = not certainly_written(function, statement, ast.dump(holder), parents(function))
                 if kept and _is_read_as_a_whole(place, function, statement, holder):
-                    yield self.report(place, _GROWS.format(words(holder), "tensors"))
+                    added = _added_at_last(place.value)
+                    what = "numbers" if isinstance(added, TensorScalar) else "tensors"
+                    yield self.report(place, _GROWS.format(words(holder), what))
             return
         assert isinstance(place, ContainerWrite)
         function, node = under_one_name(place, function)
@@ -223,27 +222,41 @@ class M(nn.Module):
             )
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
-        return Refusal(_HOW_MANY)
+        assert isinstance(place, (AttributeWrite, ContainerWrite))
+        return window_in_buffer(place, context)
 
 
 def _lengthened(place: AttributeWrite) -> ast.Assign | ast.AugAssign | None:
-    """The statement, where it adds tensors to the list that the last call left: `self.history = self.history + [x]`."""
+    """The statement, where it adds tensors, or numbers that are read out of them, to the list that the last call left:
+    `self.history = self.history + [x]`, also where the list is cut behind it."""
     began, value = place.began, place.value
     if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
         return None
     if not isinstance(place.owner, Instance) or place.owner.traced or began.kind != "list":
         return None
-    added = [*(value.items or ())][-1:] or [value.element]
-    if not all(each is not None and _is_tensor(each) for each in added):
+    added = _added_at_last(value)
+    numbers = added is not None and all(isinstance(each, TensorScalar) for each in options(added))
+    if added is None or not (numbers or _is_tensor(added)):
         return None
     for each in [place.node, *ancestors(place)]:
         if isinstance(each, ast.AugAssign):
             return each
-        if isinstance(each, ast.Assign) and len(each.targets) == 1 and isinstance(each.value, ast.BinOp):
-            target = each.targets[0]
-            if isinstance(target, ast.Attribute) and ast.dump(each.value.left) == ast.dump(loaded(target)):
+        if isinstance(each, ast.Assign) and len(each.targets) == 1:
+            target, longer = each.targets[0], each.value
+            if isinstance(longer, ast.Subscript) and isinstance(longer.slice, ast.Slice):
+                longer = longer.value
+            if not isinstance(target, ast.Attribute) or not isinstance(longer, ast.BinOp):
+                continue
+            if ast.dump(longer.left) == ast.dump(loaded(target)):
                 return each
     return None
+
+
+def _added_at_last(value: Value) -> Value | None:
+    """The last item of a list, or one of them."""
+    if not isinstance(value, Sequence):
+        return None
+    return value.items[-1] if value.items else value.element
 
 
 def _target(statement: ast.Assign | ast.AugAssign) -> ast.Attribute:
@@ -398,6 +411,7 @@ def _is_read_as_a_whole(
     if any(_is_emptied(each, path) for each in functions):
         return False
     inside = {id(each) for each in ast.walk(write)}
+    newest = "0" if isinstance(place, ContainerWrite) and _adds_at_begin(place, write) else "-1"
     for each in functions:
         around = parents(each)
         # In what other functions read, the last item may be this call's own.
@@ -407,10 +421,15 @@ def _is_read_as_a_whole(
                 isinstance(node, (ast.Attribute, ast.Name))
                 and id(node) not in inside
                 and ast.dump(node) == path
-                and not _tells_nothing_of_old_items(node, around[node], around, line)
+                and not _tells_nothing_of_old_items(node, around[node], around, line, newest)
             ):
                 return True
     return False
+
+
+def _adds_at_begin(place: ContainerWrite, write: ast.expr | ast.stmt) -> bool:
+    given = write.args[:1] if isinstance(write, ast.Call) else []
+    return place.how == "appendleft" or (place.how == "insert" and list(map(ast.unparse, given)) == ["0"])
 
 
 def _is_emptied(function: ast.AST, path: str) -> bool:
@@ -428,6 +447,7 @@ def _is_emptied(function: ast.AST, path: str) -> bool:
                 or (
                     isinstance(one, ast.Subscript)
                     and isinstance(one.slice, ast.Slice)
+                    and _is_whole(one.slice)
                     and _is_path(one.value, path)
                 )
                 for one in each.targets
@@ -441,6 +461,11 @@ def _is_emptied(function: ast.AST, path: str) -> bool:
         ):
             return True
     return False
+
+
+def _is_whole(part: ast.Slice) -> bool:
+    begins = part.lower is None or ast.unparse(part.lower) == "0"
+    return begins and part.upper is None and part.step is None
 
 
 def _is_set_back(function: ast.AST, path: str) -> bool:
@@ -460,10 +485,10 @@ def _is_path(node: ast.expr, path: str) -> bool:
 
 
 def _tells_nothing_of_old_items(
-    node: ast.AST, use: ast.AST, around: dict[ast.AST, ast.AST], line: int
+    node: ast.AST, use: ast.AST, around: dict[ast.AST, ast.AST], line: int, newest: str = "-1"
 ) -> bool:
     """Whether a use of the container tells at most how much is in it, takes something out, or reads what was added
-    on `line` or after it."""
+    on `line` or after it, which is the item at `newest`."""
     if isinstance(use, ast.Call):
         return isinstance(use.func, ast.Name) and use.func.id in _COUNTING
     if isinstance(use, ast.Attribute):
@@ -472,7 +497,7 @@ def _tells_nothing_of_old_items(
             return False
         return isinstance(around[outer], ast.Expr)
     if isinstance(use, ast.Subscript) and use.value is node:
-        last = isinstance(use.slice, ast.UnaryOp) and ast.unparse(use.slice) == "-1"
+        last = ast.unparse(use.slice) == newest
         return isinstance(use.ctx, ast.Store) or (last and use.lineno > line)
     if isinstance(use, (ast.If, ast.While, ast.IfExp)):
         return use.test is node

@@ -52,6 +52,24 @@ def module_of(
     return owner, draft, cls
 
 
+def uses_of(draft: Draft, cls: ast.ClassDef, attr: str) -> list[ast.Attribute]:
+    """The uses of the attribute, all of which are methods' own. Raises Refused where others may use it."""
+    inside = {id(each) for each in ast.walk(cls)}
+    uses = []
+    for placed in draft.context.document.placed:
+        own = placed.chunk is draft.chunk
+        for statement in draft.source.tree.body if own else placed.chunk.body:
+            for each in ast.walk(statement):
+                if isinstance(each, ast.Constant) and each.value == attr:
+                    raise Refused(f"`{attr}` is also used by its name, as a text")
+                if not isinstance(each, ast.Attribute) or each.attr != attr:
+                    continue
+                if id(each) not in inside or dotted(each) != f"self.{attr}":
+                    raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
+                uses.append(each)
+    return uses
+
+
 class _Container:
     """One attribute: where the class makes it, writes and reads its items."""
 
@@ -66,7 +84,7 @@ class _Container:
         begin = self._begin()
         first = self._first_items(begin.value)
         swaps = []
-        for use in self._uses():
+        for use in uses_of(self.draft, self.cls, self.attr):
             if self.source.enclosing_statement(use) is begin:
                 continue
             swaps.append(self._instead(use, first))
@@ -106,23 +124,6 @@ class _Container:
             if len(known) == len(keys) == len(set(known)):
                 return dict(zip(known, value.values, strict=True))
         raise Refused(f"what `{self.path}` holds at first is not written out, key by key, in `__init__`")
-
-    def _uses(self) -> list[ast.Attribute]:
-        """The uses of the attribute, all of which are methods' own."""
-        inside = {id(each) for each in ast.walk(self.cls)}
-        uses = []
-        for placed in self.draft.context.document.placed:
-            own = placed.chunk is self.draft.chunk
-            for statement in self.source.tree.body if own else placed.chunk.body:
-                for each in ast.walk(statement):
-                    if isinstance(each, ast.Constant) and each.value == self.attr:
-                        raise Refused(f"`{self.attr}` is also used by its name, as a text")
-                    if not isinstance(each, ast.Attribute) or each.attr != self.attr:
-                        continue
-                    if id(each) not in inside or dotted(each) != self.path:
-                        raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
-                    uses.append(each)
-        return uses
 
     def _instead(self, use: ast.Attribute, first: dict[_Key, ast.expr]) -> Replacement:
         around = self.source.parents[use]
