@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from exportlens.rewriting.array_types import OTHER, Typed
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.names import arguments, bound, dotted
+from exportlens.rewriting.names import arguments, bound, defaults_of, dotted
 from exportlens.rewriting.text import Function
 from exportlens.source.walking import walk
 
@@ -77,7 +77,7 @@ def _of_local(reading: Reading, name: str, function: Function, seen: frozenset[s
     given = next((each for each in arguments(function.args) if each.arg == name), None)
     if given is not None:
         kind = {"int": "int", "float": "float"}.get(ast.unparse(given.annotation) if given.annotation else "")
-        default = _default_of(function, name)
+        default = defaults_of(function.args).get(name)
         if kind is None and isinstance(default, ast.Constant) and type(default.value) in (int, float):
             kind = type(default.value).__name__
         return OTHER if kind is None or name in bound(function.body) else Typed("number", kind)
@@ -94,15 +94,6 @@ def _of_local(reading: Reading, name: str, function: Function, seen: frozenset[s
     if any(True for _ in _writes(function, name)):
         return OTHER
     return _typed(reading, statement.value, function, seen | {name})
-
-
-def _default_of(function: Function, name: str) -> ast.expr | None:
-    named = [*function.args.posonlyargs, *function.args.args]
-    defaults = dict(zip([each.arg for each in named][::-1], function.args.defaults[::-1], strict=False))
-    for key, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-        if value is not None:
-            defaults[key.arg] = value
-    return defaults.get(name)
 
 
 def _value_of(reading: Reading, node: ast.expr) -> ast.expr | None:

@@ -26,7 +26,7 @@ from exportlens.rewriting.array_types import (
     merged,
 )
 from exportlens.rewriting.draft import Refused, WholeDraft
-from exportlens.rewriting.names import arguments
+from exportlens.rewriting.names import arguments, defaults_of
 from exportlens.rewriting.numpy_integers import given_to_name
 from exportlens.rewriting.text import Function, Replacement
 
@@ -114,7 +114,7 @@ class Way(Lists):
         if not makes and not any(each.type.holds_arrays for each in pieces.values()):
             return None
         names = {self.helpers.parameter(function, node, each): piece.type for each, piece in pieces.items()}
-        for each, default in self._defaults(function).items():
+        for each, default in defaults_of(function.args).items():
             names.setdefault(each, self.piece(default).type)
         known = self.params.get(function)
         if known is not None:
@@ -130,17 +130,6 @@ class Way(Lists):
         self.calls.add(node)
         given = self.read(function, names)
         return self.splice(node, list(pieces.items()), replace(given, value=None))
-
-    def _defaults(self, function: Function) -> dict[str, ast.expr]:
-        named = [*function.args.posonlyargs, *function.args.args]
-        found = {
-            key.arg: value
-            for key, value in zip(reversed(named), reversed(function.args.defaults), strict=False)
-        }
-        for key, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-            if value is not None:
-                found[key.arg] = value
-        return found
 
     # Statements.
 

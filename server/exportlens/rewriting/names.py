@@ -122,6 +122,16 @@ def arguments(args: ast.arguments) -> list[ast.arg]:
     ]
 
 
+def defaults_of(args: ast.arguments) -> dict[str, ast.expr]:
+    """The defaults of a function's parameters, by name."""
+    named = [*args.posonlyargs, *args.args]
+    pairs = [
+        *zip(named[::-1], args.defaults[::-1], strict=False),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+    return {one.arg: default for one, default in pairs if default is not None}
+
+
 def every_name(node: ast.AST) -> set[str]:
     """All identifiers that occur anywhere in `node`, whatever their scope."""
     names = set()

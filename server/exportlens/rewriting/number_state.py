@@ -19,8 +19,8 @@ from exportlens.rewriting.begun_by_methods import begun_by_method
 from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.names import arguments, assigned_pairs, dotted, fresh
-from exportlens.rewriting.number_types import EXTREMES, constant_number, defaults_of, is_size, read_out_of
+from exportlens.rewriting.names import arguments, assigned_pairs, defaults_of, dotted, fresh
+from exportlens.rewriting.number_types import EXTREMES, constant_number, is_size, read_out_of
 from exportlens.rewriting.number_uses import UsedNumber
 from exportlens.rewriting.plain_objects import made_module
 from exportlens.rewriting.precedence import primary

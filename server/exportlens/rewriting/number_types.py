@@ -11,7 +11,7 @@ from exportlens.rewriting.draft import Draft
 from exportlens.rewriting.given_numbers import given_by_calls
 from exportlens.rewriting.infinity import infinity
 from exportlens.rewriting.math_calls import NO_FLOAT, SAME_IN_TORCH
-from exportlens.rewriting.names import arguments, assigned_pairs, dotted
+from exportlens.rewriting.names import arguments, assigned_pairs, defaults_of, dotted
 from exportlens.rewriting.sliced_by_numbers import is_unpacked_size
 from exportlens.rewriting.text import Function
 
@@ -178,16 +178,6 @@ class TypedNumber:
                 number = constant_number(given.get(name))
                 types.add(None if number is None else type(number).__name__)
         return types.pop() or "number" if len(types) == 1 else "number"
-
-
-def defaults_of(args: ast.arguments) -> dict[str, ast.expr]:
-    """The defaults of a function's parameters, by name."""
-    named = [*args.posonlyargs, *args.args]
-    pairs = [
-        *zip(named[::-1], args.defaults[::-1], strict=False),
-        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
-    ]
-    return {one.arg: default for one, default in pairs if default is not None}
 
 
 def is_size(node: ast.expr) -> bool:
