@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import Op
@@ -23,6 +23,7 @@ from exportlens.rewriting.kind import (
     extreme,
     length_from_data,
     numbers,
+    of_value,
     returned,
     union,
 )
@@ -86,6 +87,10 @@ _MATH_TYPES = {
     **dict.fromkeys(("floor", "ceil", "trunc", "isqrt", "gcd", "lcm", "comb", "perm", "factorial"), "int"),
     **dict.fromkeys(("isnan", "isinf", "isfinite", "isclose"), "bool"),
 }
+
+
+# What puts any number of tensors together, into one of their dtype.
+_JOINING = frozenset({"torch.stack", "torch.cat"})
 
 
 def of_call(kinds: Kinds, node: ast.Call) -> Kind:
@@ -162,6 +167,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         given.append(kinds.of(each))
     keywords = {each.arg: kinds.of(each.value) for each in node.keywords if each.arg}
     facts = [kind.facts for kind in given]
+    if op.name in _JOINING and given:
+        facts[0] = _joined_facts(given[0])
     named = {key: kind.facts for key, kind in keywords.items()}
     op = op.match(facts, named)
     bound = op.bind(facts, named)
@@ -204,6 +211,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
             and all(each.arg for each in node.keywords)
         ):
             rank = _loss_rank(op.name, bound)
+    if dtype is None and op.name in _JOINING and given and element_of(given[0]).dtype == "float":
+        dtype = "float"
     moved = asks_for(node, "channels_last") or (
         not asks_for(node, "contiguous_format") and lies_otherwise(op, rank, given)
     )
@@ -218,6 +227,12 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
         # What `.item()` gives.
         kind = replace(kind, type=_python_type(given[0].dtype))
     return kind
+
+
+def _joined_facts(kind: Kind) -> Any:
+    """What is known of a list of tensors: where their number is not, one stands for all."""
+    element = kind.value.element if isinstance(kind.value, Sequence) and kind.items is None else None
+    return (of_value(element, "").facts,) if isinstance(element, Tensor) else kind.facts
 
 
 def _loss_rank(name: str, told: Mapping[str, object]) -> int | None:

@@ -28,6 +28,7 @@ from exportlens.rewriting.optional_results import WRITE_OUT, written_where_calle
 from exportlens.rewriting.preparing import prepared
 from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_found, is_search, searched
 from exportlens.rewriting.seen_numbers import SEEN, asked_before
+from exportlens.rewriting.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.text import Source, edits, replaced
 
@@ -75,7 +76,16 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         # torch.cond takes for granted that both sides are of one dtype, too.
         instead = selected or _selection(draft, node, kinds.copy(), value, refuse_other_shapes)
         instead = instead or _prepared_selection(draft, node, kinds.copy())
-        fix = replace(_fix_of(draft, node, kinds, value, arms, place.site), without_operator=instead)
+        try:
+            fix = _fix_of(draft, node, kinds.copy(), value, arms, place.site)
+        except Refused:
+            text = (
+                selected_in_loop(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
+            )
+            if text is None:
+                raise
+            return draft.fix(SELECT, text)
+        fix = replace(fix, without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:
         return read_as_bools(draft, node, place) or Refusal(str(refused))
@@ -131,14 +141,17 @@ def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
     text = counted_at_once(draft.source, node, kinds) or counted(draft.source, node, kinds, draft.torch)
     if text is not None:
         return draft.fix("Count with a tensor", text)
-    source, branch, now = written_out(draft.source, node, kinds)
     try:
+        source, branch, now = written_out(draft.source, node, kinds.copy())
         text, message = converted(source, branch, now, draft.torch, None, ({}, {}))
+        return draft.fix(message, text)
     except Refused:
         if isinstance(node, ast.GeneratorExp):
             raise
-        raise Refused(why_not(draft.source, node.generators[0].ifs[0])) from None
-    return draft.fix(message, text)
+        selected = selected_in_comprehension(draft.source, node, kinds, draft.torch)
+        if selected is None:
+            raise Refused(why_not(draft.source, node.generators[0].ifs[0])) from None
+        return draft.fix(SELECT, selected)
 
 
 def _selection(

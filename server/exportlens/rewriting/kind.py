@@ -232,7 +232,9 @@ def element_of(kind: Kind) -> Kind:
         if kind.items:
             return merged(list(kind.items))
         if kind.type == "tensors":
-            return Kind("tensor", roots=kind.roots, parted=kind.parted, later=kind.later)
+            each = kind.value.element if isinstance(kind.value, Sequence) else None
+            known = of_value(each, "") if isinstance(each, Tensor) else Kind("tensor")
+            return Kind("tensor", known.dtype, known.rank, kind.roots, parted=kind.parted, later=kind.later)
         if isinstance(kind.value, Sequence) and kind.value.element is not None:
             return replace(of_value(kind.value.element, ""), roots=kind.roots)
     if kind.what == "static" and kind.type == "size":

@@ -243,6 +243,12 @@ class Kinds:
             return self.assign(
                 node.target, Kind("container", items=(Kind("number", type="int"), element_of(inner)))
             )
+        zipped = isinstance(node.iter, ast.Call) and dotted(node.iter.func) == "zip"
+        if isinstance(node.iter, ast.Call) and zipped:
+            if any(isinstance(each, ast.Starred) for each in node.iter.args):
+                return self.assign(node.target, UNKNOWN_KIND)
+            parts = tuple(element_of(self.of(each)) for each in node.iter.args)
+            return self.assign(node.target, Kind("container", items=parts))
         element = element_of(iterable)
         if element.what == "unknown" and isinstance(node.target, ast.Name):
             told = self.told.get(node.target.id)
@@ -351,8 +357,11 @@ class Kinds:
         element = self.in_comprehension(node).of(node.elt)
         plain = len(node.generators) == 1 and not node.generators[0].ifs
         if element.what == "tensor" and plain and self.has_elements(node.generators[0].iter):
+            each = Sequence("list", None, Tensor(dtype=element.dtype, rank=element.rank))
             return Kind(
-                "container", roots=element.roots, type="tensors", parted=element.parted, later=element.later
+                *("container", None, None, element.roots, "tensors", None, each),
+                parted=element.parted,
+                later=element.later,
             )
         return Kind("container", roots=None)
 

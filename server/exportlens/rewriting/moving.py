@@ -55,8 +55,17 @@ def written_bases(scope: ast.AST) -> Iterator[ast.expr]:
 def may_write(nodes: Iterable[ast.AST], kinds: Kinds) -> bool:
     """Whether running `nodes` may change a tensor in place: which one is not asked, they may share memory."""
     nodes = list(nodes)
-    calls = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Call))
-    return writes(nodes) or any(_call_may_write(each, kinds) for each in calls)
+    return writes(nodes) or any(_call_may_write(*each) for node in nodes for each in _calls(node, kinds))
+
+
+def _calls(node: ast.AST, kinds: Kinds) -> Iterator[tuple[ast.Call, Kinds]]:
+    """The calls in `node`, each with the kinds of the names there."""
+    if isinstance(node, ast.Call):
+        yield node, kinds
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)):
+        kinds = kinds.in_comprehension(node)
+    for each in ast.iter_child_nodes(node):
+        yield from _calls(each, kinds)
 
 
 def _stores(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""Picks of rows in a form that can move: one statement for each, by a mask that has a name.
+"""Picks of rows in a form that can move: one statement for each, by a mask that has a name, of a tensor that has one.
 
 l, t = x[y != 0], y[y != 0]        found = y != 0
                              ->    l = x[found]
@@ -96,6 +96,14 @@ def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, a
             if isinstance(source.parents[mask], ast.Attribute):
                 start, end = start - 1, end + 1  # the parentheses around it
             changes.append(Replacement(start, end, named[text]))
+        for name, value in pairs:
+            owner = _computed_in(value)
+            if owner is None or kinds.of(owner).what != "tensor" or not _is_by_data(_mask_in(value), kinds):
+                continue
+            whole = fresh(f"all_{name}", taken)
+            lines.append(f"{whole} = {source.of(owner)}")
+            kinds.assign(ast.Name(whole, ast.Store()), kinds.of(owner))
+            changes.append(source.swap(owner, whole))
         if not changes and len(pairs) == 1:
             continue
         if len(pairs) > 1 and not all(_is_by_data(_mask_in(value), kinds) for _, value in pairs):
@@ -147,6 +155,16 @@ def _mask_in(value: ast.expr) -> ast.expr | None:
     return (
         value.slice if isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Tuple) else None
     )
+
+
+def _computed_in(value: ast.expr) -> ast.expr | None:
+    """What `value` picks from, where that is computed there: it is computed in any case, and what is picked of it may not be."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not value.keywords:
+        value = value.func.value
+    if not isinstance(value, ast.Subscript) or not isinstance(value.slice, (ast.Name, ast.Compare)):
+        return None
+    owner = value.value
+    return owner if isinstance(owner, ast.Call) and dotted(owner.func) is not None else None
 
 
 def _is_by_data(mask: ast.expr | None, kinds: Kinds) -> bool:
