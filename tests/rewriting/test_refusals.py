@@ -98,6 +98,12 @@ REFUSED = [
         "the size of `left` changes from round to round",
     ),
     (
+        "a loop that goes on by what is left of places",
+        "order = x[:, 0].argsort()\ntotal = x.sum()\nwhile order.numel() > 0:\n    rest = order[1:]\n    total = total + x[order[0]].sum()\n"
+        "    order = rest[x[rest, 0] < 2]\nreturn total",
+        "the size of `order` changes from round to round",
+    ),
+    (
         "a loop whose condition binds a name on some ways",
         "n = 0\ntop = x.sum()\nwhile n < 3 and (top := x.abs().max()) > 1.5:\n    x = x / 2\n    n += 1\nreturn x * top",
         "binds `top` on some ways only",

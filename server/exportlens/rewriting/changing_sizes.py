@@ -9,25 +9,36 @@ from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kinds import Kinds
 from exportlens.source.walking import walk
 
+_CHANGES = "the size of `{}` changes from round to round, and while_loop carries tensors of one shape: mark in a mask what is left"
+_SIZES = frozenset({"numel", "nelement", "size", "shape"})
 
-def refuse_changing_sizes(body: Sequence[ast.stmt], carried: Sequence[str], kinds: Kinds) -> None:
-    """Raise Refused where a round leaves a part of a carried tensor: `left = left[1:]`, `left = left[mask]`."""
+
+def refuse_changing_sizes(
+    test: ast.expr | None, body: Sequence[ast.stmt], carried: Sequence[str], kinds: Kinds
+) -> None:
+    """Raise Refused where a round leaves a part of a carried tensor, `left = left[1:]` or `left = left[mask]`, or where the loop
+    goes on by the size of one, which no round can change."""
+    parts: dict[str, set[str]] = {}
     for statement in body:
         for node in walk(statement):
-            if (
-                isinstance(node, ast.Assign)
-                and isinstance(node.targets[0], ast.Name)
-                and node.targets[0].id in carried
-                and isinstance(node.value, ast.Subscript)
-                and isinstance(node.value.value, ast.Name)
-                and node.value.value.id == node.targets[0].id
-                and _leaves_a_part(node.value.slice, kinds)
-            ):
-                name = node.targets[0].id
-                raise Refused(
-                    f"the size of `{name}` changes from round to round, and while_loop carries tensors of one shape: mark in a mask "
-                    "what is left"
-                )
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            target, value = node.targets[0].id, node.value
+            taken = isinstance(value, ast.Subscript) and _leaves_a_part(value.slice, kinds)
+            owner = value.value if isinstance(value, ast.Subscript) and taken else value
+            name = owner.id if isinstance(owner, ast.Name) else ""
+            of = parts.get(name, set()) | ({name} if taken else set())
+            if target in of & set(carried):
+                raise Refused(_CHANGES.format(target))
+            parts[target] = of
+    for node in walk(test) if test is not None else ():
+        asked: ast.expr | None = None
+        if isinstance(node, ast.Attribute) and node.attr in _SIZES:
+            asked = node.value
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and node.args:
+            asked = node.args[0]
+        if isinstance(asked, ast.Name) and asked.id in carried:
+            raise Refused(_CHANGES.format(asked.id))
 
 
 def _leaves_a_part(index: ast.expr, kinds: Kinds) -> bool:
@@ -38,4 +49,4 @@ def _leaves_a_part(index: ast.expr, kinds: Kinds) -> bool:
             (isinstance(lower, ast.Constant) and bool(lower.value) and upper is None)
             or (isinstance(upper, ast.UnaryOp) and isinstance(upper.op, ast.USub))
         )
-    return kinds.of(index).dtype == "bool"
+    return isinstance(index, ast.Compare) or kinds.of(index).dtype == "bool"

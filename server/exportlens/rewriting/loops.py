@@ -60,7 +60,8 @@ class LoopRewrite(LoopCondition):
         refuse_recurrent_layer(self.node.body, self.kinds)
         written = self.written()
         carried = self._carried(written, counter)
-        refuse_changing_sizes(self.node.body, carried, self.inside_with({}))
+        test = self.node.test if isinstance(self.node, ast.While) else None
+        refuse_changing_sizes(test, self.node.body, carried, self.inside_with({}))
         kinds, start = self._start(carried)
         if counter is not None:
             kinds[counter] = Kind("scalar", type="int")

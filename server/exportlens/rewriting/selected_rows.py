@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from exportlens.inference.values import Instance, Named, Sequence
+from exportlens.rewriting.conditions import combined, scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.kind import Kind, length_from_data
@@ -289,7 +290,7 @@ class _Selection:
                 conditions = [predicates.read(each) for each in kept.tests]
                 if any(each.form != "tensor" for each in conditions):
                     return None
-                test = predicates.scalar_bool(predicates.combine(conditions, "and"))
+                test = scalar_bool(combined(conditions, "and", self.torch))
             except Refused:
                 return None
             at_once = f"{self.torch}.stack([{test} {self._header()}])"
