@@ -288,7 +288,7 @@ REFUSED = [
     ),
     (
         "a list that is summed though it may be empty",
-        "rows = []\nfor row in x:\n    if row.sum() > 0:\n        rows.append(row.sum())\nreturn sum(rows) + x.sum()",
+        "rows = []\nfor row in x:\n    if row.sum() > 0:\n        rows.append(row * 2)\nreturn sum(rows) + x.sum()",
         "is called for its effect",
     ),
     (
@@ -336,7 +336,7 @@ REFUSED = [
     ),
     (
         "a comprehension that drops rows",
-        "return torch.stack([row for row in x if row.sum() > 0])",
+        "rows = [row for row in x if row.sum() > 0]\nreturn rows[0] + len(rows)",
         "keeps is only known when the model runs",
     ),
     (

@@ -8,9 +8,10 @@ from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.liveness import certainly_bound_before, live_before
+from exportlens.rewriting.liveness import certainly_bound_before, given_to_operators, live_before
 from exportlens.rewriting.names import every_name, fresh
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, augmented_names
+from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
 from exportlens.rewriting.sharing import placed_by_data, to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -96,6 +97,17 @@ class CondText:
             "else", self.source.end(self.node.body[-1]), self.source.span(orelse)[0]
         )
 
+    def _is_inside(self) -> bool:
+        """Whether the branch stands in an arm of another on tensor data, which is or becomes torch.cond."""
+        predicates = Predicates(self.source, self.kinds, self.torch)
+        for outer in self.source.ancestors(self.node):
+            if outer is self.function:
+                break
+            if isinstance(outer, ast.If) and predicates.from_data(outer.test):
+                return True
+        around = self.source.enclosing_function(self.function)
+        return around is not None and self.function.name in given_to_operators(around)
+
     def assembled(self, functions: list[tuple[str, str]], last: list[str]) -> tuple[str, list[str]]:
         nl, indent = self.source.newline, self.indent()
         statements = [*self.then.statements, *self.other.statements]
@@ -116,6 +128,7 @@ class CondText:
             entering,
             source=self.source,
             function=self.function,
+            inside=self._is_inside(),
         )
         for name in set(clones) - certainly_bound_before(self.function, self.node):
             raise Refused(

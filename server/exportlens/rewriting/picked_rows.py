@@ -15,28 +15,10 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.moving import may_write, writes
 from exportlens.rewriting.names import bound, dotted, reads
-from exportlens.rewriting.picks_apart import found_by, written_apart
+from exportlens.rewriting.picks_apart import SHAPED, found_by, is_other_call, written_apart
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
 _ROWS = ("numel", "nelement", "size")
-# What takes rows as they are, and gives as many.
-_SHAPED = frozenset(
-    {
-        "float",
-        "long",
-        "int",
-        "double",
-        "bool",
-        "sigmoid",
-        "detach",
-        "contiguous",
-        "squeeze",
-        "view",
-        "reshape",
-    }
-)
-# What rows are picked of, and what is asked for that.
-_VIEWS = frozenset({"size", "dim", "numel", "flatten", "permute", "transpose", "t", "unsqueeze", "clone"})
 _ELEMENTWISE = frozenset({"torch.sigmoid", "torch.tanh", "torch.exp", "torch.nn.functional.sigmoid"})
 _ELEMENTWISE_LAYERS = frozenset(
     {"torch.nn.Sigmoid", "torch.nn.Tanh", "torch.nn.Softmax", "torch.nn.LogSoftmax"}
@@ -192,7 +174,7 @@ def _is_pick(value: ast.expr, kinds: Kinds) -> bool:
     nothing else."""
     if _is_elementwise(value, kinds) or isinstance(found_by(value), ast.Name):
         return True
-    if any(isinstance(each, _OTHERS) or _is_other_call(each) for each in ast.walk(value)):
+    if any(isinstance(each, _OTHERS) or is_other_call(each) for each in ast.walk(value)):
         return False
     value = _without_shape(value)
     if not isinstance(value, ast.Subscript) or not isinstance(value.slice, ast.Name):
@@ -216,17 +198,11 @@ def _without_shape(value: ast.expr) -> ast.expr:
     while (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
-        and value.func.attr in _SHAPED
+        and value.func.attr in SHAPED
         and not value.keywords
     ):
         value = value.func.value
     return value
-
-
-def _is_other_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and not (
-        isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPED | _VIEWS
-    )
 
 
 def _mask_of(asked: str) -> str:

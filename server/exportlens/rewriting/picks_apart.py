@@ -16,6 +16,24 @@ from exportlens.rewriting.moving import may_write
 from exportlens.rewriting.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.text import Replacement, Source, replaced
 
+# What takes rows as they are, and gives as many.
+SHAPED = frozenset(
+    {
+        "float",
+        "long",
+        "int",
+        "double",
+        "bool",
+        "sigmoid",
+        "detach",
+        "contiguous",
+        "squeeze",
+        "view",
+        "reshape",
+    }
+)
+# What rows are picked of, and what is asked for that.
+_VIEWS = frozenset({"size", "dim", "numel", "flatten", "permute", "transpose", "t", "unsqueeze", "clone"})
 _ALONG_ROWS = frozenset({"squeeze(1)", "squeeze(-1)", "squeeze(dim=1)", "squeeze(dim=-1)"})
 _FLAT = frozenset({"flatten()", "view(-1)", "reshape(-1)", "ravel()"})
 
@@ -164,7 +182,14 @@ def _computed_in(value: ast.expr) -> ast.expr | None:
     if not isinstance(value, ast.Subscript) or not isinstance(value.slice, (ast.Name, ast.Compare)):
         return None
     owner = value.value
-    return owner if isinstance(owner, ast.Call) and dotted(owner.func) is not None else None
+    return owner if isinstance(owner, ast.Call) and any(map(is_other_call, ast.walk(owner))) else None
+
+
+def is_other_call(node: ast.AST) -> bool:
+    """Whether `node` is a call of anything but what shows a tensor in another shape or dtype."""
+    return isinstance(node, ast.Call) and not (
+        isinstance(node.func, ast.Attribute) and node.func.attr in SHAPED | _VIEWS
+    )
 
 
 def _is_by_data(mask: ast.expr | None, kinds: Kinds) -> bool:

@@ -374,7 +374,8 @@ class _Selection:
         return {
             each.id
             for each, given in pairs
-            if isinstance(each, ast.Name) and self.before.of(given).what == "tensor"
+            if isinstance(each, ast.Name)
+            and (self.before.of(given).what == "tensor" or _is_guessed(self.before.of(given)))
         }
 
     def _be_numbers(self, dtype: str | None) -> None:
@@ -409,8 +410,7 @@ class _Selection:
             return all(map(self._has_rounds, node.args))
         ranged = isinstance(node, ast.Call) and ast.unparse(node.func) == "range"
         kind = self.before.of(node)
-        guessed = isinstance(kind.value, Sequence) and kind.value.guessed
-        return ranged or guessed or kind.what == "tensor" or self.before.has_elements(node)
+        return ranged or _is_guessed(kind) or kind.what == "tensor" or self.before.has_elements(node)
 
     def _is_plain(self, node: ast.expr) -> bool:
         """Whether `node` may be computed in any case and once more."""
@@ -427,6 +427,11 @@ class _Selection:
             if "rand" in name or name.startswith(_RAISING) or _varies(self.now.of(each.func)):
                 return False
         return True
+
+
+def _is_guessed(kind: Kind) -> bool:
+    """Whether an argument is taken for a list as it is only gone through, most likely row by row."""
+    return isinstance(kind.value, Sequence) and kind.value.guessed
 
 
 def _varies(kind: Kind) -> bool:

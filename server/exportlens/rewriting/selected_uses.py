@@ -14,6 +14,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.text import Function, Replacement, Source
 
+RAISES, GIVES_ZERO = "raises", "gives zero"
 _ANY = ("Gt 0", "GtE 1", "NotEq 0")
 _NONE = ("Eq 0", "Lt 1", "LtE 0")
 _AROUND = (
@@ -92,6 +93,8 @@ class _Uses:
                 return None
             swaps.append(swap[0])
             if swap[1] and not self._is_guarded(each):
+                if swap[1] == GIVES_ZERO:
+                    return None
                 statement = source.enclosing_statement(each)
                 if not isinstance(statement, _SIMPLE) or not source.begins_line(statement):
                     return None
@@ -142,8 +145,8 @@ class _Uses:
             inner = outer
         return False
 
-    def _used(self, node: ast.expr) -> tuple[Replacement, bool] | None:
-        """What stands in the place of the use at `node`, and whether it raises for an empty list."""
+    def _used(self, node: ast.expr) -> tuple[Replacement, str] | None:
+        """What stands in the place of the use at `node`, and RAISES or GIVES_ZERO where an empty list is no matter of course."""
         source, rows = self.source, self.rows
         parent = source.parents[node]
         if isinstance(parent, (ast.Subscript, ast.Tuple)) and rows.number == "int":
@@ -151,7 +154,7 @@ class _Uses:
             if isinstance(outer, ast.Subscript) and outer.slice in (node, parent):
                 now = kinds_before(self.function, source.enclosing_statement(node), rows.kinds)
                 owner = ast.parse(ast.unparse(outer.value), mode="eval").body
-                return (source.swap(node, rows.name), False) if now.of(owner).what == "tensor" else None
+                return (source.swap(node, rows.name), "") if now.of(owner).what == "tensor" else None
         if not isinstance(parent, ast.Call) or parent.args[:1] != [node]:
             return None
         called = rows.kinds.qualified(parent.func) or ast.unparse(parent.func)
@@ -162,29 +165,33 @@ class _Uses:
             return None
         numbers = rows.shape == "number"
         if called == "len" and not along:
-            return source.swap(*self._count(parent)), False
+            return source.swap(*self._count(parent)), RAISES if self._divides(parent) else ""
         if called == "torch.stack" and not numbers and along in ({}, {"dim": "0"}):
-            return source.swap(parent, rows.name), True
+            return source.swap(parent, rows.name), RAISES
         if called == "torch.cat" and rows.joined and along in ({}, {"dim": "0"}):
-            return source.swap(parent, f"{rows.name}.flatten(0, 1)"), True
+            return source.swap(parent, f"{rows.name}.flatten(0, 1)"), RAISES
         if called == "torch.tensor" and numbers and rows.default and not along:
-            return source.swap(parent, rows.name), False
+            return source.swap(parent, rows.name), ""
         if called == "sum" and not along:
             if numbers:
-                return source.swap(parent, f"{rows.name}.sum().item()"), False
+                return source.swap(parent, f"{rows.name}.sum().item()"), ""
             if rows.shape in ("row", "scalar"):
-                return source.swap(parent, f"{rows.name}.sum(0)"), not self._is_of_tensors(parent)
+                return source.swap(parent, f"{rows.name}.sum(0)"), "" if self._may_be_zero(
+                    parent
+                ) else GIVES_ZERO
         if called in ("max", "min") and rows.shape != "rows":
             # Python compares tensors of one element, with or without dimensions.
             text = f"{rows.name}.{called}().item()" if numbers else f"{rows.name}.a{called}(0)"
             if not along:
-                return source.swap(parent, text), True
+                return source.swap(parent, text), RAISES
             if set(along) == {"default"} and numbers:
                 text = f"{text} if {rows.mask}.any() else {along['default']}"
                 alone = isinstance(source.parents[parent], (ast.Assign, ast.Return))
-                return source.swap(parent, text if alone else f"({text})"), False
+                return source.swap(parent, text if alone else f"({text})"), ""
         if called in ("statistics.mean", "statistics.fmean", "numpy.mean") and numbers and not along:
-            return source.swap(parent, f"{rows.name}.double().mean().item()"), called != "numpy.mean"
+            return source.swap(
+                parent, f"{rows.name}.double().mean().item()"
+            ), "" if called == "numpy.mean" else RAISES
         return None
 
     def _count(self, call: ast.Call) -> tuple[ast.expr, str]:
@@ -207,12 +214,27 @@ class _Uses:
     def _is_list(self, node: ast.expr) -> bool:
         return isinstance(node, ast.Name) and node.id == self.rows.name
 
-    def _is_of_tensors(self, call: ast.Call) -> bool:
-        """Whether the sum of no elements, 0 in Python, may be a tensor without dimensions."""
+    def _divides(self, call: ast.Call) -> bool:
+        """Whether Python would divide one of its numbers by the length."""
         outer = self.source.parents[call]
-        return (
-            self.rows.shape == "scalar" and isinstance(outer, ast.BinOp) and not isinstance(outer.op, ast.Div)
+        divides = isinstance(outer, ast.BinOp) and isinstance(outer.op, ast.Div) and outer.right is call
+        if not divides or not isinstance(outer, ast.BinOp):
+            return False
+        left = outer.left
+        summed = (
+            isinstance(left, ast.Call) and ast.unparse(left.func) == "sum" and self._is_list(left.args[0])
         )
+        return summed or self.rows.kinds.of(left).what in ("number", "size", "scalar")
+
+    def _may_be_zero(self, call: ast.Call) -> bool:
+        """Whether the sum of no elements, 0 in Python, may be a tensor without dimensions; or is divided by their number."""
+        outer = self.source.parents[call]
+        if not isinstance(outer, ast.BinOp):
+            return False
+        by = outer.right if isinstance(outer.op, ast.Div) and outer.left is call else None
+        if isinstance(by, ast.Call) and ast.unparse(by.func) == "len" and self._is_list(by.args[0]):
+            return True
+        return self.rows.shape == "scalar" and not isinstance(outer.op, ast.Div)
 
     # --- whether there is any -----------------------------------------------------------------------------------
 

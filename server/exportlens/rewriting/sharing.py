@@ -30,12 +30,16 @@ def to_separate(
     *,
     source: Source,
     function: Function | None,
+    inside: bool = False,
 ) -> dict[str, str]:
     """The names to copy beforehand and the copy of each, so that no two tensors that `statements` of `function` read (and
     `also`) share memory.
 
     `entering` are the names whose outside value may be read (None: all); `written` are the names that are
     written in place, in the statements or later. Raises Refused where one of those shares.
+
+    What stands `inside` of an arm hands on no tensor as it came in where it copies another view of the same memory: around the
+    arm the same are copied, strict tracing numbers the copies of both anew, and two would bear one name (torch 2.13).
     """
     seen: list[tuple[str, object, frozenset[str]]] = []
     clones: dict[str, str] = {}
@@ -82,6 +86,14 @@ def to_separate(
             clones[cloned] = f"{_made_tensor(cloned, kind.roots, kinds)}.clone()"
             continue
         seen.append((name, kind, kind.roots))
+    if inside and clones:
+        copied = [kinds.names[each].roots or frozenset() for each in clones if each in kinds.names]
+        for name, _, held in seen:
+            views = (
+                name.isidentifier() and name not in {*clones, *written} and not _may_be_none(name, function)
+            )
+            if views and any(held & each for each in copied):
+                clones[name] = f"{_made_tensor(name, held, kinds)}.clone()"
     if function is not None:
         for name in names:
             if name.isidentifier() and (entering is None or name in entering):
