@@ -36,6 +36,8 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("x = self.first(x) if 0 == gate else x", ["EXL105"]),
         ("if self.training or gate < 3:\n            x = x + self.table[gate]", ["EXL101", "EXL411"]),
         ("x = self.helper(x, gate)", ["EXL101"]),
+        ("x = x * next((each for each in (0.5, 2.0) if each > gate), 1.0)", ["EXL107"]),
+        ("x = x * next((each for each in (0.5, 2.0) if gate < each), 1.0)", ["EXL107"]),
         ("if gate[0] > 0.5 or gate[1] < 0:\n            x = self.second(x)", ["EXL101"]),
         (
             "for low, high in gate:\n            if low < high:\n                x = self.second(x)",

@@ -24,6 +24,21 @@ INIT = """
 
 REFUSED = [
     (
+        "the first of constants that are changed later",
+        "limits = [1.0, 10.0]\nlimits[0] = 3.0\nreturn x * next((i for i, hi in enumerate(limits) if x.sum() < hi), 7)",
+        "how many elements `x.sum() < hi` keeps",
+    ),
+    (
+        "the first of constants, which an option asks for",
+        "k = 0 if x.shape[0] > 5 else next((hi for hi in (1.0, 2.0) if x.sum() < hi), 9.0)\nreturn x * k",
+        "how many elements `x.sum() < hi` keeps",
+    ),
+    (
+        "the first of more constants than there can be branches",
+        "return x * next((hi for hi in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) if x.sum() < hi), 12)",
+        "how many elements `x.sum() < hi` keeps",
+    ),
+    (
         "the best round, of which later code asks whether there is one",
         "best, kept = 9.0, None\nfor row in x:\n    if row.sum() < best:\n        best, kept = row.sum(), row\nif kept is None:\n"
         "    kept = x[0]\nreturn kept",

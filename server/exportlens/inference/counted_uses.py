@@ -204,6 +204,9 @@ class Uses(CountedName):
             self.iterated += 1
         # `for child in tree[node]`: what an index chooses is gone through, as in a list of lists.
         self.container += self.is_item(node.iter)
+        for test in node.ifs:
+            # Each element that comes by asks for one truth, as an `if` does.
+            self._test(test)
         self._visit_children(node)
 
     def _visit_if(self, node: ast.If) -> None:

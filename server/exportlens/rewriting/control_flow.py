@@ -26,6 +26,11 @@ from exportlens.rewriting.logical_values import why_not
 from exportlens.rewriting.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.preparing import prepared
+from exportlens.rewriting.searched_constants import (
+    WRITE_OUT_SEARCH,
+    found_by_comprehension,
+    found_by_loop,
+)
 from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_found, is_search, searched
 from exportlens.rewriting.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
@@ -53,6 +58,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             return draft.fix(SEARCH, searched(draft.source, node, kinds, draft.torch))
         if comprehension is not None:
             return _filtered(draft, comprehension, kinds)
+        searched_out = found_by_loop(draft, node, kinds)
+        if searched_out is not None:
+            return draft.fix(WRITE_OUT_SEARCH, searched_out, uses_torch=False)
         value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None
         if isinstance(node, ast.If) and _only_logs(node, kinds):
             return draft.fix("Keep this out of the traced program", _guarded(draft, node))
@@ -141,6 +149,9 @@ def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
     text = counted_at_once(draft.source, node, kinds) or counted(draft.source, node, kinds, draft.torch)
     if text is not None:
         return draft.fix("Count with a tensor", text)
+    text = found_by_comprehension(draft, node, kinds)
+    if text is not None:
+        return draft.fix(WRITE_OUT_SEARCH, text, uses_torch=False)
     try:
         source, branch, now = written_out(draft.source, node, kinds.copy())
         text, message = converted(source, branch, now, draft.torch, None, ({}, {}))

@@ -11,6 +11,7 @@ from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Value
 from exportlens.outcome import TorchVersion
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.file_constants import constants_of
 from exportlens.rewriting.imports import document_imports, import_edit, spelled
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import arguments, dotted, every_name, walk_own
@@ -91,6 +92,7 @@ class Draft:
         kinds.around = Draft.others(self)
         kinds.functions = self._functions()
         kinds.elsewhere = self.context.elsewhere
+        kinds.constants = constants_of(placed.chunk for placed in self.context.document.placed)
         kinds.cancelled, kinds.supposed = self.context.cancelled, self.supposed
         return kinds
 

@@ -77,6 +77,8 @@ class Kinds:
         self.cancelled = never
         # The arguments that are taken for tensors without evidence: what is written must do for numbers of Python, too.
         self.supposed: Collection[str] = ()
+        # The constants of the file that have a name of their own.
+        self.constants: Mapping[str, Kind] = {}
         # In how many functions that were followed for what they give these are.
         self.depth = 0
 
@@ -89,13 +91,14 @@ class Kinds:
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
-        copied.depth, copied.supposed = self.depth, self.supposed
+        copied.depth, copied.supposed, copied.constants = self.depth, self.supposed, self.constants
         return copied
 
     def inside_of(self, function: ast.FunctionDef) -> Kinds:
         """The kinds with which `function` is followed for what it gives, and does not call itself."""
         inside = Kinds({}, self.modules)
         inside.cancelled, inside.answers, inside.depth = self.cancelled, self.answers, self.depth + 1
+        inside.constants = self.constants
         inside.around = self.around if inside.depth < _DEEPEST else ()
         inside.functions = {name: each for name, each in self.functions.items() if each is not function}
         return inside
@@ -304,7 +307,7 @@ class Kinds:
             return self.names[node.id]
         if node.id in self.modules:
             return Kind("object", value=Named(self.modules[node.id]))
-        return UNKNOWN_KIND
+        return self.constants.get(node.id, UNKNOWN_KIND)
 
     def _of_Constant(self, node: ast.Constant) -> Kind:
         return replace(of_value(Const(node.value), ""), roots=frozenset())
