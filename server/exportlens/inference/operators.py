@@ -518,6 +518,10 @@ def _identical(left: Value, right: Value) -> bool | None:
     return None
 
 
+def _is_plain_number(value: Value) -> bool:
+    return isinstance(value, Const) and type(value.value) in (int, float)
+
+
 def _contains(
     machine: Machine, item: Value, container: Value, negated: bool, frame: Frame, node: ast.AST
 ) -> Value:
@@ -554,9 +558,12 @@ def _contains(
             and container.items
             and not all(isinstance(value, Const) and value.value is None for value in container.items)
         ):
-            if isinstance(item, Tensor):
-                return comparison(item, item)
-            return TensorScalar("bool", item.describe())
+            found = (
+                comparison(item, item) if isinstance(item, Tensor) else TensorScalar("bool", item.describe())
+            )
+            if machine.emits(Truth) and any(map(_is_plain_number, container.items)):
+                machine.notice(Truth(machine.site(frame), node, found, "in", node, frame.visible()))
+            return found
         if container.items:
             notice_numpy(machine, item, "in", frame, node)
         verdicts = [compare(machine, ast.Eq(), item, value, frame, node) for value in container.items]

@@ -15,6 +15,7 @@ from exportlens.rewriting.filtered import listed_out
 from exportlens.rewriting.found_rows import asks_for_rows
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.liveness import certainly_bound_before
 from exportlens.rewriting.mixed_results import (
     asks_type,
     asks_type_of_result,
@@ -24,6 +25,7 @@ from exportlens.rewriting.mixed_results import (
 )
 from exportlens.rewriting.names import append_of
 from exportlens.rewriting.outputs import Outputs
+from exportlens.rewriting.placed_views import NOTE, placed_by_data
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
@@ -218,22 +220,23 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     statement = source.enclosing_statement(node)
     function = source.enclosing_function(statement)
     written = set() if function is None else set(afterwards(source, statement, function, kinds).written)
-    copies = to_separate(
-        [ast.Expr(node.body), ast.Expr(node.orelse)], set(), kinds, written, source=source, function=function
-    )
-    if not copies:
+    sides: list[ast.stmt] = [ast.Expr(node.body), ast.Expr(node.orelse)]
+    copies = to_separate(sides, set(), kinds, written, source=source, function=function)
+    note = "  # torch.cond takes no two tensors of the same memory"
+    lines = {name: f"{name} = {copy}{note}" for name, copy in copies.items()}
+    if function is not None:
+        bound = certainly_bound_before(function, statement)
+        for name in placed_by_data(sides, kinds, written, function):
+            if name in bound:
+                lines.setdefault(name, f"{name} = {name}.clone(){NOTE}")
+    if not lines:
         return []
     plain = isinstance(statement, (ast.Assign, ast.Return, ast.Expr, ast.AnnAssign))
-    if not plain or not source.begins_line(statement) or not all(each.isidentifier() for each in copies):
-        raise Refused(f"`{next(iter(copies))}` is a view of what the ternary reads as well: clone it before")
+    if not plain or not source.begins_line(statement) or not all(each.isidentifier() for each in lines):
+        raise Refused(f"`{next(iter(lines))}` is a view of what the ternary reads as well: clone it before")
     start = source.start(statement)
-    note = "  # torch.cond takes no two tensors of the same memory"
     line_end = f"{source.newline}{source.indent_of(statement)}"
-    return [
-        Replacement(
-            start, start, "".join(f"{name} = {copy}{note}{line_end}" for name, copy in copies.items())
-        )
-    ]
+    return [Replacement(start, start, "".join(line + line_end for line in lines.values()))]
 
 
 def _mask(condition: Condition) -> str:

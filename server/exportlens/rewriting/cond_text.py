@@ -11,9 +11,10 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import certainly_bound_before, given_to_operators, live_before
 from exportlens.rewriting.names import every_name, fresh
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, augmented_names
+from exportlens.rewriting.placed_views import NOTE, placed_by_data
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
-from exportlens.rewriting.sharing import placed_by_data, to_separate
+from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.walking import walk
 
@@ -153,8 +154,7 @@ class CondText:
             note = "  # torch.cond takes no two tensors of the same memory"
             pieces.insert(0, nl.join(f"{indent}{name} = {copy}{note}" for name, copy in clones.items()))
         if placed:
-            note = "  # a view whose place data tells is none for torch.cond"
-            pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){note}" for name in placed))
+            pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){NOTE}" for name in placed))
         text = (nl + nl).join(pieces)
         start = self.source.start(self.node)
         if self.is_elif():

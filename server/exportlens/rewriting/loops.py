@@ -20,6 +20,7 @@ from exportlens.rewriting.liveness import certainly_bound_before, exits, live_be
 from exportlens.rewriting.loop_conditions import LoopCondition
 from exportlens.rewriting.names import bound, fresh, reads
 from exportlens.rewriting.outputs import Outputs
+from exportlens.rewriting.placed_views import NOTE_OF_LOOP, placed_by_data
 from exportlens.rewriting.ranges import bounds_of
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.same_kinds import same_kind
@@ -301,13 +302,12 @@ class LoopRewrite(LoopCondition):
             raise Refused(
                 f"`{name}` is a view of what the loop reads as well, and belongs to another function"
             )
-        lines = [*(f"{name} = {copy}" + nl + indent for name, copy in clones.items()), *lines]
-        if clones:
-            lines[0 : len(clones) + 1] = [
-                "".join(lines[0:-1][: len(clones)]).rstrip(),
-                "",
-                indent + lines[len(clones)],
-            ]
+        copies = [f"{name} = {copy}" for name, copy in clones.items()]
+        placed = placed_by_data([self.node], self._kinds_before(), {*written, *clones}, self.function)
+        certain = certainly_bound_before(self.function, self.node)
+        copies += [f"{name} = {name}.clone(){NOTE_OF_LOOP}" for name in placed if name in certain]
+        if copies:
+            lines = [(nl + indent).join(copies), "", indent + lines[0], *lines[1:]]
         gap = source.gap_before(self.node)
         begin = source.start(self.node) - (len(indent) if gap else 0)
         text = (gap + indent if gap else "") + nl.join(lines)

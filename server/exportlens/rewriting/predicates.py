@@ -17,6 +17,7 @@ from exportlens.rewriting.effects import written_by_method
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.listed_tensors import asked_of_all, equal_to, tensor_of_list
+from exportlens.rewriting.memberships import among
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.precedence import primary
@@ -201,9 +202,9 @@ class Predicates(ComparedNumbers):
             any_of_them = Condition(f"({same}).any()", "tensor", 0, "bool", True)
             return any_of_them if isinstance(op, ast.In) else opposite(any_of_them, self.torch)
         if isinstance(op, (ast.In, ast.NotIn)):
-            among = self._among(left, right)
-            if among is not None:
-                return among if isinstance(op, ast.In) else opposite(among, self.torch)
+            found = among(self, left, right, self.torch)
+            if found is not None:
+                return found if isinstance(op, ast.In) else opposite(found, self.torch)
             raise Refused(f"`{self.source.of(node)}` looks for a tensor value in a container")
         if isinstance(op, (ast.Is, ast.IsNot)):
             return Condition(self.source.of(node), "static", is_bool=True)
@@ -241,22 +242,6 @@ class Predicates(ComparedNumbers):
             )
         self.refuse_conversions(node)
         return Condition(self.with_sizes(node), "symbol", is_bool=True)
-
-    def _among(self, left: ast.expr, right: ast.expr) -> Condition | None:
-        """Whether one number is among constants that are written out, None where `right` is anything else."""
-        numbers = right.elts if isinstance(right, (ast.Tuple, ast.List, ast.Set)) else []
-        if not numbers or writes([left]) or not all(map(_is_number, numbers)):
-            return None
-        exact = all(is_exact(self.kinds.of(each)) for each in numbers)
-        text = self.as_tensor(left, exact)
-        if text is None:
-            parts = [f"({self.source.of(left)} == {self.source.of(each)})" for each in numbers]
-            self.refuse_conversions(left)
-            return Condition(" | ".join(parts), "symbol", is_bool=True)
-        *before, whole = [f"{primary(text)} == {self.source.of(each)}" for each in numbers]
-        for each in reversed(before):
-            whole = f"{self.torch}.logical_or({each}, {whole})"
-        return Condition(whole, "tensor", self.tensor_kind(left).rank, "bool", True)
 
     def _comparison_call(self, node: ast.Call) -> Condition | None:
         """`torch.equal` and `torch.allclose` read data; their elementwise kin do not."""
@@ -392,11 +377,6 @@ class Predicates(ComparedNumbers):
                 if written is not None:
                     return written
         return None
-
-
-def _is_number(node: ast.expr) -> bool:
-    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
-    return isinstance(inner, ast.Constant) and type(inner.value) in (int, float)
 
 
 def _is_data(value: Shape | TensorScalar) -> bool:

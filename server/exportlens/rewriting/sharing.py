@@ -45,7 +45,7 @@ def to_separate(
     clones: dict[str, str] = {}
     parameters = set() if function is None else {each.arg for each in arguments(function.args)} - {"self"}
     given: set[frozenset[str]] | None = None
-    names = dict.fromkeys([*_read(statements, kinds), *sorted(also)])
+    names = dict.fromkeys([*read_paths(statements, kinds), *sorted(also)])
     for name in names:
         if entering is not None and name.isidentifier() and name not in entering:
             continue
@@ -274,46 +274,12 @@ _CUTS = frozenset(
 )
 
 
-def placed_by_data(
-    statements: Sequence[ast.stmt], kinds: Kinds, written: set[str], function: Function
-) -> list[str]:
-    """The names of views that `statements` read, and of which data tells where they begin: non-strict tracing takes none of them
-    into torch.cond (measured on torch 2.13). Of `written` memory there is no copy."""
-    found = []
-    for name in _read(statements, kinds):
-        kind = kinds.names.get(name)
-        if kind is None or kind.what != "tensor" or not kind.roots or written & {name, *kind.roots}:
-            continue
-        if any(_is_placed_by_data(each, kinds, function) for each in _bound_to(name, function)):
-            found.append(name)
-    return found
-
-
 def _bound_to(name: str, function: Function) -> list[ast.expr]:
     return [
         each.value
         for each in ast.walk(function)
         if isinstance(each, ast.Assign) and any(dotted(target) == name for target in each.targets)
     ]
-
-
-def _is_placed_by_data(node: ast.expr, kinds: Kinds, function: Function) -> bool:
-    """Whether `node` takes an item at a number from data: `x[n]`, `x.select(0, n)`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "select":
-        places: list[ast.expr] = list(node.args[1:])
-    elif isinstance(node, ast.Subscript):
-        places = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-    else:
-        return False
-    return any(
-        kinds.of(each).what == "scalar"
-        or (isinstance(each, ast.Name) and any(map(_reads_number, _bound_to(each.id, function))))
-        for each in places
-    )
-
-
-def _reads_number(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
 
 
 def _may_be_none(name: str, function: Function | None) -> bool:
@@ -329,7 +295,7 @@ def _may_be_none(name: str, function: Function | None) -> bool:
     )
 
 
-def _read(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:
+def read_paths(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:
     """The outside names and attribute paths that are read, attributes first: they cannot be bound anew."""
     names: dict[str, None] = {}
     paths: dict[str, None] = {}
