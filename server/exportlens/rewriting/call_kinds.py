@@ -163,7 +163,7 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     given: list[Kind] = [] if receiver is None else [receiver]
     for each in node.args:
         if isinstance(each, ast.Starred):
-            return returned(op.returns, Kind("unknown", roots=None), None, None)
+            return returned(op.returns, _of_spread(kinds, op, node, given), None, None)
         given.append(kinds.of(each))
     keywords = {each.arg: kinds.of(each.value) for each in node.keywords if each.arg}
     facts = [kind.facts for kind in given]
@@ -233,6 +233,36 @@ def _joined_facts(kind: Kind) -> Any:
     """What is known of a list of tensors: where their number is not, one stands for all."""
     element = kind.value.element if isinstance(kind.value, Sequence) and kind.items is None else None
     return (of_value(element, "").facts,) if isinstance(element, Tensor) else kind.facts
+
+
+# What takes sizes one by one, or dimensions, and nothing else that way.
+_TAKES_SIZES = frozenset(
+    {"view", "reshape", "expand", "permute", "repeat", "tile", "new_zeros", "new_ones", "new_empty", "zeros", "ones", "empty", "rand",
+     "randn"}
+)  # fmt: skip
+
+
+def _of_spread(kinds: Kinds, op: Op, node: ast.Call, given: list[Kind]) -> Kind:
+    """What an operation gives whose last arguments are spread, `x.view(n, *sizes)`, as far as `given`, those before, tell."""
+    if op.name.rpartition(".")[2] not in _TAKES_SIZES or any(each.arg is None for each in node.keywords):
+        return Kind("unknown", roots=None)
+    keywords = {each.arg: kinds.of(each.value) for each in node.keywords if each.arg}
+    if "out" in keywords or (op.aliases and not given):
+        return Kind("unknown", roots=None)
+    roots = given[0].roots if op.aliases else frozenset()
+    if op.aliases and roots == frozenset():
+        roots = frozenset({f"{LOCAL}{next(numbers)}"})
+    named = {key: kind.facts for key, kind in keywords.items()}
+    # The dtype is the same for any number of sizes.
+    bound = op.bind([*(kind.facts for kind in given[:1] if kind.what == "tensor"), 1], named)
+    return Kind(
+        "tensor",
+        None if bound is None else knowledge.dtype_after(op.dtype, bound),
+        roots=roots,
+        moved=lies_otherwise(op, None, given),
+        parted=leaves_gaps(op, given, None),
+        later=bool(op.aliases) and any(each.later for each in given),
+    )
 
 
 def _loss_rank(name: str, told: Mapping[str, object]) -> int | None:
