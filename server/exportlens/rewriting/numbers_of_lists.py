@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Conversion, Site
@@ -15,6 +16,7 @@ from exportlens.inference.values import Const, Static, Tensor, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.lists_of_numbers import is_of_numbers
 from exportlens.rewriting.names import fresh
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -34,8 +36,12 @@ def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refu
         if any(getattr(each, "unbacked", True) for each in options(place.value)):
             raise Refused("how many numbers there are is only known when the model runs")
         called = _is_listing(node)
-        if called and rank is None and _gives_numbers(draft, node, draft.kinds(place.variables)):
-            rank = 1
+        if isinstance(node, ast.expr) and called and rank is None:
+            kinds = draft.kinds(place.variables)
+            numbers = _gives_numbers(draft, node, kinds) or is_of_numbers(
+                draft, node, lambda item: _takes_numbers(draft, item, kinds)
+            )
+            rank = 1 if numbers else None
         if not called or rank not in (0, 1, 2):
             raise Refused(
                 "how many dimensions the tensor has is not known: keep it a tensor, or call `.tolist()` on what the model returns"
@@ -152,7 +158,7 @@ def _one_by_one(source: Source, node: ast.AST, rank: int, taken: set[str]) -> Re
     return source.swap(node, inner)
 
 
-def _is_listing(node: ast.AST) -> bool:
+def _is_listing(node: ast.AST) -> TypeGuard[ast.Call]:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
