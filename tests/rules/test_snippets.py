@@ -6,7 +6,7 @@ import pytest
 from exportlens.finding import Severity
 
 from tests.rules.checking import findings
-from tests.rules.snippets import control_flow, declared_sizes, kept_state, named_state, others
+from tests.rules.snippets import control_flow, declared_sizes, kept_state, named_state, others, shared_state
 
 
 def _cases(*tables: dict[str, list[str]]) -> list[object]:
@@ -20,7 +20,14 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
 
 @pytest.mark.parametrize(
     ("code", "text"),
-    _cases(control_flow.MUST, others.MUST, declared_sizes.MUST, named_state.MUST, kept_state.MUST),
+    _cases(
+        control_flow.MUST,
+        others.MUST,
+        declared_sizes.MUST,
+        named_state.MUST,
+        kept_state.MUST,
+        shared_state.MUST,
+    ),
 )
 def test_flagged(code: str, text: str) -> None:
     assert code in {finding.code for finding in findings(text)}
@@ -34,6 +41,7 @@ def test_flagged(code: str, text: str) -> None:
         declared_sizes.MUST_NOT,
         named_state.MUST_NOT,
         kept_state.MUST_NOT,
+        shared_state.MUST_NOT,
     ),
 )
 def test_not_flagged(code: str, text: str) -> None:

@@ -27,6 +27,12 @@ from exportlens.rewriting.registrations import copy_into_state
 from exportlens.rewriting.unbegun_numbers import begun_by_a_number, is_one_float
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.begun_elsewhere import (
+    is_begun_by_another,
+    is_read_in_call,
+    is_set_back,
+    is_written_above,
+)
 from exportlens_rules.mutation.first_values import (
     is_begun_and_added_to,
     is_kept_from_first_call,
@@ -233,7 +239,8 @@ class M(nn.Module):
                 "in each call. Register a buffer of its final shape in `__init__`, and write it in place.",
             )
             return
-        if is_begun_and_added_to(place):
+        begun = is_begun_by_another(place)
+        if is_begun_and_added_to(place) or (begun and place.augmented and _is_tensor(place.value)):
             yield self.report(
                 place,
                 f"`self.{place.attr}` is made by the first call, and added to by each: the exported program makes it anew in each "
@@ -249,7 +256,7 @@ class M(nn.Module):
             return
         if (of_list or Const(None) in (place.old, place.began)) and resets_by_kept_names(place.owner):
             return
-        if _is_number(place.old) and _computed_from_itself(place) and _is_read_elsewhere(place):
+        if _is_number(place.old) and _computed_from_itself(place) and _is_number_of_calls(place):
             yield self.report(
                 place,
                 f"`self.{place.attr}` becomes a tensor computed from what it was: the exported program starts each call "
@@ -271,10 +278,10 @@ class M(nn.Module):
                     outcome=_BUFFER if origins == {"buffer"} else None,
                 )
             return
-        kept = origins <= _KEPT or _was_only_converted(place)
+        kept = origins <= _KEPT or begun or _was_only_converted(place)
         if not (kept and _computed_from_itself(place)):
             if (
-                not _is_carried(place)
+                not _is_carried(place, begun)
                 and not _is_renewed(place)
                 and (
                     _holds_the_same(place)
@@ -331,15 +338,27 @@ def _begins_as_state(place: AttributeWrite) -> bool:
     )
 
 
-def _is_carried(place: AttributeWrite) -> bool:
-    """Whether the function reads what the last call left, before it writes what the next call finds."""
+def _is_number_of_calls(place: AttributeWrite) -> bool:
+    """Whether the number that becomes a tensor is read for more than to compute the next one, and no call sets it back."""
+    if is_written_above(place) or is_set_back(place):
+        return False
+    return _is_read_elsewhere(place) or (not place.elsewhere and is_read_in_call(place))
+
+
+def _is_tensor(value: Value) -> bool:
+    return all(isinstance(each, Tensor) for each in options(value))
+
+
+def _is_carried(place: AttributeWrite, begun: bool) -> bool:
+    """Whether the function reads what the last call left, before it writes what the next call finds. Where the call has bound the
+    attribute before, it has only `begun` it where there was none yet."""
     function = place.site.function
     statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
     missing = place.began is None and function is not None and _asks_for(function.node, place.attr)
     if (
-        place.elsewhere
-        or (place.began is None and not missing)
+        (place.elsewhere and not begun)
+        or (place.began is None and not missing and not begun)
         or target is None
         or statement is None
         or function is None

@@ -1,4 +1,4 @@
-"""Tensors where torch's functions take numbers, and numbers from data that they ask what they are."""
+"""Tensors where torch's functions take numbers, and numbers and flags from data that they ask what they are."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from exportlens.rewriting.number_arguments import tensors_for_numbers
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
+from exportlens_rules.shapes.options_from_data import option_from_data
 
 # What takes a number there, by the name of the argument and its position in the function: measured on torch 2.13.
 _NUMBERS = {
@@ -74,13 +75,15 @@ class TensorForNumber(Rule):
     Finds `x.clamp(0, limit)` where one bound is a tensor and the other a number, and tensors given as the number that
     `torch.full_like`, `F.leaky_relu`, `F.pad(value=...)`, `F.smooth_l1_loss(beta=...)` and a few others take. It also finds
     numbers that were read out of tensors where torch looks at the number: the scale of `torch.fake_quantize_per_tensor_affine`,
-    the `q` of `torch.quantile`, the `eps` of `F.layer_norm`.
+    the `q` of `torch.quantile`, the `eps` of `F.layer_norm`; and options that data turn on or off, as in
+    `torch.sort(x, descending=flag)` and `torch.autocast("cpu", enabled=flag)`.
 
     ## Why it matters
     torch reads the tensor out, as `.item()` does, in the middle of a call. Strict tracing fails: "Pending unbacked symbols
     not in returned outputs". Where the function asks whether the number is positive, non-strict tracing fails as well.
     Two bounds that are both tensors are fine, and so is a bound alone. A number from data is one that tracing does not know, so
-    that both modes fail where torch asks whether it is zero or in a range: "Could not guard on data-dependent expression".
+    that both modes fail where torch asks whether it is zero or in a range, or whether an option is on: "Could not guard on
+    data-dependent expression".
     `torch.fake_quantize_per_tensor_affine` and `torch.quantile` take tensors as well.
 
     ## References
@@ -91,7 +94,7 @@ class TensorForNumber(Rule):
     name = "tensor-for-number"
     outcome = Outcome(FAILS, OK)
     places = (Call,)
-    callees = (*_BOUNDED, *_NUMBERS, *_ALSO_NON_STRICT, *_ASKED)
+    callees = ("torch.*",)
     examples = (
         Example(
             bad="""
@@ -139,6 +142,19 @@ def forward(self, x):
 """,
             outcome=Outcome(FAILS, FAILS),
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    falling = (x.mean() > 0).item()
+    return torch.sort(x, descending=falling).values
+""",
+            good="""
+def forward(self, x):
+    up, down = torch.sort(x).values, torch.sort(x, descending=True).values
+    return torch.where(x.mean() > 0, down, up)
+""",
+            outcome=Outcome(FAILS, FAILS),
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -148,6 +164,15 @@ def forward(self, x):
                 place,
                 f"`{words(place.node)}` asks which number it is given, and the number was read out of tensor data: tracing "
                 "fails. Compute it with tensors only.",
+                outcome=Outcome(FAILS, FAILS),
+            )
+            return
+        option = option_from_data(place)
+        if option is not None:
+            yield self.report(
+                place,
+                f"`{words(place.node)}` is told by tensor data whether `{option}` holds: tracing has to know and fails. Compute both, "
+                "and choose with torch.where.",
                 outcome=Outcome(FAILS, FAILS),
             )
             return
@@ -165,6 +190,10 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
+        if option_from_data(report.place) is not None:
+            return Refusal(
+                "how the results of both are to be joined is for you to say: a `torch.where`, or a `torch.cond`"
+            )
         return tensors_for_numbers(report.place, context)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference.attributes import set_attribute
+from exportlens.inference.attribute_writes import set_attribute, set_past_class
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import is_module_class
 from exportlens.inference.expressions import evaluate, unpacked
@@ -62,7 +62,7 @@ def _set_by_name(
     owner = evaluate(machine, holder.value, frame)
     if not isinstance(owner, Instance) or (holder.attr == "_buffers" and not is_module_class(owner.cls)):
         return False
-    set_attribute(machine, owner, key.value, value, frame, target, augmented)
+    set_past_class(machine, owner, key.value, value, frame, target, augmented)
     return True
 
 

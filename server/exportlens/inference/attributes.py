@@ -6,14 +6,13 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference import knowledge, open_dims
-from exportlens.inference.classes import class_attribute, class_order, is_module_class
+from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.lattice import join
 from exportlens.inference.library import object_attribute
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.names import defines, external, lookup_global, module_value, taken_up
 from exportlens.inference.places import (
     AttributeRead,
-    AttributeWrite,
     UnregisteredRead,
 )
 from exportlens.inference.registration import unregistered
@@ -400,78 +399,3 @@ def _attribute_of_super(machine: Machine, owner: Super, attr: str) -> Value:
     behind = order[order.index(owner.after) + 1 :] if owner.after in order else []
     base = next((item for item in behind if isinstance(item, Named)), Named("builtins.object"))
     return Bound(owner, Named(f"{base.name}.{attr}"), attr)
-
-
-def set_attribute(
-    machine: Machine,
-    owner: Value,
-    attr: str,
-    value: Value,
-    frame: Frame,
-    node: ast.AST,
-    augmented: bool = False,
-) -> None:
-    """`owner.attr = value`."""
-    if isinstance(owner, Choice):
-        for option in owner.options:
-            if isinstance(option, Instance):
-                set_attribute(machine, option, attr, value, frame, node, augmented)
-        return
-    if machine.tracing and not machine.quiet and isinstance(owner, (Instance, ClassValue, Tensor, Function)):
-        old = _before(owner, attr) if isinstance(owner, (Instance, ClassValue)) else None
-        began, writers = machine.attributes_written.setdefault((id(owner), attr), (old, []))
-        writer = None if frame.function is None else frame.function.node
-        elsewhere = any(each is not writer for each in writers)
-        writers.append(writer)
-        if machine.emits(AttributeWrite):
-            site = machine.site(frame)
-            readers = tuple(machine.attributes_read.get((id(owner), attr), ()))
-            machine.notice(
-                AttributeWrite(site, node, owner, attr, value, old, augmented, began, elsewhere, readers)
-            )
-    if isinstance(owner, Instance):
-        written, _, _ = class_attribute(owner.cls, attr)
-        if isinstance(written, Function) and written.setter is not None:
-            from exportlens.inference.calls import call_value
-
-            call_value(machine, written.setter, [owner, value], {}, frame, node)
-            return
-        if isinstance(value, Instance) and is_module_class(owner.cls):
-            value.registered = True
-        if isinstance(value, Tensor) and value.origin == "buffer" and not value.name:
-            value = replace(value, name=f"self.{attr}")
-        if isinstance(value, Tensor) and value.origin == "fresh" and not machine.tracing:
-            # What a constructor computes of parameters (`self.mean = self.weight.detach().clone()`) was made before tracing as well.
-            value = replace(value, origin="constant", name="")
-        old = owner.attributes.get(attr)
-        if isinstance(value, Tensor) and value.origin == "constant":
-            if machine.tracing and not machine.settings.strict:
-                # Of a number that becomes a tensor in traced code non-strict tracing knows the value, wherever it is kept.
-                value = replace(value, name=f"self.{attr}")
-            elif isinstance(old, Tensor) and old.origin == "buffer":
-                value = replace(value, origin="buffer", name=f"self.{attr}")
-        owner.stamp += 1
-        if owner.fingerprint is not None:
-            # What an object is depends on what was written to it since.
-            machine.journal.write(owner, "fingerprint", _after_write(owner.fingerprint, attr, value))
-        if machine.tracing and is_module_class(owner.cls):
-            # The same write in another entry point leads to the same version: what was remembered there holds.
-            machine.version = hash((machine.version, _after_write(owner.fingerprint, attr, value)))
-        machine.journal.write(owner.attributes, attr, value)
-    elif isinstance(owner, ClassValue):
-        machine.journal.write(owner.attributes, attr, value)
-
-
-def _before(owner: Instance | ClassValue, attr: str) -> Value | None:
-    """What `owner.attr` is before a write: its own, or a number or None that the body of its class holds for all."""
-    if attr in owner.attributes or isinstance(owner, ClassValue):
-        return owner.attributes.get(attr)
-    shared, _, hidden = class_attribute(owner.cls, attr)
-    return shared if isinstance(shared, Const) and not hidden else None
-
-
-def _after_write(fingerprint: object, attr: str, value: Value) -> object:
-    from exportlens.inference.functions import key_of
-
-    key = key_of(value)
-    return None if key is None else hash((fingerprint, attr, key))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from exportlens.inference import knowledge
+from exportlens.inference.attribute_writes import keep_attribute
 from exportlens.inference.attributes import instance_attribute
 from exportlens.inference.classes import class_attribute, class_order, is_module_base, member_of
 from exportlens.inference.cloning import clone
@@ -53,8 +54,8 @@ def call_super(
             else:
                 call_place(machine, base, instance.cls, args, kwargs, instance, frame, node)
             return Const(None)
-        if name in ("__setattr__", "__delattr__") and len(args) == 2 and isinstance(args[0], Const):
-            machine.journal.write(instance.attributes, args[0].value, args[1])
+        if name == "__setattr__" and len(args) == 2 and isinstance(args[0], Const):
+            keep_attribute(machine, instance, str(args[0].value), args[1])
             return Const(None)
         if name == "__getattr__" and args and isinstance(args[0], Const):
             known = module_attribute(machine, instance, str(args[0].value))

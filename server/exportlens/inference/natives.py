@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference.attributes import get_attribute, set_attribute
+from exportlens.inference.attribute_writes import set_attribute, set_past_class
+from exportlens.inference.attributes import get_attribute
 from exportlens.inference.builtin_calls import BUILTINS, Run, constant, first, make_sequence, second
 from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.collection_calls import COLLECTIONS
@@ -76,6 +77,15 @@ def _setattr(
     elif len(args) == 3 and isinstance(args[0], Instance):
         hold_somewhere(machine, args[0], args[2])
     return Const(None)
+
+
+def _setattr_past_class(
+    machine: Machine, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> Value:
+    if len(args) == 3 and isinstance(args[0], Instance) and isinstance(args[1], Const):
+        set_past_class(machine, args[0], str(args[1].value), args[2], frame, node)
+        return Const(None)
+    return _setattr(machine, args, kwargs, frame, node)
 
 
 def _hasattr(
@@ -456,8 +466,8 @@ NATIVES: dict[str, Run] = {
     "torch.device": _device,
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
-    "builtins.object.__setattr__": _setattr,
-    "torch.nn.Module.__setattr__": _setattr,
+    "builtins.object.__setattr__": _setattr_past_class,
+    "torch.nn.Module.__setattr__": _setattr_past_class,
     "builtins.hasattr": _hasattr,
     "builtins.print": _check,
     "math.prod": _product,
