@@ -43,6 +43,7 @@ from exportlens.rewriting.one_device import on_one_device
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import prepared, without_unread
+from exportlens.rewriting.rows_in_arms import rows_unbound
 from exportlens.rewriting.running_down import running_down
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
@@ -84,7 +85,7 @@ def converted(
         text, message = convert(*changed, before, torch, None, ({}, {}))
         message += "; what it computes with is detached"
     refuse_nested_before_switch(source, node, text, torch)
-    return on_one_device(source, node, text, before), message
+    return rows_unbound(source, node, on_one_device(source, node, text, before), before), message
 
 
 def convert(

@@ -32,6 +32,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits
 from exportlens.rewriting.names import bound, every_name, fresh
 from exportlens.rewriting.one_device import on_one_device
+from exportlens.rewriting.rows_in_arms import rows_unbound
 from exportlens.rewriting.summed_lists import with_lists_summed
 from exportlens.rewriting.text import Replacement, Source, replaced
 
@@ -85,7 +86,7 @@ def _converted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> str:
     before = kinds.copy()
     changed, found = _counted(source, loop, kinds, torch)
     text, _ = convert(changed, found, kinds, torch, None, ({}, {}))
-    return on_one_device(source, loop, text, before)
+    return rows_unbound(source, loop, on_one_device(source, loop, text, before), before)
 
 
 def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[Source, ast.While]:

@@ -21,15 +21,9 @@ from exportlens.source.walking import walk
 def on_one_device(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
     """`text`, made of `before`, in which tensors that are made of numbers in the function around `node` have the device of what
     they meet; `kinds` are those at `node`."""
-    outermost = [each for each in before.ancestors(node) if isinstance(each, _FUNCTIONS)]
-    if not outermost:
-        return text
-    source, path = Source(text), _path(before, outermost[-1])
-    found = [each for each in ast.walk(source.tree) if isinstance(each, _FUNCTIONS)]
-    same = [each for each in found if _path(source, each) == path]
-    if len(same) != 1 or not isinstance(same[0], ast.FunctionDef):
-        return text
-    return replaced(text, _Devices(source, same[0], kinds).swaps())
+    source = Source(text)
+    function = source.same_function(before, node)
+    return text if function is None else replaced(text, _Devices(source, function, kinds).swaps())
 
 
 def is_on_host(source: Source, function: Function, node: ast.expr, kinds: Kinds) -> bool:
@@ -39,15 +33,8 @@ def is_on_host(source: Source, function: Function, node: ast.expr, kinds: Kinds)
     return bool(homes) and all(each.made and not each.elsewhere for each in homes)
 
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # What other things have that a function may be given as well.
 _OF_OTHERS = frozenset(name for each in (list, tuple, dict, set, str, float, complex) for name in dir(each))
-
-
-def _path(source: Source, function: ast.AST) -> list[str]:
-    """The names of the classes and functions around `function`, and its own."""
-    around = [function, *source.ancestors(function)]
-    return [each.name for each in around if isinstance(each, (*_FUNCTIONS, ast.ClassDef))]
 
 
 class _Devices:

@@ -34,6 +34,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitOr: "|",
     ast.BitXor: "^",
 }
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -303,6 +304,21 @@ class Source:
             if isinstance(parent, ast.ClassDef):
                 return None
         return None
+
+    def same_function(self, before: Source, node: ast.AST) -> ast.FunctionDef | None:
+        """The outermost function around `node` of `before`, of which this text was made; None where that is not certain."""
+        outermost = [each for each in before.ancestors(node) if isinstance(each, _FUNCTIONS)]
+        if not outermost:
+            return None
+        path = before._names_around(outermost[-1])
+        found = [each for each in ast.walk(self.tree) if isinstance(each, _FUNCTIONS)]
+        same = [each for each in found if self._names_around(each) == path]
+        return same[0] if len(same) == 1 and isinstance(same[0], ast.FunctionDef) else None
+
+    def _names_around(self, function: ast.AST) -> list[str]:
+        """The names of the classes and functions around `function`, and its own."""
+        around = [function, *self.ancestors(function)]
+        return [each.name for each in around if isinstance(each, (*_FUNCTIONS, ast.ClassDef))]
 
     def enclosing_statement(self, node: ast.AST) -> ast.stmt:
         """The innermost statement that is or holds `node`."""
