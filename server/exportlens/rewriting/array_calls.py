@@ -172,7 +172,10 @@ class Calls(Reading):
             return Piece(made, replace(TENSOR, rank=given.type.rank))
         if legacy is not None:
             words = [f"{self.torch}.{legacy}"]
-        if words and not (words == [f"{self.torch}.{dtype}"] or words == [f"dtype={self.torch}.{dtype}"]):
+        # What is only taken for ints is converted all the same: that is right for floats, too.
+        taken = dtype == "int64" and bool(self.assumption)
+        same = words in ([f"{self.torch}.{dtype}"], [f"dtype={self.torch}.{dtype}"])
+        if words and (taken or not same):
             text = f"{given.closed}.to({', '.join([*words, *(['copy=True'] if copies else [])])})"
         elif copies and not is_made_here(node.args[0]) and self.is_written_after(node):
             text = f"{given.closed}.clone()"

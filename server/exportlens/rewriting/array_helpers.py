@@ -37,11 +37,22 @@ class Helpers:
             cls = next((each for each in self.source.ancestors(call) if isinstance(each, ast.ClassDef)), None)
             if cls is None or head not in ("self", cls.name):
                 return None
-            block = cls.body
+            block = self._home(cls, name)
         found = [each for each in block if isinstance(each, ast.FunctionDef) and each.name == name]
         if len(found) != 1 or name == "forward" or not self._is_plain(found[0]):
             return None
         return found[0]
+
+    def _home(self, cls: ast.ClassDef, name: str) -> list[ast.stmt]:
+        """The body of the class that defines the method `name` of `cls`: its own, or that of its only base, where this text has it."""
+        if any(isinstance(each, ast.FunctionDef) and each.name == name for each in cls.body):
+            return cls.body
+        bases = [
+            each
+            for each in self.source.tree.body
+            if isinstance(each, ast.ClassDef) and [dotted(base) for base in cls.bases] == [each.name]
+        ]
+        return self._home(bases[0], name) if len(bases) == 1 and bases[0].lineno < cls.lineno else []
 
     def _is_plain(self, function: Function) -> bool:
         """Whether calls run the body of `function` with what they give, and nothing but calls uses it."""

@@ -25,6 +25,11 @@ LEGACY = {
     "torch.DoubleTensor": "float64",
     "torch.LongTensor": "int64",
     "torch.IntTensor": "int32",
+    "torch.ShortTensor": "int16",
+    "torch.CharTensor": "int8",
+    "torch.ByteTensor": "uint8",
+    "torch.BoolTensor": "bool",
+    "torch.HalfTensor": "float16",
 }
 
 
