@@ -62,6 +62,11 @@ REFUSED = [
         "`y` is not bound where the condition is false",
     ),
     (
+        "a tensor among named numbers that its dtype may round, as it compares in that dtype",
+        "levels = [0.1, 0.5]\nif x.sum() in levels:\n    x = x + 1\nreturn x",
+        "looks for a tensor value in a container",
+    ),
+    (
         "numbers that the loop has seen, of a tensor that it writes under another name",
         "h = x[0].clone()\nv = h.view(-1)\ntotal = x.sum()\nseen = set()\nfor k in h.tolist():\n    if k in seen:\n        continue\n"
         "    seen.add(k)\n    v[0] = 5\n    total = total + k\nreturn total",

@@ -135,7 +135,7 @@ class CondText:
             raise Refused(
                 f"`{name}` is a view of what the branch reads as well, and belongs to another function"
             )
-        placed = placed_by_data(statements, self.kinds, in_place, self.function)
+        placed = placed_by_data(statements, self.kinds, in_place, self.function, self.source)
         placed = [
             name
             for name in placed

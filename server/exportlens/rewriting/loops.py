@@ -303,7 +303,9 @@ class LoopRewrite(LoopCondition):
                 f"`{name}` is a view of what the loop reads as well, and belongs to another function"
             )
         copies = [f"{name} = {copy}" for name, copy in clones.items()]
-        placed = placed_by_data([self.node], self._kinds_before(), {*written, *clones}, self.function)
+        placed = placed_by_data(
+            [self.node], self._kinds_before(), {*written, *clones}, self.function, self.source
+        )
         certain = certainly_bound_before(self.function, self.node)
         copies += [f"{name} = {name}.clone(){NOTE_OF_LOOP}" for name in placed if name in certain]
         if copies:

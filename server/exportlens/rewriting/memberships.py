@@ -19,6 +19,7 @@ from exportlens.rewriting.kind import of_value
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.text import Source
 from exportlens.source.document import Chunk
 
 _Written = ast.Tuple | ast.List | ast.Set | ast.Dict
@@ -107,9 +108,12 @@ def _constants(numbers: ComparedNumbers, node: ast.expr) -> tuple[list[Value], b
     if isinstance(value, Mapping_) and value.rest is None:
         keys: list[Value] = [Const(each) for each in value.items]
         return (keys, True) if _are_numbers(keys) else None
-    if not isinstance(node, ast.Name) or node.id in kinds.names or node.id in kinds.modules:
+    if isinstance(node, ast.Name) and node.id not in kinds.names and node.id not in kinds.modules:
+        bound = list(_bound_in_file(node.id, kinds.around))
+    elif isinstance(node, ast.Attribute) and dotted(node.value) == "self":
+        bound = list(_bound_in_class(node, numbers.source))
+    else:
         return None
-    bound = list(_bound_in_file(node.id, kinds.around))
     written = bound[0] if len(bound) == 1 else None
     by_call = False
     if isinstance(written, ast.Call) and len(written.args) == 1 and not written.keywords:
@@ -141,6 +145,22 @@ def _bound_in_file(name: str, chunks: Iterable[Chunk]) -> Iterator[ast.expr | No
             yield from [None] * (name in node.names)
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and dotted(node.value) == name:
             yield from [None] * (isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load))
+
+
+def _bound_in_class(node: ast.Attribute, source: Source) -> Iterator[ast.expr | None]:
+    """What the body of the class around `node` binds the attribute to; None for what methods do to it."""
+    around = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    for each in around.body if around is not None else ():
+        if isinstance(each, (ast.Assign, ast.AnnAssign)):
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            if node.attr in map(dotted, targets):
+                yield each.value
+    for one in ast.walk(source.tree):
+        if isinstance(one, ast.Attribute) and one.attr == node.attr:
+            parent = source.parents[one]
+            item = isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load)
+            if not isinstance(one.ctx, ast.Load) or item or isinstance(parent, ast.Attribute):
+                yield None
 
 
 def _are_numbers(values: list[Value]) -> bool:

@@ -10,16 +10,16 @@ from collections.abc import Container, Iterator, Sequence
 
 from exportlens.rewriting.function_kinds import own_function
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import arguments, dotted
 from exportlens.rewriting.sharing import read_paths
-from exportlens.rewriting.text import Function
+from exportlens.rewriting.text import Function, Source
 
 NOTE = "  # a view whose place data tells is none for torch.cond"
 NOTE_OF_LOOP = "  # a view whose place data tells is none for while_loop"
 
 
 def placed_by_data(
-    statements: Sequence[ast.stmt], kinds: Kinds, written: Container[str], function: Function
+    statements: Sequence[ast.stmt], kinds: Kinds, written: Container[str], function: Function, source: Source
 ) -> list[str]:
     """The names of such views that `statements` read. Of memory that is `written` there is no copy."""
     found = []
@@ -29,7 +29,9 @@ def placed_by_data(
             continue
         if any(each in written for each in (name, *kind.roots)):
             continue
-        if any(_is_placed(each, kinds, function, frozenset({name})) for each in _given(name, function)):
+        if any(
+            _is_placed(each, kinds, function, frozenset({name})) for each in _given(name, function)
+        ) or any(_gives_placed(each, caller) for each, caller in _handed_in(name, function, source)):
             found.append(name)
     return found
 
@@ -73,6 +75,23 @@ def _given(name: str, function: Function) -> Iterator[ast.expr]:
                         yield values[index]
 
 
+def _handed_in(name: str, function: Function, source: Source) -> Iterator[tuple[ast.expr, Function]]:
+    """What calls of the method or function hand in for its parameter `name`, and the functions that do."""
+    taken = [each.arg for each in arguments(function.args)]
+    if name not in taken:
+        return
+    is_method = isinstance(source.parents.get(function), ast.ClassDef)
+    called = f"self.{function.name}" if is_method else function.name
+    for call in ast.walk(source.tree):
+        caller = source.enclosing_function(call) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or caller is None or dotted(call.func) != called:
+            continue
+        given = dict(zip(taken[is_method:], call.args, strict=False))
+        given |= {each.arg: each.value for each in call.keywords if each.arg}
+        if name in given:
+            yield given[name], caller
+
+
 def _places(node: ast.expr) -> list[ast.expr]:
     """The indices at which `node` takes items."""
     if isinstance(node, ast.Subscript):
@@ -101,7 +120,7 @@ def _results(function: Function) -> Iterator[ast.expr]:
 
 
 def _gives_placed(result: ast.expr, function: Function) -> bool:
-    """Whether a function of the file returns an item at a number that it reads out of a tensor itself."""
+    """Whether a function of the file gives an item at a number that it reads out of a tensor itself."""
     made = _given(result.id, function) if isinstance(result, ast.Name) else [result]
     return any(
         _reads_number(place)
