@@ -8,15 +8,26 @@ from dataclasses import replace
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.attributes import AUTOGRAD_FUNCTIONS
-from exportlens.inference.places import Call, Place
-from exportlens.inference.values import Bound, ClassValue, Const, Static, Tensor, Unknown, Value, options
+from exportlens.inference.places import AttributeRead, Call, Place
+from exportlens.inference.values import (
+    Bound,
+    ClassValue,
+    Const,
+    Instance,
+    Static,
+    Tensor,
+    Unknown,
+    Value,
+    options,
+)
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.applied_objects import applied_by_class
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import saved_tensors, unwrap_variable
 from exportlens.rewriting.guards import without_gradients_while_exporting
 from exportlens.rule import Example, Report, Rule
 
-from exportlens_rules.reading import base_names, keeps_gradients
+from exportlens_rules.reading import base_names, keeps_gradients, words
 
 _HEAD = """
 import torch
@@ -58,7 +69,7 @@ class AutogradFunction(Rule):
     Finds, in `torch.autograd.Function` classes that traced code applies: `ctx.saved_variables`,
     `ctx.mark_dirty`, but for arguments that need gradients and are returned, gradients computed inside of
     `backward`, attributes of its own class that it reads by the class's name, a `backward` that is missing or only raises, class methods
-    for `forward` and `backward`, and `super().forward(...)`.
+    for `forward` and `backward`, and `super().forward(...)`; and `self.double.apply(x)`, of an object of such a class.
 
     ## Why it matters
     Strict tracing also traces `backward` where an argument needs gradients, as the output of any layer with
@@ -71,7 +82,7 @@ class AutogradFunction(Rule):
     code = "EXL321"
     name = "autograd-function-details"
     outcome = Outcome(FAILS, OK)
-    places = (Call,)
+    places = (Call, AttributeRead)
     examples = (
         Example(
             bad=_HEAD
@@ -171,9 +182,25 @@ class M(nn.Module):
             + _TAIL,
             good=_GOOD,
         ),
+        Example(
+            bad=_GOOD.replace("self.layer = nn.Linear(4, 4)", "self.double = Double()").replace(
+                "Double.apply(self.layer(x))", "self.double.apply(x)"
+            ),
+            good=_GOOD,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, AttributeRead):
+            owner = place.owner
+            if place.attr == "apply" and isinstance(owner, Instance) and not owner.traced:
+                name = getattr(owner.cls, "name", "")
+                yield self.report(
+                    place,
+                    f"`{words(place.node)}` is asked of an object of `{name}` that was made before: strict tracing fails. Write "
+                    f"`{name}.apply`.",
+                )
+            return
         assert isinstance(place, Call)
         cls = _function_class(place)
         if cls is None:
@@ -198,6 +225,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         node = report.place.node
+        if isinstance(report.place, AttributeRead):
+            return applied_by_class(report.place, context)
         if isinstance(node, ast.Attribute) and node.attr == "saved_variables":
             return saved_tensors(report.place, context)
         if isinstance(node, ast.Call) and _is_variable(node.func):

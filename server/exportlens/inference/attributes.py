@@ -317,6 +317,11 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
         return made
     if attr == "__class__":
         return owner.cls
+    if attr == "apply" and isinstance(owner.cls, ClassValue) and _defines_gradient(owner.cls):
+        applied = Bound(owner.cls, Named("torch.autograd.Function.apply"), attr)
+        if machine.emits(AttributeRead):
+            machine.notice(AttributeRead(machine.site(frame), node, owner, attr, applied))
+        return applied
     if attr == "__dict__":
         # What is written there becomes an attribute, under names that need not be known.
         machine.journal.write(owner, "open", True)
@@ -368,6 +373,10 @@ AUTOGRAD_FUNCTIONS = frozenset(
 )
 
 
+def _defines_gradient(cls: Value) -> bool:
+    return any(isinstance(base, Named) and base.name in AUTOGRAD_FUNCTIONS for base in class_order(cls))
+
+
 def _attribute_of_class(machine: Machine, owner: ClassValue, attr: str, frame: Frame) -> Value:
     value, _, hidden = class_attribute(owner, attr)
     if value is not None:
@@ -376,9 +385,8 @@ def _attribute_of_class(machine: Machine, owner: ClassValue, attr: str, frame: F
         return value
     if attr == "__name__":
         return Const(owner.name)
-    for base in class_order(owner):
-        if isinstance(base, Named) and base.name in AUTOGRAD_FUNCTIONS and attr == "apply":
-            return Bound(owner, Named("torch.autograd.Function.apply"), attr)
+    if attr == "apply" and _defines_gradient(owner):
+        return Bound(owner, Named("torch.autograd.Function.apply"), attr)
     return Unknown(f"`{attr}` of class `{owner.name}`" + (" (a base is not followed)" if hidden else ""))
 
 
