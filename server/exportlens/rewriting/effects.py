@@ -12,7 +12,7 @@ from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.draft import Refused, RefusedLog
 from exportlens.rewriting.helper_writes import asks_in_place, written_arguments, written_state
-from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, merged_names, numbers, union
+from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, element_of, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.moving import writes
@@ -367,6 +367,8 @@ def refuse_effects(
     Where it is None, methods of the same class are not asked for what they write.
     """
 
+    own = own_containers(source, statements)
+
     def see(node: ast.stmt, now: Kinds) -> None:
         line = f"`{_short(source, node)}`"
         if isinstance(node, (ast.Global, ast.Nonlocal)):
@@ -379,20 +381,45 @@ def refuse_effects(
             if isinstance(each, (ast.Yield, ast.YieldFrom, ast.Await)):
                 raise Refused("the branch yields or awaits")
             if isinstance(each, ast.Call):
-                _refuse_call(source, each, now, function)
+                _refuse_call(source, each, now, function, own)
         for write in writes_of(node, now):
             kind = now.of(loaded(write.base))
-            if kind.what not in ("tensor", "unknown"):
+            if kind.what not in ("tensor", "unknown") and ast.unparse(write.base) not in own:
                 raise Refused(f"{line} changes `{source.of(write.base)}`, which is no tensor")
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
-            _refuse_statement(source, node, now)
+            _refuse_statement(source, node, now, own)
 
     visit(statements, kinds.copy(), see)
 
 
-def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds) -> None:
+def own_containers(source: Source, statements: Sequence[ast.stmt]) -> set[str]:
+    """The names of lists and dicts that `statements` make before they do anything else to them: what is put into one of these
+    is seen by nobody else, as no operator gives a list or a dict."""
+    own: set[str] = set()
+    for node in (each for one in statements for each in walk(one)):
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
+            continue
+        function = source.enclosing_function(node)
+        made = isinstance(node.value, (ast.List, ast.Dict)) or ast.unparse(node.value) in ("list()", "dict()")
+        if function is None or not made:
+            continue
+        block, index = source.block_of(node)
+        behind = {id(each) for one in block[index:] for each in walk(one)}
+        same = [each for each in walk(function) if isinstance(each, ast.Name) and each.id == target.id]
+        if all(id(each) in behind for each in same) and [
+            each for each in same if not isinstance(each.ctx, ast.Load)
+        ] == [target]:
+            own.add(target.id)
+    return own
+
+
+def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds, own: set[str]) -> None:
     call = node.value
     if not isinstance(call, ast.Call):
+        return
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr in _CONTAINER_WRITES and ast.unparse(func.value) in own:
         return
     if any(True for _ in _writes_of_call(call, kinds)):
         return
@@ -484,7 +511,9 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Function | None) -> None:
+def _refuse_call(
+    source: Source, call: ast.Call, kinds: Kinds, function: Function | None, own: set[str]
+) -> None:
     func = call.func
     state = written_state(call, kinds)
     if state is not None:
@@ -495,9 +524,14 @@ def _refuse_call(source: Source, call: ast.Call, kinds: Kinds, function: Functio
         and func.id not in kinds.names
     ):
         raise Refused(f"`{func.id}()` looks at names that the rewrite moves")
+    if isinstance(func, ast.Name) and func.id == "sorted" and func.id not in kinds.names and call.args:
+        listed = kinds.of(call.args[0])
+        if listed.what == "tensor" or (listed.what == "container" and element_of(listed).what == "tensor"):
+            raise Refused(f"`{_short(source, call)}` compares tensors with each other in Python")
     if isinstance(func, ast.Attribute):
         if (
             func.attr in _CONTAINER_WRITES
+            and ast.unparse(func.value) not in own
             and kinds.of(func.value).what not in ("tensor", "object")
             and not kinds.of(func.value).fresh
         ):

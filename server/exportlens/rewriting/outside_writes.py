@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import is_unlike, loaded, visit, writes_of
+from exportlens.rewriting.effects import is_unlike, loaded, own_containers, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits, leaves
@@ -129,9 +129,12 @@ class OutsideWrites:
 
     def _of(self, arm: Arm) -> list[tuple[str, bool]]:
         found: list[tuple[str, bool]] = []
+        own = own_containers(self.source, arm.statements)
 
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
+                if ast.unparse(write.base) in own:
+                    continue
                 kind = now.of(loaded(write.base))
                 if kind.roots is None:
                     raise Refused(f"it is not known whose memory `{self.source.of(write.base)}` is")
