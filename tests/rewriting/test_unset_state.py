@@ -136,3 +136,29 @@ def test_a_number_stays_beside_what_it_hangs_on(line: str) -> None:
 def test_a_number_is_set_behind_what_is_set_beside_it() -> None:
     mended = mend(written("y = x * 2\nn = self.steps + 1\nkept, self.steps = y, n\nreturn kept * self.steps"))
     assert "kept = y\n        self.steps.fill_(n)" in mended.text, mended.refusals
+
+
+STATE_OF_A_LAYER = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(4, 4, batch_first=True)
+        self.hidden = None
+        self.rows = None
+
+    def forward(self, x: torch.Tensor):
+        if self.hidden is None or self.rows != x.size(0):
+            self.hidden = (torch.zeros(1, x.size(0), 4), torch.zeros(1, x.size(0), 4))
+            self.rows = x.size(0)
+        out, self.hidden = self.lstm(x, self.hidden)
+        return out
+"""
+
+
+def test_a_state_that_is_none_at_first_is_no_tuple_to_copy() -> None:
+    mended = mend(STATE_OF_A_LAYER)
+    assert "for each in None" not in mended.text
+    assert any("is `None` until a call sets it" in each for each in mended.refusals)

@@ -135,6 +135,8 @@ def _registered_items(place: AttributeWrite, owner: ClassValue, context: Rewrite
     ]
     if len(made) != 1 or f"{place.attr}_0" in source.text:
         raise Refused(f"`{text}` is not set once in `__init__`")
+    if isinstance(made[0].value, ast.Constant):
+        raise Refused(f"`{text}` is `{source.of(made[0].value)}` until a call sets it")
     taken = draft.taken(source.tree)
     number, each = ("number", "each") if not {"number", "each"} & set(taken) else ("index", "tensor")
     indent, unit, nl = source.indent_of(made[0]), source.indent_unit(), source.newline
