@@ -161,6 +161,8 @@ METHODS: dict[str, list[Overload]] = {
     "bool": [_cast("bool")],
     "cfloat": [_cast("complex64")],
     "cdouble": [_cast("complex128")],
+    # The tensor itself where the dtypes are the same.
+    "type_as": [_plain(["self:tensor", "other:tensor"], "tensor second first", aliases=[0])],
     "cpu": [_plain(["self:tensor", "memory_format:memory_format?=None"], "tensor same first", aliases=[0])],
     **{
         name: [

@@ -150,9 +150,11 @@ class M(nn.Module):
         self.rows = None
 
     def forward(self, x: torch.Tensor):
-        if self.hidden is None or self.rows != x.size(0):
-            self.hidden = (torch.zeros(1, x.size(0), 4), torch.zeros(1, x.size(0), 4))
-            self.rows = x.size(0)
+        n = x.shape[0]
+        if self.hidden is None or self.rows != n:
+            h, c = torch.zeros(1, n, 4), torch.zeros(1, n, 4)
+            self.hidden = (h, c)
+            self.rows = n
         out, self.hidden = self.lstm(x, self.hidden)
         return out
 """
@@ -161,4 +163,4 @@ class M(nn.Module):
 def test_a_state_that_is_none_at_first_is_no_tuple_to_copy() -> None:
     mended = mend(STATE_OF_A_LAYER)
     assert "for each in None" not in mended.text
-    assert any("is `None` until a call sets it" in each for each in mended.refusals)
+    assert any("the state is None at first" in each for each in mended.refusals)

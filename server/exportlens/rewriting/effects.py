@@ -25,6 +25,8 @@ from exportlens.source.walking import walk
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 # Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
 _WARNS = re.compile(r"(?:^|[._])warn(?:ing)?(?:_once)?$")
+# Measured on torch 2.13: the program raises that a tensor has escaped from the function that is mapped.
+_MAPPING = frozenset({"torch.vmap", "torch.func.vmap"})
 _CONTAINER_WRITES = {
     "append",
     "extend",
@@ -524,6 +526,10 @@ def _refuse_call(
         and func.id not in kinds.names
     ):
         raise Refused(f"`{func.id}()` looks at names that the rewrite moves")
+    if (kinds.qualified(func) or "") in _MAPPING:
+        raise Refused(
+            f"`{_short(source, call)}` maps a function: torch.cond gives its tensors back as those inside of the map"
+        )
     if isinstance(func, ast.Name) and func.id == "sorted" and func.id not in kinds.names and call.args:
         listed = kinds.of(call.args[0])
         if listed.what == "tensor" or (listed.what == "container" and element_of(listed).what == "tensor"):

@@ -38,6 +38,8 @@ def of_sign(kinds: Kinds, node: ast.UnaryOp) -> Kind:
             if kind.what != "unknown"
             else UNKNOWN_KIND
         )
+    if kind.what == "tensor" and isinstance(node.op, ast.UAdd):
+        return kind  # the tensor itself
     if kind.what == "tensor":
         return Kind("tensor", kind.dtype, kind.rank, moved=kind.moved)
     if kind.what == "number" and isinstance(kind.value, Const) and isinstance(node.op, (ast.USub, ast.UAdd)):
