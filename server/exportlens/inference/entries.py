@@ -11,6 +11,7 @@ from exportlens.inference.classes import class_attribute, class_order, is_module
 from exportlens.inference.construction import instantiate
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.functions import call_function
+from exportlens.inference.left_out import missing_beside_given
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
 from exportlens.inference.names import lookup_global, taken_up
@@ -101,7 +102,13 @@ def _run_with_and_without(machine: Machine, cls: ClassValue, forward: Function) 
         # It gets to the end on some path, but the plain one ends in a `raise` that the first of them may prevent.
         given = int(_run_once(machine, cls, forward, given=frozenset(optional[:1])) and not machine.refusals)
     rest = optional[given:]
-    if rest and not _run_with(machine, cls, forward, optional[:given], rest) and len(rest) > 1:
+    if not rest:
+        return
+    if _run_with(machine, cls, forward, optional[:given], rest):
+        # `if embeds is None: ... pixels ...`: neither all nor none of them leads there.
+        for left_out in missing_beside_given(_signature(cls, forward).node, rest)[:_MOST_RUNS]:
+            _run_with(machine, cls, forward, optional[:given], [name for name in rest if name != left_out])
+    elif len(rest) > 1:
         # "Exactly one of `input_ids` and `inputs_embeds`": without the one that is refused beside others, or else one by one.
         for left_out in reversed(rest[-_MOST_RUNS:]):
             if _run_with(
