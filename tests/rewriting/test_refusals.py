@@ -268,6 +268,12 @@ REFUSED = [
         "return y",
         "torch.cond cannot trace the gradient of F.pad there",
     ),
+    (
+        "picked rows that are padded in two dimensions",
+        "mask = x[:, 0] > 0\nif mask.any():\n    kept = x[mask]\n    y = torch.nn.functional.pad(kept, (1, 0, 0, 1)).sum()\n"
+        "else:\n    y = x.sum()\nreturn y",
+        "torch.cond cannot trace the gradient of F.pad there",
+    ),
     ("None on one way", "if x.sum() > 0:\n    return None\nreturn x", "returns None"),
     (
         "a name bound on one side only",

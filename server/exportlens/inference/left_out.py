@@ -18,12 +18,14 @@ class _Known:
 
 
 def missing_beside_given(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, names: Collection[str]
+    function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, names: Collection[str]
 ) -> list[str]:
     """Those of `names` without which `function` runs code that another of them needs: `if embeds is None: ... pixels ...`.
 
     Neither a run without all of them reaches that code, nor one with all.
     """
+    if isinstance(function, ast.Lambda):
+        return []
     found = {
         name
         for known, node in _statements(function.body, _Known(), names)

@@ -25,6 +25,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.logical_values import why_not
 from exportlens.rewriting.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
+from exportlens.rewriting.padded_helpers import padded_in_helpers
 from exportlens.rewriting.preparing import prepared
 from exportlens.rewriting.searched_constants import (
     WRITE_OUT_SEARCH,
@@ -229,11 +230,11 @@ def _fix_of(
     site: Site | None = None,
 ) -> Fix:
     before = kinds.copy()
+    kinds.padded = []
     try:
         text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
-        return draft.fix(
-            message, text if site is None else listed_one_by_one(draft, node, site, before, text)
-        )
+        fix = draft.fix(message, text if site is None else listed_one_by_one(draft, node, site, before, text))
+        return replace(fix, edits=(*fix.edits, *padded_in_helpers(draft, kinds.padded)))
     except RefusedNested:
         changed = in_eager_alone(draft, draft.source, node, before) if isinstance(node, ast.stmt) else None
         if changed is None:

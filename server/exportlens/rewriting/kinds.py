@@ -79,6 +79,8 @@ class Kinds:
         self.supposed: Collection[str] = ()
         # The constants of the file that have a name of their own.
         self.constants: Mapping[str, Kind] = {}
+        # The calls of F.pad in functions that the fix is to write with torch.cat (see `padded_rows`); None where it may not.
+        self.padded: list[tuple[ast.FunctionDef, ast.Call]] | None = None
         # In how many functions that were followed for what they give these are.
         self.depth = 0
 
@@ -91,6 +93,7 @@ class Kinds:
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
+        copied.padded = self.padded
         copied.depth, copied.supposed, copied.constants = self.depth, self.supposed, self.constants
         return copied
 

@@ -7,13 +7,13 @@ with a constant asks for the sizes as numbers. `torch.cat` with zeros does the s
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before, visit
 from exportlens.rewriting.kind import length_from_data
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.names import arguments, bound, dotted
 from exportlens.rewriting.text import Replacement, Source, read_again, replaced
 
 _PAD = "torch.nn.functional.pad"
@@ -36,30 +36,59 @@ def padded_by_zeros(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
 
 
 def _by_zeros(source: Source, call: ast.Call, kinds: Kinds, torch: str) -> str | None:
+    sizes = _sizes(call)
+    if not _pads(call, kinds) or sizes is None or not isinstance(call.args[0], ast.Name):
+        return None
+    counted = len(sizes) == 2 and any(kinds.of(each).what == "scalar" for each in sizes)
+    if not counted and not _is_picked(call.args[0], kinds):
+        return None
+    if not all(_is_length(each) or (counted and _fills_up(each, kinds)) for each in sizes):
+        return None
+    return _joined(call.args[0].id, sizes, source.of, kinds.of(call.args[0]).rank, torch)
+
+
+def _sizes(call: ast.Call) -> list[ast.expr] | None:
+    """The sizes of `F.pad(x, sizes)`, which are written one by one; None where other than zeros are put there."""
     named = {each.arg: each.value for each in call.keywords}
     pad = named.get("pad", call.args[1] if len(call.args) > 1 else None)
     value = named.get("value", call.args[3] if len(call.args) > 3 else ast.Constant(0))
-    if (
-        not _pads(call, kinds)
-        or not isinstance(call.args[0], ast.Name)
-        or not isinstance(pad, (ast.Tuple, ast.List))
-    ):
+    if not (isinstance(value, ast.Constant) and value.value in (0, None)):
         return None
-    if len(pad.elts) != 2 or not (isinstance(value, ast.Constant) and value.value in (0, None)):
+    return pad.elts if call.args and isinstance(pad, (ast.Tuple, ast.List)) else None
+
+
+def _joined(
+    rows: str, sizes: list[ast.expr], text: Callable[[ast.expr], str], rank: int | None, torch: str
+) -> str | None:
+    """The call that joins `rows` with zeros in the one dimension in which `sizes` are not nothing; None where there are more."""
+    pairs = [sizes[each : each + 2] for each in range(0, len(sizes), 2)]
+    padded = [number for number, pair in enumerate(pairs) if not all(map(_is_nothing, pair))]
+    if len(padded) != 1 or len(pairs[-1]) != 2:
         return None
-    if not any(kinds.of(each).what == "scalar" for each in pad.elts) or not all(
-        _is_nothing(each) or _fills_up(each, kinds) for each in pad.elts
-    ):
+    (number,) = padded
+    behind = f", *{rows}.shape[-{number}:]" if number else ""
+    before, after = pairs[number]
+
+    def zeros(size: ast.expr) -> str:
+        one = rank == 1 and not number
+        shape = text(size) if one else f"(*{rows}.shape[:-{number + 1}], {text(size)}{behind})"
+        return f"{rows}.new_zeros({shape})"
+
+    parts = [zeros(before)] if not _is_nothing(before) else []
+    parts += [rows, *([zeros(after)] if not _is_nothing(after) else [])]
+    return f"{torch}.cat([{', '.join(parts)}], -{number + 1})"
+
+
+def by_zeros_in_helper(call: ast.Call, torch: str) -> str | None:
+    """The same for a call in a function that an arm calls, whose sizes are constants."""
+    sizes = _sizes(call)
+    if sizes is None or not isinstance(call.args[0], ast.Name) or not all(map(_is_length, sizes)):
         return None
-    rows = call.args[0].id
-    rank = kinds.of(call.args[0]).rank
-    zeros = [
-        f"{rows}.new_zeros({source.of(each) if rank == 1 else f'(*{rows}.shape[:-1], {source.of(each)})'})"
-        for each in pad.elts
-        if not _is_nothing(each)
-    ]
-    parts = [rows, *zeros] if _is_nothing(pad.elts[0]) else [zeros[0], rows, *zeros[1:]]
-    return f"{torch}.cat([{', '.join(parts)}], -1)"
+    return _joined(call.args[0].id, sizes, ast.unparse, None, torch)
+
+
+def _is_length(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value >= 0
 
 
 def _is_nothing(node: ast.expr) -> bool:
@@ -86,7 +115,8 @@ def refuse_padded_rows(source: Source, statements: Sequence[ast.stmt], kinds: Ki
             rows = next((each for each in given if _is_picked(each, now)), None)
             if rows is None:
                 continue
-            if any(_pads(each, now) for each in [call, *_calls_in(call, now, set())]):
+            inside = [each for each in _calls_in(call, now, set()) if _pads(each[1], now)]
+            if _pads(call, now) or not all(_is_left_to_fix(*each, now) for each in inside):
                 raise Refused(
                     f"`{source.of(call.func)}` pads `{source.of(rows)}`, of which data says how many there are: torch.cond "
                     "cannot trace the gradient of F.pad there. Write torch.cat with zeros instead"
@@ -101,7 +131,19 @@ def _is_picked(node: ast.expr, kinds: Kinds) -> bool:
     return length_from_data(kind) and (kind.dtype or "float").startswith(("float", "complex"))
 
 
-def _calls_in(call: ast.Call, kinds: Kinds, seen: set[str]) -> Iterator[ast.Call]:
+def _is_left_to_fix(function: ast.FunctionDef, call: ast.Call, kinds: Kinds) -> bool:
+    """Whether `call` of a function of another part of the file can be written with torch.cat, and is noted for it."""
+    if kinds.padded is None or not any(function in chunk.body for chunk in kinds.around):
+        return False
+    own = {*bound(function.body), *(each.arg for each in arguments(function.args))}
+    if (dotted(call.func) or "").partition(".")[0] in own or by_zeros_in_helper(call, "torch") is None:
+        return False
+    if (function, call) not in kinds.padded:
+        kinds.padded.append((function, call))
+    return True
+
+
+def _calls_in(call: ast.Call, kinds: Kinds, seen: set[str]) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     """The calls in the function of the file, or the method, that `call` calls, and in those that it calls."""
     function = kinds.functions.get(dotted(call.func) or "")
     if function is None or function.name in seen:
@@ -109,7 +151,7 @@ def _calls_in(call: ast.Call, kinds: Kinds, seen: set[str]) -> Iterator[ast.Call
     seen.add(function.name)
     for each in ast.walk(function):
         if isinstance(each, ast.Call):
-            yield each
+            yield function, each
             yield from _calls_in(each, kinds, seen)
 
 
