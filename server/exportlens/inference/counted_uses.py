@@ -67,6 +67,8 @@ class Uses(CountedName):
         elif isinstance(node.value, ast.Compare) and self.is_it(node.value.left):
             # `(x > 0).any()`: only a tensor compares element by element.
             self.strong += node.attr in ATTRIBUTES_OF_TENSORS
+        elif self.is_part(node.value):
+            self.parts += node.attr in ATTRIBUTES_OF_TENSORS and not hasattr(str, node.attr)
         self._visit_children(node)
 
     def _is_no_tensors(self, node: ast.Attribute) -> bool:
@@ -238,6 +240,11 @@ class Uses(CountedName):
                 orders = isinstance(child.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE, ast.Eq, ast.NotEq))
                 self.number += orders
                 self.compared += orders
+            elif isinstance(child, ast.Compare):
+                sides = [child.left, *child.comparators]
+                text = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in sides)
+                orders = not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in child.ops)
+                self.parts_asked += orders and not text and any(map(self.is_part, sides))
 
     def _visit_match(self, node: ast.Match) -> None:
         self.count_converted(node.subject)
@@ -262,6 +269,8 @@ class Uses(CountedName):
                 self.container += 1
             elif self.is_it(argument):
                 self._passed(node, index)
+            elif self.is_part(argument):
+                self._passed_part(node, index)
             elif isinstance(argument, (ast.List, ast.Tuple)) and any(map(self.is_it, argument.elts)):
                 # `torch.cat([x, given])`
                 self.strong += self._takes_tensors(node, index)
@@ -298,9 +307,9 @@ class Uses(CountedName):
         callee = callee_of(self.machine, self.function, self.name, node.func)
         if isinstance(callee, Function):
             spec = callee.node.args
-            names = [parameter.arg for parameter in (*spec.posonlyargs, *spec.args)]
-            if name in names:
-                self._passed_on(callee, names.index(name) - takes_object_first(callee))
+            named = [each for each in (*spec.args, *spec.kwonlyargs) if each.arg == name]
+            if named:
+                self._passed_as(callee, named[0])
 
     def _passed(self, node: ast.Call, index: int) -> None:
         function = node.func
@@ -349,6 +358,14 @@ class Uses(CountedName):
         ) or isinstance(function, ast.Subscript):
             self.weak += 1
 
+    def _passed_part(self, node: ast.Call, index: int) -> None:
+        """Count what a function uses an item of the parameter as."""
+        callee = callee_of(self.machine, self.function, self.name, node.func)
+        if isinstance(callee, Function):
+            used = Uses(self.machine, self.function, self.name, self.depth)
+            used._passed_on(callee, index)
+            self.parts += bool(used.strong and not (used.number or used.mapping or used.object))
+
     def _passed_inside(self, callee: ast.FunctionDef | ast.Lambda, index: int) -> None:
         """Count what a function within this one uses the argument at `index` as."""
         positional = [*callee.args.posonlyargs, *callee.args.args]
@@ -364,10 +381,16 @@ class Uses(CountedName):
         spec = callee.node.args
         positional = [*spec.posonlyargs, *spec.args]
         place = index + takes_object_first(callee)
-        if place >= len(positional) or self.depth >= _MAX_PASSED_ON:
+        if place >= len(positional):
+            self.weak += callee.owner is not None
+        else:
+            self._passed_as(callee, positional[place])
+
+    def _passed_as(self, callee: Function, parameter: ast.arg) -> None:
+        """Count what a function of the workspace uses its `parameter` as."""
+        if self.depth >= _MAX_PASSED_ON:
             self.weak += callee.owner is not None
             return
-        parameter = positional[place]
         if parameter.annotation is not None:
             known = from_annotation(self.machine, callee, parameter.annotation, parameter.arg)
             self.strong += isinstance(known, Tensor)

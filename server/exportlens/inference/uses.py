@@ -40,6 +40,10 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
     # Neither lists nor tuples take part in arithmetic with a float, nor have a negative; of numbers there are no items.
     if uses.strong or (uses.decimal and uses.container) or (uses.negated and uses.chosen):
         return input_tensor(machine, name)
+    # Its items are tensors, and tests compare them, as of a tensor of one dimension.
+    listed = uses.container == uses.picked and not (uses.flag or uses.number or uses.iterated)
+    if uses.parts and uses.parts_asked and listed:
+        return input_tensor(machine, name)
     # What a loop goes through is no number, whatever its items are used as; a name that is bound anew may stand for one.
     bound_anew = any(name in bound_by(node) for node in assignments(machine, function))
     if uses.reckoned and uses.iterated and not (uses.container or uses.flag or bound_anew):
