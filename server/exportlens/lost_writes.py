@@ -84,11 +84,19 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]], certain: 
     leads to it; the place itself comes first, the entry point last.
     """
     foreign: set[str] = set()
+    inner: _Function | None = None
+    calls = 0
     for body, node in ways:
         home = _home(body, node)
         if home is None:
+            inner = None
             continue
         methods, function = home
+        calls = calls + 1 if _calls(function, node, methods, inner) else 0
+        inner = function
+        if 0 < calls <= _MOST_DEEP:
+            # Gone through above, as what comes to the place: what the called method writes before the place is not lost.
+            continue
         goal = _whole(function, node)
         lost: set[str] = set()
         for start in (function, *_callers(methods, function)):
@@ -102,6 +110,20 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]], certain: 
             lost |= state.objects.get(_SELF, _Object()).lost
         foreign |= lost
     return None
+
+
+def _calls(
+    function: _Function, node: ast.AST, methods: dict[str, _Function], called: _Function | None
+) -> bool:
+    """Whether `node`, in `function`, calls the method `called` of the same object."""
+    return (
+        called is not None
+        and methods.get(called.name) is called
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and _is(node.func.value, _own_name(function))
+        and node.func.attr == called.name
+    )
 
 
 def _home(body: Iterable[ast.stmt], node: ast.AST) -> tuple[dict[str, _Function], _Function] | None:

@@ -94,6 +94,19 @@ REFUSED = {
         forward(f"o = Held()\no.a = x * 2\n{CHANGED}o.a = x * 3\nreturn o.total()\n"),
         "a",
     ),
+    "the method called again": (
+        program("""
+            def turned(self, x):
+                self.scale = x.mean()
+                if (x > 1).any():
+                    x = x.cumsum(0)
+                return x * self.scale
+
+            def forward(self, x):
+                return self.turned(self.turned(x))
+            """),
+        "scale",
+    ),
     "in a method that is called": (
         program("""
             def decide(self, x):
