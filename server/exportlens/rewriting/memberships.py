@@ -80,7 +80,9 @@ def _in_tensor(numbers: ComparedNumbers, left: ast.expr, right: ast.expr, torch:
     if text is None:
         numbers.refuse_conversions(left)
     given = source.of(left) if text is None else text
-    told = [] if exact else [f"dtype={torch}.float64"]
+    # A number that may be no int compares as a double; a tensor of integers would compare with it in single precision.
+    unsure = text is None and kinds.of(left).what == "unknown"
+    told = [f"dtype={torch}.float64"] if unsure or not exact else []
     told += [] if text is None else [f"device={primary(source.of(_read_out_of(left)))}.device"]
     if is_range:
         assert isinstance(right, ast.Call)

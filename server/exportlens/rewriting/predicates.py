@@ -135,6 +135,9 @@ class Predicates(ComparedNumbers):
                 return special
         kind = self.kinds.of(node)
         if not kind.from_data and isinstance(value, (Shape, TensorScalar)) and _is_data(value):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                # Python would compare the number with one element after the other.
+                return self._comparison(node, kind)
             # A size that depends on data: the interpreter knows of it, the expression does not show it.
             type_ = "bool" if isinstance(node, ast.Compare) else value.type
             return self._symbol(self.with_sizes(node), type_)
