@@ -118,6 +118,26 @@ REFUSED = [
         "the size of `left` changes from round to round",
     ),
     (
+        "a branch that sorts tensors in Python",
+        "y = x - 1\nif x.sum() > 0:\n    y = sorted([x.sum(), x.mean()])[0] + x\nreturn y",
+        "compares tensors with each other in Python",
+    ),
+    (
+        "a branch that takes the largest tensor by a key",
+        "y = x - 1\nif x.sum() > 0:\n    y = max([x[0], x[1]], key=lambda v: v.sum()) + x\nreturn y",
+        "compares tensors with each other in Python",
+    ),
+    (
+        "a branch that maps a function",
+        "y = x - 1\nif x.sum() > 0:\n    y = torch.vmap(lambda v: v * 2)(x)\nreturn y",
+        "maps a function",
+    ),
+    (
+        "a branch that looks for the first by data",
+        "y = x - 1\nif x.sum() > 0:\n    y = x + next(v for v in x.sum(1) if v > 1)\nreturn y",
+        "filters by tensor data inside of the branch",
+    ),
+    (
         "a loop that goes on by what is left of places",
         "order = x[:, 0].argsort()\ntotal = x.sum()\nwhile order.numel() > 0:\n    rest = order[1:]\n    total = total + x[order[0]].sum()\n"
         "    order = rest[x[rest, 0] < 2]\nreturn total",

@@ -384,6 +384,11 @@ def refuse_effects(
                 raise Refused("the branch yields or awaits")
             if isinstance(each, ast.Call):
                 _refuse_call(source, each, now, function, own)
+            if isinstance(each, (ast.ListComp, ast.GeneratorExp)):
+                inside = now.in_comprehension(each)
+                for test in (test for one in each.generators for test in one.ifs):
+                    if inside.of(test).from_data:
+                        raise Refused(f"`{_short(source, each)}` filters by tensor data inside of the branch")
         for write in writes_of(node, now):
             kind = now.of(loaded(write.base))
             if kind.what not in ("tensor", "unknown") and ast.unparse(write.base) not in own:
@@ -526,14 +531,24 @@ def _refuse_call(
         and func.id not in kinds.names
     ):
         raise Refused(f"`{func.id}()` looks at names that the rewrite moves")
-    if (kinds.qualified(func) or "") in _MAPPING:
+    named = kinds.qualified(func) or ""
+    sparse = named.startswith("torch.sparse_") or getattr(func, "attr", "").startswith("to_sparse")
+    if sparse:
+        raise Refused(f"`{_short(source, call)}` makes a sparse tensor, which torch takes in no arm")
+    if named in _MAPPING:
         raise Refused(
             f"`{_short(source, call)}` maps a function: torch.cond gives its tensors back as those inside of the map"
         )
-    if isinstance(func, ast.Name) and func.id == "sorted" and func.id not in kinds.names and call.args:
+    keyed = any(each.arg == "key" for each in call.keywords)
+    compares = isinstance(func, ast.Name) and (func.id == "sorted" or (keyed and func.id in ("max", "min")))
+    if isinstance(func, ast.Name) and compares and func.id not in kinds.names and call.args:
         listed = kinds.of(call.args[0])
         if listed.what == "tensor" or (listed.what == "container" and element_of(listed).what == "tensor"):
             raise Refused(f"`{_short(source, call)}` compares tensors with each other in Python")
+    if isinstance(func, ast.Attribute) and func.attr == "tolist":
+        dtype = kinds.of(func.value).dtype or ""
+        if dtype.startswith(("float", "bfloat")):
+            raise Refused(f"`{_short(source, call)}` lists floats, which torch traces in no arm")
     if isinstance(func, ast.Attribute):
         if (
             func.attr in _CONTAINER_WRITES
