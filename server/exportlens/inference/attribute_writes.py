@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.classes import class_attribute, is_module_class
-from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import (
     Choice,
@@ -142,7 +142,11 @@ def _before(
         return None
     from exportlens.inference.calls import call_value
 
-    kept = call_value(machine, getter, [owner, Const(attr)], {}, frame, node)
+    try:
+        kept = call_value(machine, getter, [owner, Const(attr)], {}, frame, node)
+    except Raised:
+        # There is no such attribute yet, and the code itself does not ask for it here.
+        return None
     return None if isinstance(kept, Unknown) else kept
 
 
