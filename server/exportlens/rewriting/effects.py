@@ -17,6 +17,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
+from exportlens.rewriting.own_containers import own_containers
 from exportlens.rewriting.passed_in import unread
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 from exportlens.source.parsing import parse_python
@@ -397,28 +398,6 @@ def refuse_effects(
             _refuse_statement(source, node, now, own)
 
     visit(statements, kinds.copy(), see)
-
-
-def own_containers(source: Source, statements: Sequence[ast.stmt]) -> set[str]:
-    """The names of lists and dicts that `statements` make before they do anything else to them: what is put into one of these
-    is seen by nobody else, as no operator gives a list or a dict."""
-    own: set[str] = set()
-    for node in (each for one in statements for each in walk(one)):
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
-        if not isinstance(node, ast.Assign) or not isinstance(target, ast.Name):
-            continue
-        function = source.enclosing_function(node)
-        made = isinstance(node.value, (ast.List, ast.Dict)) or ast.unparse(node.value) in ("list()", "dict()")
-        if function is None or not made:
-            continue
-        block, index = source.block_of(node)
-        behind = {id(each) for one in block[index:] for each in walk(one)}
-        same = [each for each in walk(function) if isinstance(each, ast.Name) and each.id == target.id]
-        if all(id(each) in behind for each in same) and [
-            each for each in same if not isinstance(each.ctx, ast.Load)
-        ] == [target]:
-            own.add(target.id)
-    return own
 
 
 def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds, own: set[str]) -> None:

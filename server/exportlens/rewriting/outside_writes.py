@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.effects import is_unlike, loaded, own_containers, visit, writes_of
+from exportlens.rewriting.effects import is_unlike, loaded, visit, writes_of
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits, leaves
 from exportlens.rewriting.names import bound, dotted, fresh, reads, registers_buffer, walk_own
+from exportlens.rewriting.own_containers import own_containers
 from exportlens.rewriting.read_elsewhere import refuse_read_elsewhere
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.parsing import parse_python
