@@ -1355,3 +1355,23 @@ def test_a_row_that_is_written_behind_slices_at_a_point() -> None:
     mended = mend(text)
     assert any("not certain that the index in" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["return y.exp() if x.mean() > 0 else y"],
+        ["if x.mean() > 0:", "    y = y.exp()", "return y"],
+        ["if x.mean() > 0:", "    return y.exp()", "return y"],
+    ],
+    ids=["ternary", "assignment", "return"],
+)
+def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> None:
+    body = "".join(f"        {line}\n" for line in ["y = x[:, : n.item()]", *lines])
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += f"    def forward(self, x: torch.Tensor, n: torch.Tensor):\n{body}"
+    mended = mend(text)
+    assert any("has a size from data behind its first" in refusal for refusal in mended.refusals), (
+        mended.refusals
+    )
+    assert mended.text == text

@@ -27,6 +27,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.later_numbers import LaterUses
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
 from exportlens.rewriting.names import bound, dotted, fresh
+from exportlens.rewriting.open_choices import refuse_open
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written
 from exportlens.rewriting.padded_rows import refuse_padded_rows
@@ -230,6 +231,8 @@ class BranchRewrite(CondText):
             ends.append(self._end_kinds(arm, values, names))
         outputs = self.outputs_of(self.source, self.torch, self.mark)
         outputs.anew = self._bound_in_rounds()
+        for name in names:
+            refuse_open(f"`{name}`", [ast.Name(name, ast.Load())], self.kinds, self.source, self.function)
         later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
         outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
         later.refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
@@ -364,6 +367,10 @@ class BranchRewrite(CondText):
         for _, node, now in results:
             self._refuse_written_by_callers(node, now)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
+        for _, node, now in results:
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            given = [each for each in parts if each is not None]
+            refuse_open("the result", given, now, self.source, self.function)
         for arm, node, now in results:
             outputs.swaps = list(arm.replacements)
             text = outputs.returned(node, now, shape, self.writes.memory(now))

@@ -24,6 +24,7 @@ from exportlens.rewriting.mixed_results import (
     refuse_identity,
 )
 from exportlens.rewriting.names import append_of
+from exportlens.rewriting.open_choices import open_choice
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.placed_views import NOTE, placed_by_data
 from exportlens.rewriting.precedence import primary
@@ -67,6 +68,9 @@ def ternary_text(
     sides = [kinds.of(node.body), kinds.of(node.orelse)]
     texts = [source.of(node.body), source.of(node.orelse)]
     mixed = {side.type for side in sides} == {"int", "float"} and {side.what for side in sides} == {"number"}
+    opened = open_choice(source, node, kinds, torch)
+    if opened is not None:
+        return _put(source, node, opened)
     if _has_nested(node):
         return _put(source, node, _numbers_text(source, node, kinds, torch))
     if mixed or all(_is_plain_number(side) for side in sides):

@@ -40,6 +40,7 @@ from exportlens.rewriting.matching import as_branches
 from exportlens.rewriting.nested_decisions import settled
 from exportlens.rewriting.numbers_in_loops import held_for_loop
 from exportlens.rewriting.one_device import on_one_device
+from exportlens.rewriting.open_choices import open_choice_of
 from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import prepared, without_unread
@@ -241,6 +242,9 @@ def _branch(
     """The whole text with the `if` as torch.cond, which takes in what follows where it can give nothing else."""
     source, node = without_unread(source, node)
     text = written_in_any_case(source, node, kinds)
+    if text is not None:
+        return text
+    text = open_choice_of(source, node, kinds, torch)
     if text is not None:
         return text
     sized = grown_for_sizes(source, node, kinds)

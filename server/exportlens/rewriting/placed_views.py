@@ -31,7 +31,7 @@ def placed_by_data(
             continue
         if any(
             _is_placed(each, kinds, function, frozenset({name})) for each in _given(name, function)
-        ) or any(_gives_placed(each, caller) for each, caller in _handed_in(name, function, source)):
+        ) or any(_gives_placed(each, caller) for each, caller in handed_in(name, function, source)):
             found.append(name)
     return found
 
@@ -75,7 +75,7 @@ def _given(name: str, function: Function) -> Iterator[ast.expr]:
                         yield values[index]
 
 
-def _handed_in(name: str, function: Function, source: Source) -> Iterator[tuple[ast.expr, Function]]:
+def handed_in(name: str, function: Function, source: Source) -> Iterator[tuple[ast.expr, Function]]:
     """What calls of the method or function hand in for its parameter `name`, and the functions that do."""
     taken = [each.arg for each in arguments(function.args)]
     if name not in taken:
