@@ -464,7 +464,12 @@ REFUSED = [
     (
         "a print that writes",
         "if x.sum() > 0:\n    x = x * 2\n    print(x.add_(1))\n    x = x + 1\nreturn x",
-        "prints or logs",
+        "changes more than it gives",
+    ),
+    (
+        "a log that changes a list",
+        "parts = [x, x * 2]\nif x.sum() > 0:\n    print('large', parts.pop().sum())\n    x = x * 2\nreturn x + parts[-1]",
+        "changes more than it gives",
     ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
 ]
@@ -1131,7 +1136,7 @@ def test_items_of_an_argument_that_is_a_dict() -> None:
         ),
         (
             "0",
-            "self.steps += 1\nif self.steps > 3:\n    print(x.shape)\nreturn x * self.steps",
+            "self.steps += 1\nif self.steps > 3:\n    open('log').read()\nreturn x * self.steps",
             "hangs on the number",
         ),
         ("True", "self.steps += 1\nreturn x * self.steps", "of another type"),
@@ -1143,7 +1148,15 @@ def test_items_of_an_argument_that_is_a_dict() -> None:
         ),
         ("START", "self.steps += 1\nreturn x * self.steps", "written out, in `__init__`"),
     ],
-    ids=["an index", "rounds", "a log", "another type", "only counted", "another object", "a computed start"],
+    ids=[
+        "an index",
+        "rounds",
+        "a file",
+        "another type",
+        "only counted",
+        "another object",
+        "a computed start",
+    ],
 )
 def test_numbers_that_stay_numbers(begin: str, body: str, reason: str) -> None:
     """A number that a Module counts becomes a buffer only where what reads it takes a number that is not known while tracing."""

@@ -5,21 +5,25 @@ from __future__ import annotations
 import ast
 
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.effects import is_log
+from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.names import dotted
 
 
-def refuse_arms(node: ast.stmt, cls: ast.ClassDef, *called: str) -> None:
+def refuse_arms(node: ast.stmt, cls: ast.ClassDef, kinds: Kinds, *called: str) -> None:
     """Raise Refused where more hangs on the number than what torch.cond can give back, also in methods that `node` calls."""
     for each in ast.walk(node):
         if not isinstance(each, ast.stmt) or each is node:
             continue
         method = _called_for_what_it_does(each, cls)
         if method is not None and method.name not in called:
-            refuse_arms(method, cls, method.name, *called)
+            refuse_arms(method, cls, kinds, method.name, *called)
         elif not (
             isinstance(each, (ast.If, ast.Assign, ast.AugAssign, ast.Pass))
             or (isinstance(each, ast.Return) and each.value is not None)
             or _writes_in_place(each)
+            # What prints or logs is kept out of the program.
+            or (isinstance(each, ast.Expr) and is_log(each.value, kinds))
         ):
             raise Refused(f"`{ast.unparse(each).splitlines()[0]}` hangs on the number")
 

@@ -17,9 +17,10 @@ from exportlens.rewriting.conversion import converted
 from exportlens.rewriting.decisions import decided_loop, same_place, test_of, whole
 from exportlens.rewriting.draft import Draft, Refused, RefusedNested, RefusedType, WholeDraft
 from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
-from exportlens.rewriting.effects import is_log, kinds_before
+from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.gradients import none_by_default
+from exportlens.rewriting.guards import logging_guarded, only_logs
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.logical_values import why_not
@@ -36,7 +37,7 @@ from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_f
 from exportlens.rewriting.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
-from exportlens.rewriting.text import Source, edits, replaced
+from exportlens.rewriting.text import Source, edits
 
 
 def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
@@ -63,8 +64,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         if searched_out is not None:
             return draft.fix(WRITE_OUT_SEARCH, searched_out, uses_torch=False)
         value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None
-        if isinstance(node, ast.If) and _only_logs(node, kinds):
-            return draft.fix("Keep this out of the traced program", _guarded(draft, node))
+        if isinstance(node, ast.If) and only_logs(node, kinds):
+            return draft.fix("Keep this out of the traced program", logging_guarded(draft, node, kinds))
         kept = kept_text(draft.source, node, kinds) if isinstance(node, (ast.If, ast.IfExp)) else None
         if kept is not None:
             return draft.fix(KEEP_MASK, kept, uses_torch=False)
@@ -241,24 +242,3 @@ def _fix_of(
             raise
         text, message = converted(*changed, before, draft.torch, None, ({}, {}))
         return importing(draft, draft.fix(message + MESSAGE, text))
-
-
-def _only_logs(node: ast.If, kinds: Kinds) -> bool:
-    return not node.orelse and all(
-        isinstance(each, ast.Expr) and is_log(each.value, kinds) for each in node.body
-    )
-
-
-def _guarded(draft: Draft, node: ast.If) -> str:
-    """Printing and logging run as before in eager mode, and are no part of the program."""
-    test = draft.source.of(node.test)
-    text = (
-        f"({test})"
-        if isinstance(node.test, (ast.BoolOp, ast.IfExp, ast.NamedExpr))
-        and not isinstance(getattr(node.test, "op", None), ast.And)
-        else test
-    )
-    return replaced(
-        draft.source.text,
-        [draft.source.swap(node.test, f"not {draft.torch}.compiler.is_compiling() and {text}")],
-    )

@@ -19,7 +19,6 @@ from exportlens.rewriting.counted_loops import as_while
 from exportlens.rewriting.decisions import with_what_follows
 from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.early_exits import WITH_WHILE_LOOP, left_early
-from exportlens.rewriting.effects import logs_kept_out
 from exportlens.rewriting.errors_behind import error_as_way, last_way
 from exportlens.rewriting.first_rounds import first_round_out
 from exportlens.rewriting.flat_choices import numbers_chosen_flat
@@ -32,6 +31,7 @@ from exportlens.rewriting.kept_lists import with_kept
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.later_gradients import refuse_nested_before_switch
 from exportlens.rewriting.leaving import left_loop
+from exportlens.rewriting.left_undone import logs_kept_out
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.logical_values import logical, why_not
 from exportlens.rewriting.loops import LoopRewrite

@@ -15,11 +15,10 @@ from exportlens.rewriting.helper_writes import asks_in_place, written_arguments,
 from exportlens.rewriting.kind import LOCAL, SEVERAL, Kind, element_of, merged_names, numbers, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import leaves
-from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
 from exportlens.rewriting.own_containers import own_containers
 from exportlens.rewriting.passed_in import unread
-from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.text import Function, Source
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -438,34 +437,6 @@ def is_kept_out(node: ast.AST) -> bool:
         and isinstance(test.op, ast.Not)
         and ast.unparse(test.operand).endswith(".compiler.is_compiling()")
     )
-
-
-def logs_kept_out(
-    source: Source, region: ast.AST, node: ast.stmt, kinds: Kinds, torch: str
-) -> tuple[Source, ast.stmt] | None:
-    """The text where what prints or logs in `region` does so where nothing is traced, and `node`, in or around it; None where
-    it cannot be left out: it writes or binds something as well, or has no line of its own."""
-    swaps = []
-    for each in walk(region):
-        if isinstance(each, ast.Expr) and is_log(each.value, kinds) and not is_kept_out(source.parents[each]):
-            writing = any(isinstance(one, ast.NamedExpr) for one in walk(each)) or writes([each])
-            if not source.begins_line(each) or writing:
-                return None
-            indent = source.indent_of(each)
-            inner = indent + source.indent_unit()
-            start, end = source.start(each), source.span([each])[1]
-            text = inner + source.shifted(start, end, indent, inner)
-            head = f"if not {torch}.compiler.is_compiling():{source.newline}"
-            swaps.append(Replacement(start, end, head + text))
-    if not swaps:
-        return None
-    begin = source.start(node)
-    offset = begin + sum(len(each.text) - (each.end - each.start) for each in swaps if each.end <= begin)
-    changed = Source(replaced(source.text, swaps))
-    for found in walk(changed.tree):
-        if type(found) is type(node) and isinstance(found, ast.stmt) and changed.start(found) == offset:
-            return changed, found
-    return None
 
 
 # What print() does, by the streams' own methods.

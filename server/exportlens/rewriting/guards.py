@@ -9,8 +9,11 @@ from exportlens.inference.places import Place
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.effects import is_log
+from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.left_undone import refuse_lasting
+from exportlens.rewriting.names import fresh
 from exportlens.rewriting.precedence import primary
-from exportlens.rewriting.text import Replacement, Source
+from exportlens.rewriting.text import Replacement, Source, replaced
 
 _READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")
 
@@ -168,6 +171,12 @@ def log_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refu
             if len([each for each in uses if not isinstance(each.ctx, ast.Load)]) == 1:
                 read = [source.enclosing_statement(each) for each in uses if isinstance(each.ctx, ast.Load)]
                 statements += dict.fromkeys(read)
+        around = source.parents.get(statement)
+        if statements == [statement] and isinstance(around, ast.If) and only_logs(around, kinds):
+            return draft.replace(
+                "Keep this out of the traced program",
+                _guarded_test(draft, around, kinds),
+            )
         logs = statements[1:] or statements
         if not all(isinstance(each, ast.Expr) and is_log(each.value, kinds) for each in logs):
             raise Refused(
@@ -175,11 +184,48 @@ def log_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refu
             )
         if not all(source.begins_line(each) and _alone(source, each) for each in statements):
             raise Refused("the statement shares its line with another one")
+        for each in statements:
+            refuse_lasting(source, each, kinds)
         return draft.replace(
             "Keep this out of the traced program", [_under_guard(draft, each) for each in statements]
         )
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def only_logs(node: ast.If, kinds: Kinds) -> bool:
+    """Whether all that hangs on the test of `node` is printing and logging."""
+    return not node.orelse and all(
+        isinstance(each, ast.Expr) and is_log(each.value, kinds) for each in node.body
+    )
+
+
+def logging_guarded(draft: Draft, node: ast.If, kinds: Kinds) -> str:
+    """The text in which the branch `node`, that only prints or logs, runs in eager mode as before, and is no part of the
+    program. Raises Refused."""
+    return replaced(draft.source.text, _guarded_test(draft, node, kinds))
+
+
+def _guarded_test(draft: Draft, node: ast.If, kinds: Kinds) -> list[Replacement]:
+    source, test = draft.source, node.test
+    for each in node.body:
+        refuse_lasting(source, each, kinds)
+    guard = f"not {draft.torch}.compiler.is_compiling() and"
+    text = source.of(test)
+    loose = isinstance(test, (ast.IfExp, ast.Lambda)) or (
+        isinstance(test, ast.BoolOp) and not isinstance(test.op, ast.And)
+    )
+    try:
+        refuse_lasting(source, test, kinds)
+    except Refused:
+        # What the test does beside its answer stays a part of the program.
+        if not source.begins_line(node) or source.text.startswith("elif", source.start(node)):
+            raise
+        name = fresh("asked", draft.taken(source.tree))
+        begin = source.start(node)
+        line = f"{name} = {text}{source.newline}{source.indent_of(node)}"
+        return [Replacement(begin, begin, line), source.swap(test, f"{guard} {name}")]
+    return [source.swap(test, f"{guard} ({text})" if loose else f"{guard} {text}")]
 
 
 def _alone(source: Source, statement: ast.stmt) -> bool:

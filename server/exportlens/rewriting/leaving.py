@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from exportlens.rewriting.conditions import scalar_bool
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.idle_rest import may_run_idly
 from exportlens.rewriting.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits, live_before
@@ -143,11 +144,7 @@ class _Flags:
         """The rewritten loop runs to its end: what it counts or goes through is then not where it was left."""
         if not isinstance(self.loop, ast.For):
             return
-        needed = (
-            Liveness(self.function)
-            .live_after(self.loop)
-            .union(*(reads(parse_python(each)) for each in self.returned))
-        )
+        needed = self._read_later()
         for name in bound(self.loop.target):
             if name in needed:
                 raise Refused(f"`{name}` is read after the loop, and says where tensor data left it")
@@ -241,9 +238,13 @@ class _Flags:
         """The names that only the loop binds and that are read after it: without a first round they would have no
         value on one side of a branch on the flag."""
         certain = certainly_bound_before(self.function, self.loop) - self._placeholders()
-        after = Liveness(self.function).live_after(self.loop)
-        needed = after.union(*(reads(parse_python(each)) for each in self.returned))
+        needed = self._read_later()
         return [name for name in bound(self.loop.body) if name in needed and name not in certain]
+
+    def _read_later(self) -> frozenset[str]:
+        """The names that are read when the loop is over, however that was left."""
+        after = Liveness(self.function).live_after(self.loop)
+        return after.union(*(reads(parse_python(each)) for each in self.returned))
 
     def _placeholders(self) -> set[str]:
         """The names that are None before the loop, and that its first round binds before it reads them."""
@@ -328,8 +329,10 @@ class _Flags:
             if not isinstance(node, ast.If):
                 raise Refused("the loop is left from inside a statement that is no `if`")
             lines += self._branch(node, indent)
-            rest = statements[index + 1 :]
-            if rest:
+            rest = list(statements[index + 1 :])
+            if statements is self.loop.body and may_run_idly(rest, self._read_later()):
+                lines += [self.source.block(rest, indent)] if rest else []
+            elif rest:
                 lines.append(f"{indent}if not {self.flag}:")
                 lines.append(self._block(rest, indent + self.unit))
             return self.nl.join(lines)

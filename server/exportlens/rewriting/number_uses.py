@@ -9,7 +9,7 @@ from exportlens.inference.values import Instance, Tensor, options
 from exportlens.rewriting.arms_on_numbers import refuse_arms
 from exportlens.rewriting.called_parts import called_functions, is_made_as_tensor, parameter_for
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.effects import kinds_before
+from exportlens.rewriting.effects import is_log, kinds_before
 from exportlens.rewriting.names import assigned_pairs, dotted
 from exportlens.rewriting.number_types import EXTREMES, TypedNumber
 from exportlens.rewriting.sliced_by_numbers import bounds_open_slice
@@ -58,7 +58,11 @@ class UsedNumber(TypedNumber):
 
     def refuse_read(self, read: ast.expr, depth: int = 0) -> None:
         """Raise Refused where a number that is only known when the program runs may not be used as this one is."""
-        if self.sets_it(self.source.enclosing_statement(read)):
+        statement = self.source.enclosing_statement(read)
+        if self.sets_it(statement):
+            return
+        if isinstance(statement, ast.Expr) and is_log(statement.value, self.draft.kinds({})):
+            # In eager mode it shows the same number; it is kept out of the program.
             return
         node: ast.AST = read
         for parent in self.source.ancestors(read):
@@ -72,7 +76,7 @@ class UsedNumber(TypedNumber):
                 refuse_unset(self.source, parent, self.draft.others())
             if isinstance(parent, ast.If) and node is parent.test:
                 if self.type != "bool":
-                    refuse_arms(parent, self.cls)
+                    refuse_arms(parent, self.cls, self.draft.kinds({}))
                 return
             if isinstance(parent, ast.IfExp) and node is parent.test:
                 return

@@ -22,6 +22,7 @@ from exportlens.rewriting.indexing import found_selected, indexed_by_tensors
 from exportlens.rewriting.inlining import Callee, callee_of, inlined, is_guard, negated
 from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
+from exportlens.rewriting.left_undone import refuse_lasting
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.named_numbers import named_numbers
@@ -242,6 +243,7 @@ def _logs(
             if isinstance(statement, ast.Expr) and is_log(statement.value, kinds):
                 earlier = body[:index]
                 free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
+                refuse_lasting(source, statement, kinds)
                 yield statement, " and ".join([*before, own]) if again and free else None
             elif isinstance(statement, ast.AugAssign) and is_tally(source, statement, kinds):
                 yield statement, " and ".join([*before, own]) if again else None
