@@ -45,7 +45,7 @@ class IndexByScalarTensor(Rule):
     such numbers and tensors as the step of a slice: `x[:: t.item()]`, and as the starts of two slices: `x[a:b, c:d]`.
     Where nothing tells how many dimensions a tensor has, a number that a loop unpacks from its rows, `for a, b in edges`, or a cell,
     `edges[e, 1]`, is taken for one that may have none: a remark, with its fix. So are the parts of what is called like one place: `y, x = click`,
-    `center[0]`.
+    `center[0]`, cells of int tensors at the counters of loops: `order[b][c]`, and items of them that are made numbers elsewhere: `int(order[i])`.
 
     ## Why it matters
     Strict tracing reads such an index as a number of Python and fails; writing fails in both modes, and

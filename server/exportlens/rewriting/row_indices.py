@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.points import is_part, unpacks_point
@@ -23,7 +24,8 @@ def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
     the code around tells.
 
     Numbers of one row that a loop unpacks, `for source, target in edges`, cells, `edges[e, 1]`, and the parts of one place,
-    `y, x = click`, are taken for such; what a loop goes through only where it says where to write, as a batch of index tensors is
+    `y, x = click`, are taken for such; of ints also cells at counters, `edges[e][k]`, and items that are made a number of Python
+    elsewhere, `int(order[i])`; what a loop goes through only where it says where to write, as a batch of index tensors is
     read in the same way, and, unless it is certainly of ints, where to add, as masks are gone through as well.
     """
     function = place.site.function
@@ -40,7 +42,8 @@ def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
             continue
         kind = _item_kind(node, function.node)
         written = isinstance(place, ItemWrite) and (certain or place.augmented)
-        taken = kind == "part" or (kind == "row" and written)
+        counted = certain and _is_counted(node, function.node)
+        taken = kind == "part" or (kind == "row" and written) or counted
         if taken and not _is_asked_as_several(node, function.node):
             found[index] = node
     return found
@@ -237,6 +240,47 @@ def _is_cell(node: ast.Subscript) -> bool:
         and type(last.value) is int
         and all(isinstance(each, (ast.Name, ast.Constant)) for each in indices)
     )
+
+
+def _is_counted(node: ast.expr, function: ast.AST) -> bool:
+    """Whether `node`, of ints, is a cell at counters of loops, or is made a number of Python elsewhere in `function`."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    indices = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if isinstance(node.value, ast.Subscript) and not isinstance(node.value.slice, ast.Tuple):
+        indices.insert(0, node.value.slice)
+    counters = set(_counters(function))
+    at_counters = all(
+        (isinstance(each, ast.Constant) and type(each.value) is int)
+        or (isinstance(each, ast.Name) and each.id in counters)
+        for each in indices
+    )
+    if not at_counters:
+        return False
+    return len(indices) > 1 or any(ast.unparse(each) == ast.unparse(node) for each in _made_numbers(function))
+
+
+def _counters(function: ast.AST) -> Iterator[str]:
+    """The names that loops and comprehensions of `function` count with, by `range` and `enumerate`."""
+    for each in walk(function):
+        if not isinstance(each, (ast.For, ast.comprehension)) or not isinstance(each.iter, ast.Call):
+            continue
+        called, target = getattr(each.iter.func, "id", ""), each.target
+        if called == "enumerate" and isinstance(target, ast.Tuple):
+            target = target.elts[0]
+        if called in ("range", "enumerate") and isinstance(target, ast.Name):
+            yield target.id
+
+
+def _made_numbers(function: ast.AST) -> Iterator[ast.expr]:
+    """What `function` makes numbers of Python of, by `int(t)` and `t.item()`."""
+    for each in walk(function):
+        if not isinstance(each, ast.Call):
+            continue
+        if isinstance(each.func, ast.Name) and each.func.id == "int" and len(each.args) == 1:
+            yield each.args[0]
+        elif isinstance(each.func, ast.Attribute) and each.func.attr == "item" and not each.args:
+            yield each.func.value
 
 
 def _names(target: ast.expr, name: str) -> bool:
