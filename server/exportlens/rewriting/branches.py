@@ -22,6 +22,7 @@ from exportlens.rewriting.continuations import continuation
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
 from exportlens.rewriting.found_rows import checks
+from exportlens.rewriting.kept_shapes import shaped_as_before
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.later_numbers import LaterUses
@@ -242,6 +243,7 @@ class BranchRewrite(CondText):
         for arm, end in zip((self.then, self.other), ends, strict=True):
             arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset(names))
             leaf = outputs.names(names, end, set(bound(arm.statements)), self.writes.memory(end))
+            leaf = [self._in_shape(arm, *each, ends) for each in zip(names, leaf, strict=True)]
             leaf += [self.writes.output(arm, each, end) for each in self.writes.written]
             result = leaf[0] if len(leaf) == 1 else f"({', '.join(leaf)})"
             returned = leaf[0] if len(leaf) == 1 else ", ".join(leaf)
@@ -280,6 +282,14 @@ class BranchRewrite(CondText):
             head = f"{only.path} = " if binds else f"{self.writes.destination(only)}.copy_("
             return self.assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
         return self.assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
+
+    def _in_shape(self, arm: Arm, name: str, text: str, ends: list[Kinds]) -> str:
+        """The output `text` of the arm, in the shape that `name` has where the other arm keeps it."""
+        if not arm.falls or self._own(arm, ast.Continue) or self._own(arm, ast.Return):
+            return text
+        first, second = (end.names[name] for end in ends)
+        other, kinds = (self.other, (first, second)) if arm is self.then else (self.then, (second, first))
+        return shaped_as_before(arm, other, name, kinds, self.kinds, self.torch, self.taken) or text
 
     def _bound_in_rounds(self) -> set[str]:
         """The names that loops around the branch bind: what is a number in the first round may be a tensor in the next."""

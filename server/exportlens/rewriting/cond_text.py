@@ -75,6 +75,7 @@ class CondText:
         for block in arm.rest:
             lines.append(self.source.block(block, indent, arm.replacements))
         if returned is not None:
+            lines += [indent + line for line in arm.last_lines]
             lines.append(f"{indent}return {returned}")
         return ", ".join(f"{name}={name}" for name in arm.parameters), nl.join(lines)
 

@@ -30,6 +30,7 @@ class Arm:
     end_kinds: Kinds | None = None
     replacements: list[Replacement] = field(default_factory=list)
     first_lines: list[str] = field(default_factory=list)
+    last_lines: list[str] = field(default_factory=list)
     parameters: list[str] = field(default_factory=list)
 
     @property
