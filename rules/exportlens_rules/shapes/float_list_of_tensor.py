@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
@@ -9,17 +10,26 @@ from exportlens.inference.places import Conversion, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.float_evidence import lists_floats
 from exportlens.rewriting.numbers_of_lists import numbers_one_by_one
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
 
 
+def _is_of_floats(place: Conversion) -> bool:
+    function = place.site.function
+    return (
+        function is not None and isinstance(place.node, ast.expr) and lists_floats(function.node, place.node)
+    )
+
+
 class FloatListOfTensor(Rule):
     """A tensor of floats or of truth values becomes a Python list.
 
     ## What it does
-    Finds `tolist()` on floating-point and bool tensors. On integer tensors it is fine.
+    Finds `tolist()` on floating-point and bool tensors. On integer tensors it is fine. Where
+    nothing tells the dtype and the numbers are used as floats are, rounded or compared with `0.5`, it is a remark, with its fix.
 
     ## Why it matters
     Strict tracing supports `tolist()` for integers only.
@@ -47,17 +57,25 @@ def forward(self, x: torch.Tensor):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Conversion)
-        if place.to == "list" and all(
-            isinstance(option, Tensor)
-            and option.origin != "constant"
-            and (option.dtype or "").startswith(("float", "bfloat", "bool"))
-            for option in options(place.value)
+        if place.to != "list" or not all(
+            isinstance(option, Tensor) and option.origin != "constant" for option in options(place.value)
         ):
+            return
+        dtypes = [getattr(option, "dtype", None) for option in options(place.value)]
+        if all((dtype or "").startswith(("float", "bfloat", "bool")) for dtype in dtypes):
             yield self.report(
                 place,
                 f"`{words(place.node)}` lists a tensor that is not of integers: strict tracing supports those only. "
                 "Compute on the "
                 "tensor.",
+            )
+
+        elif set(dtypes) == {None} and _is_of_floats(place):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` lists a tensor whose numbers are used as floats: strict tracing supports lists of integers "
+                "only. Compute on the tensor.",
+                only_where="the tensor is one of floats",
             )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

@@ -167,5 +167,55 @@ def counts_or_picks(function: Function, names: set[str]) -> bool:
     return False
 
 
+# What one computes of a number that may have a fraction.
+_OF_FRACTIONS = frozenset({"round", "math.floor", "math.ceil", "math.trunc", "math.modf"})
+
+
+def lists_floats(function: ast.AST, listed: ast.expr) -> bool:
+    """Whether `function` computes with items of the list `listed` as with floats: it rounds one, or adds to one, or compares
+    one with, what has a fraction; of ints there is no sign, as an index or the end of a range."""
+    names: set[str] = set()
+    whole: set[str] = set()
+    for each in ast.walk(function):
+        if isinstance(each, ast.Assign) and each.value is listed and len(each.targets) == 1:
+            target = each.targets[0]
+            if isinstance(target, ast.Name):
+                whole.add(target.id)
+            elif isinstance(target, (ast.Tuple, ast.List)):
+                names |= {one.id for one in target.elts if isinstance(one, ast.Name)}
+
+    def is_item(node: ast.AST) -> bool:
+        if isinstance(node, ast.Subscript):
+            return node.value is listed or (isinstance(node.value, ast.Name) and node.value.id in whole)
+        return isinstance(node, ast.Name) and node.id in names
+
+    def computed(node: ast.AST) -> bool:
+        inner = (node.left, node.right) if isinstance(node, ast.BinOp) else ()
+        called = node.args[:1] if isinstance(node, ast.Call) and dotted(node.func) == "abs" else ()
+        return is_item(node) or any(map(computed, (*inner, *called)))
+
+    found = False
+    for each in ast.walk(function):
+        if isinstance(each, ast.BinOp):
+            sides: list[ast.AST] = [each.left, each.right]
+        elif isinstance(each, ast.Compare):
+            sides = [each.left, *each.comparators]
+        elif isinstance(each, ast.Call):
+            if any(map(is_item, each.args)) and dotted(each.func) == "range":
+                return False
+            found = found or (dotted(each.func) in _OF_FRACTIONS and any(map(computed, each.args)))
+            continue
+        elif isinstance(each, ast.Subscript):
+            parts = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
+            if any(map(is_item, parts)):
+                return False
+            continue
+        else:
+            continue
+        fraction = any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in sides)
+        found = found or (fraction and any(map(computed, sides)))
+    return found
+
+
 def _name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else dotted(call.func) or ""

@@ -48,6 +48,8 @@ def _is_asked(
     if not isinstance(parent, ast.Assign) or len(parent.targets) != 1:
         return False
     target = parent.targets[0]
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return not cut and _is_unpacked(draft, function, parent, target, takes_numbers)
     if not isinstance(target, ast.Name) or target.id in seen:
         return False
     same = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == target.id]
@@ -59,6 +61,22 @@ def _is_asked(
         for each in same
         if id(each) in certain
     )
+
+
+def _is_unpacked(
+    draft: Draft,
+    function: Function,
+    statement: ast.Assign,
+    target: ast.Tuple | ast.List,
+    takes_numbers: Callable[[ast.expr], bool],
+) -> bool:
+    """Whether one of the names that the list is unpacked to, `low, high = t.tolist()`, is used as a number in any case."""
+    names = {each.id for each in target.elts if isinstance(each, ast.Name)}
+    same = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id in names]
+    if len([each for each in same if not isinstance(each.ctx, ast.Load)]) != len(names):
+        return False
+    certain = {id(each) for one in _always_run_after(draft, statement) for each in ast.walk(one)}
+    return any(id(each) in certain and _is_certain(draft, each) and takes_numbers(each) for each in same)
 
 
 def _always_run_after(draft: Draft, statement: ast.stmt) -> Sequence[ast.AST]:

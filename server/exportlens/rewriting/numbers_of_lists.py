@@ -268,6 +268,9 @@ def _takes_numbers(draft: Draft, name: ast.expr, kinds: Kinds) -> bool:
     if isinstance(parent, ast.BinOp):
         added = parent.right if parent.left is name else parent.left
         plain = (ast.Sub, ast.Div, ast.Pow, ast.FloorDiv)
+        if isinstance(parent.op, ast.Mult):
+            # A list of rows is repeated by an int.
+            return isinstance(added, ast.Constant) and isinstance(added.value, float)
         return isinstance(parent.op, plain) or (isinstance(parent.op, ast.Add) and _is_number(added, kinds))
     if isinstance(parent, ast.Compare):
         other = parent.comparators[0] if parent.left is name else parent.left
