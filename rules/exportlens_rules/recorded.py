@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from exportlens.inference.places import ItemWrite, Trail
+from exportlens.inference.places import ItemRead, ItemWrite, Trail
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.placed_writes import in_place_call
 from exportlens.source.walking import walk
 
 from exportlens_rules.reading import keeps_gradients, nodes_around
@@ -42,15 +43,18 @@ _ENDING_FUNCTIONS = frozenset(
 _MOST_CALLS = 4
 
 
-def is_recorded(place: ItemWrite) -> bool:
-    """Whether what is written at `place` is recorded, or what else is written to the same name in the function."""
+def is_recorded(place: ItemRead | ItemWrite) -> bool:
+    """Whether what is written at `place`, also by a method as `x[:n].copy_(v)`, is recorded, or what else is written to the same name in the function."""
     around = nodes_around(place.site.chunk, place.node)
-    statement = next((each for each in around if isinstance(each, (ast.Assign, ast.AugAssign))), None)
+    statement = next(
+        (each for each in around if isinstance(each, (ast.Assign, ast.AugAssign, ast.Expr))), None
+    )
     if statement is None or not keeps_gradients(place):
         return False
     function = _definition(around)
     name = dotted(place.node.value) if isinstance(place.node, ast.Subscript) else None
-    values = [statement.value]
+    called = in_place_call(place.node, around)
+    values = [statement.value] if called is None else list(called.args)
     if function is not None and name is not None:
         values += _written_to(name, function)
     found = _Recorded(place.site.trail)
@@ -64,6 +68,11 @@ def _definition(around: list[ast.AST]) -> _Definition | None:
 def _written_to(name: str, function: _Definition) -> Iterator[ast.expr]:
     """What `function` binds `name` to, or writes to items of it."""
     for node in walk(function):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            owner = getattr(node.value.func, "value", None)
+            owner = owner.value if isinstance(owner, ast.Subscript) else owner
+            if isinstance(owner, ast.expr) and dotted(owner) == name:
+                yield from node.value.args
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign):
             targets = node.targets

@@ -1388,3 +1388,16 @@ def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> No
         mended.refusals
     )
     assert mended.text == text
+
+
+def test_a_method_in_place_at_places_from_data_that_is_no_assignment() -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    text += (
+        "        self.head = nn.Linear(4, 4)\n\n    def forward(self, x: torch.Tensor, n: torch.Tensor):\n"
+    )
+    text += "        y = self.head(x) * 2\n        count = n.item()\n        y[:count].clamp_(0, 1)\n        return y\n"
+    mended = mend(text)
+    assert any("`clamp_` with these arguments is no assignment" in refusal for refusal in mended.refusals), (
+        mended.refusals
+    )
+    assert mended.text == text

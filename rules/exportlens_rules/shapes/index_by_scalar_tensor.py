@@ -23,12 +23,18 @@ from exportlens.rewriting.number_indices import (
     select_by_number,
     write_by_number,
 )
-from exportlens.rewriting.placed_writes import is_one_row, is_placed_by_data, write_by_places
+from exportlens.rewriting.placed_writes import (
+    in_place_call,
+    is_one_row,
+    is_placed_by_data,
+    write_by_places,
+    write_in_place_by_places,
+)
 from exportlens.rewriting.row_indices import single_items
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
-from exportlens_rules.reading import is_tensor, operators_around, words
+from exportlens_rules.reading import is_tensor, nodes_around, operators_around, words
 from exportlens_rules.recorded import is_recorded
 
 _WRITE = Outcome(FAILS, FAILS)
@@ -41,7 +47,7 @@ class IndexByScalarTensor(Rule):
     ## What it does
     Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
     that such a tensor bounds: `x[i, :t] = 0`, or to rows and slices that numbers from data place while a gradient flows:
-    `x[:n] = self.layer(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
+    `x[:n] = self.layer(y)` and `x[:n].copy_(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
     such numbers and tensors as the step of a slice: `x[:: t.item()]`, and as the starts of two slices: `x[a:b, c:d]`.
     Where nothing tells how many dimensions a tensor has, a number that a loop unpacks from its rows, `for a, b in edges`, or a cell,
     `edges[e, 1]`, is taken for one that may have none: a remark, with its fix. So are the parts of what is called like one place: `y, x = click`,
@@ -267,7 +273,9 @@ def forward(self, x):
                 outcome=_row_outcome(place),
                 only_where=f"{names} {'has' if len(items) == 1 else 'have'} no dimensions",
             )
-        elif isinstance(place, ItemWrite) and _is_written_with_gradient(place):
+        elif (isinstance(place, ItemWrite) or _is_written_by_method(place)) and _is_written_with_gradient(
+            place
+        ):
             yield self.report(
                 place,
                 f"`{words(place.node)}` is a write where a number that was read out of tensor data says, and a gradient flows: "
@@ -281,6 +289,12 @@ def forward(self, x):
             return Refusal("a slice whose step comes from data has no operator that takes its place")
         if isinstance(report.place, ItemRead) and len(opened(report.place.key)) > 1:
             return cut_one_by_one(report.place, context)
+        if (
+            isinstance(report.place, ItemRead)
+            and _is_written_by_method(report.place)
+            and _is_written_with_gradient(report.place)
+        ):
+            return write_in_place_by_places(report.place, context)
         if is_list_of_numbers_from_data(report.place.key):
             return index_by_tensor_of_numbers(report.place, context)
         if isinstance(report.place, ItemWrite) and is_bounded_by_data(report.place.key):
@@ -305,7 +319,14 @@ def _row_outcome(place: ItemRead | ItemWrite) -> Outcome | None:
     return _WRITE if isinstance(place, ItemWrite) or operators_around(place) else None
 
 
-def _is_written_with_gradient(place: ItemWrite) -> bool:
+def _is_written_by_method(place: ItemRead) -> bool:
+    """Whether a method writes to what is read, `x[:n].copy_(v)`."""
+    if not is_placed_by_data(place.key):
+        return False
+    return in_place_call(place.node, nodes_around(place.site.chunk, place.node)) is not None
+
+
+def _is_written_with_gradient(place: ItemRead | ItemWrite) -> bool:
     """Whether numbers from data place a write of, or to, what has a gradient. Who switches them off for parameters is believed."""
     function = place.site.function
     if not place.site.gradients or function is None or not is_placed_by_data(place.key):
@@ -344,7 +365,7 @@ _TELLING_NOTHING = frozenset(
 )  # fmt: skip
 
 
-def _may_be_bounded(place: ItemWrite, function: ast.AST) -> bool:
+def _may_be_bounded(place: ItemRead | ItemWrite, function: ast.AST) -> bool:
     """Whether tracing may know that the places are inside of the tensor, as it does of what was a size, or was checked."""
     index = getattr(place.node, "slice", place.node)
     read = {id(one) for each in walk(index) if isinstance(each, ast.Call) for one in walk(each)}

@@ -1,5 +1,5 @@
 """Writes to rows and slices that numbers from data place, where a gradient flows: `x[:, n : n + 1] = v` ->
-`x[:, torch.arange(x.shape[1])[n : n + 1]] = v`.
+`x[:, torch.arange(x.shape[1])[n : n + 1]] = v`. So are methods that write in place, `x[:n].copy_(v)`.
 
 torch exports no write to a view whose place data tells where a gradient flows (measured on torch 2.13). Slicing the places as the
 tensor was sliced keeps what a slice means: bounds below zero count from the end, and those beyond it are cut off.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.places import ItemWrite
+from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.values import (
     Sequence,
     Slice,
@@ -23,6 +23,7 @@ from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import kinds_before
 from exportlens.rewriting.names import dotted
 from exportlens.rewriting.number_indices import converted_for_index, is_int, is_number_from_data
+from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Replacement
 
 
@@ -62,6 +63,57 @@ def write_by_places(place: ItemWrite, context: RewriteContext) -> Fix | Refusal:
                 f"what is written to `{draft.source.of(node)}` is not known to be a tensor or a number"
             )
         return draft.replace("Write to places in a tensor of their own", [*swaps, *converted])
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+# What a method writes in place, as an assignment; `{}` is what it is given.
+_ASSIGNED = {
+    "copy_": "= {}",
+    "fill_": "= {}",
+    "zero_": "= 0",
+    "add_": "+= {}",
+    "sub_": "-= {}",
+    "mul_": "*= {}",
+    "div_": "/= {}",
+}
+
+
+def in_place_call(node: ast.AST, around: list[ast.AST]) -> ast.Call | None:
+    """The call `x[:n].copy_(v)` that is a statement, `node` being `x[:n]` and `around` the nodes around it, innermost first."""
+    match around[:3]:
+        case [ast.Attribute(value=owner, attr=attr), ast.Call() as call, ast.Expr()] if owner is node:
+            return call if attr.endswith("_") and not attr.endswith("__") and call.func is around[0] else None
+    return None
+
+
+def write_in_place_by_places(place: ItemRead, context: RewriteContext) -> Fix | Refusal:
+    """The fix that assigns to places what `x[:n].copy_(v)` writes to them."""
+    try:
+        draft = Draft.of(place, context)
+        source, node = draft.source, draft.source.find(place.node)
+        call = in_place_call(node, list(source.ancestors(node)))
+        if call is None or not isinstance(node, ast.Subscript) or dotted(node.value) is None:
+            raise Refused("what is written to has no name of its own")
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        form, function = _ASSIGNED.get(name), source.enclosing_function(call)
+        if form is None or call.keywords or len(call.args) != form.count("{}") or function is None:
+            raise Refused(f"`{name}` with these arguments is no assignment: compute the tensor and assign it")
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        key = place.key
+        items = key.items if isinstance(node.slice, ast.Tuple) and isinstance(key, Sequence) else [key]
+        if items is None or len(items) != len(parts):
+            raise Refused("the indices are not written out one by one")
+        target = source.of(node, _places(draft, node, parts, items))
+        kinds = kinds_before(function, source.enclosing_statement(call), draft.kinds({}))
+        given = ""
+        if call.args:
+            given, value, base = source.of(call.args[0]), kinds.of(call.args[0]), kinds.of(node.value)
+            is_number = value.what in ("number", "size", "scalar")
+            if form.startswith("=") and not is_number and (value.dtype is None or value.dtype != base.dtype):
+                given = f"{primary(given)}.to({source.of(node.value)})"
+        text = f"{target} {form.format(given)}"
+        return draft.replace("Write to places in a tensor of their own", [source.swap(call, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
