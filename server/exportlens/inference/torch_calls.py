@@ -59,6 +59,12 @@ def facts_of(value: Value) -> object:
     return _UNKNOWN
 
 
+def _told(value: Value, fact: object) -> object:
+    """What tells overloads apart: also that `value` is a number."""
+    number = isinstance(value, (Shape, TensorScalar)) and fact is _UNKNOWN
+    return knowledge.SOME_NUMBER if number else fact
+
+
 def call_torch(
     machine: Machine, name: str, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
 ) -> Value | None:
@@ -267,7 +273,10 @@ def apply_op(
         [facts_of(value) for value in plain_args],
         {key: facts_of(value) for key, value in plain_kwargs.items()},
     )
-    chosen = op.match(fact_args, fact_kwargs)
+    chosen = op.match(
+        [_told(*each) for each in zip(plain_args, fact_args, strict=True)],
+        {key: _told(plain_kwargs[key], fact) for key, fact in fact_kwargs.items()},
+    )
     bound = chosen.bind(plain_args, plain_kwargs)
     facts = chosen.bind(fact_args, fact_kwargs)
     values = flattened(plain_args) + flattened(list(plain_kwargs.values()))

@@ -159,6 +159,12 @@ _KEEPING_ROWS = frozenset(
 )  # fmt: skip
 
 
+def _told(kind: Kind, facts: object) -> object:
+    """What tells overloads apart: also that `kind` is a number, where it is not what a caller gives."""
+    number = kind.what in ("size", "scalar") or (kind.what == "number" and kind.roots == frozenset())
+    return knowledge.SOME_NUMBER if number and facts is knowledge.UNKNOWN else facts
+
+
 def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     given: list[Kind] = [] if receiver is None else [receiver]
     for each in node.args:
@@ -170,7 +176,10 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
     if op.name in _JOINING and given:
         facts[0] = _joined_facts(given[0])
     named = {key: kind.facts for key, kind in keywords.items()}
-    op = op.match(facts, named)
+    op = op.match(
+        [_told(*each) for each in zip(given, facts, strict=True)],
+        {key: _told(kind, named[key]) for key, kind in keywords.items()},
+    )
     bound = op.bind(facts, named)
     operands = op.bind(given, keywords)
     roots: frozenset[str] | None = frozenset()

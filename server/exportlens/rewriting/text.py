@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from exportlens.finding import Edit, Position, Range
+from exportlens.rewriting.precedence import fitting
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import children
 
@@ -133,7 +134,12 @@ class Source:
         return "".join([*pieces, self.text[at:end]])
 
     def swap(self, node: ast.AST, text: str) -> Replacement:
-        return Replacement(self.start(node), self.end(node), text)
+        """Put `text` in the place of `node`, in brackets where what stands around it binds tighter."""
+        start, end = self.start(node), self.end(node)
+        bracketed = self.text[:start].rstrip()[-1:] == "(" and self.text[end:].lstrip()[:1] == ")"
+        if isinstance(node, ast.expr) and not bracketed:
+            text = fitting(text, node, self.parents.get(node))
+        return Replacement(start, end, text)
 
     def without(self, statement: ast.stmt, others: int = 0) -> Replacement | None:
         """Take `statement` away with its line, and leave its comment; `others` of its block go as well, and a block keeps a

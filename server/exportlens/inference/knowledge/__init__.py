@@ -7,6 +7,7 @@ Generated from an installed torch by scripts/generate_torch_knowledge.py; readin
 from __future__ import annotations
 
 from exportlens.inference.knowledge.model import (
+    SOME_NUMBER,
     UNKNOWN,
     Condition,
     Constant,
@@ -38,6 +39,7 @@ from exportlens.inference.knowledge.store import (
 )
 
 __all__ = [
+    "SOME_NUMBER",
     "UNKNOWN",
     "Condition",
     "Constant",

@@ -11,15 +11,17 @@ T = TypeVar("T")
 
 
 class Unknown(enum.Enum):
-    """A value of which nothing is known; it matches every parameter type."""
+    """A value of which nothing is known; it matches every parameter type. Of SOME_NUMBER one thing is: it is no tensor."""
 
     UNKNOWN = enum.auto()
+    SOME_NUMBER = enum.auto()
 
     def __repr__(self) -> str:
-        return "UNKNOWN"
+        return self.name
 
 
 UNKNOWN = Unknown.UNKNOWN
+SOME_NUMBER = Unknown.SOME_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ class Op:
     def match(self, args: Sequence[object], keywords: Mapping[str, object]) -> Op:
         """The overload that torch would choose; `self` where none fits better.
 
-        Arguments are `TensorFacts`, Python constants, tuples/lists of these, or UNKNOWN.
+        Arguments are `TensorFacts`, Python constants, tuples/lists of these, SOME_NUMBER or UNKNOWN.
         """
         for op in self.overloads:
             bound = op.bind(args, keywords)
@@ -408,6 +410,8 @@ def _fits(param: Param, value: object) -> bool:
         kind = kind[:-1]
     if value is UNKNOWN or kind == "any":
         return True
+    if value is SOME_NUMBER:
+        return kind in _NUMBERS and kind != "str"
     if isinstance(value, TensorFacts):
         # A tensor of rank 0 is taken for a number, and for an int or float, by torch's argument parser.
         return kind == "tensor" or (kind in ("number", "int", "float") and value.rank == 0)
