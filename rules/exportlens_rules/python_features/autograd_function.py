@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.attributes import AUTOGRAD_FUNCTIONS
-from exportlens.inference.places import AttributeRead, Call, Place
+from exportlens.inference.classes import is_module_class
+from exportlens.inference.places import AttributeRead, AttributeWrite, Call, Place
 from exportlens.inference.values import (
     Bound,
     ClassValue,
@@ -25,6 +26,7 @@ from exportlens.rewriting.applied_objects import applied_by_class
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import saved_tensors, unwrap_variable
 from exportlens.rewriting.guards import without_gradients_while_exporting
+from exportlens.rewriting.kept_functions import held_by_partial, is_apply
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import base_names, keeps_gradients, words
@@ -69,7 +71,8 @@ class AutogradFunction(Rule):
     Finds, in `torch.autograd.Function` classes that traced code applies: `ctx.saved_variables`,
     `ctx.mark_dirty`, but for arguments that need gradients and are returned, gradients computed inside of
     `backward`, attributes of its own class that it reads by the class's name, a `backward` that is missing or only raises, class methods
-    for `forward` and `backward`, and `super().forward(...)`; and `self.double.apply(x)`, of an object of such a class.
+    for `forward` and `backward`, and `super().forward(...)`; and `self.double.apply(x)`, of an object of such a class, and
+    `self.double = Double.apply` in a Module's `forward`.
 
     ## Why it matters
     Strict tracing also traces `backward` where an argument needs gradients, as the output of any layer with
@@ -82,7 +85,7 @@ class AutogradFunction(Rule):
     code = "EXL321"
     name = "autograd-function-details"
     outcome = Outcome(FAILS, OK)
-    places = (Call, AttributeRead)
+    places = (Call, AttributeRead, AttributeWrite)
     examples = (
         Example(
             bad=_HEAD
@@ -188,9 +191,24 @@ class M(nn.Module):
             ),
             good=_GOOD,
         ),
+        Example(
+            bad=_GOOD.replace(
+                "return Double.apply(self.layer(x))",
+                "self.double = Double.apply\n        return self.double(self.layer(x))",
+            ),
+            good=_GOOD,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, AttributeWrite):
+            if _is_module(place.owner) and any(map(is_apply, options(place.value))):
+                yield self.report(
+                    place,
+                    f"`self.{place.attr}` becomes the `apply` of an autograd Function while tracing: strict tracing cannot tell "
+                    "whether it is a Parameter. Call it by its class, or set the attribute in `__init__`.",
+                )
+            return
         if isinstance(place, AttributeRead):
             owner = place.owner
             if place.attr == "apply" and isinstance(owner, Instance) and not owner.traced:
@@ -225,6 +243,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         node = report.place.node
+        if isinstance(report.place, AttributeWrite):
+            return held_by_partial(report.place, context)
         if isinstance(report.place, AttributeRead):
             return applied_by_class(report.place, context)
         if isinstance(node, ast.Attribute) and node.attr == "saved_variables":
@@ -260,6 +280,10 @@ def _is_in_function(place: Call) -> bool:
     function = place.site.function
     owner = function.owner if function is not None else None
     return owner is not None and any(name in AUTOGRAD_FUNCTIONS for name in base_names(owner))
+
+
+def _is_module(owner: Value) -> bool:
+    return isinstance(owner, Instance) and is_module_class(owner.cls)
 
 
 def _function_class(place: Call) -> ClassValue | None:
