@@ -1401,3 +1401,33 @@ def test_a_method_in_place_at_places_from_data_that_is_no_assignment() -> None:
         mended.refusals
     )
     assert mended.text == text
+
+
+_QUANTIZED = "torch.fake_quantize_per_tensor_affine({}, {}, 0, -128, 127)"
+
+
+@pytest.mark.parametrize(
+    "lines, reason",
+    [
+        (
+            ["while x.max() > 1:", f"    x = {_QUANTIZED.format('x * 0.5', '0.1')}", "return x"],
+            "takes in no operator of control flow",
+        ),
+        (
+            [
+                "peak = x.max().item()",
+                "if peak == 0.0:",
+                "    return x",
+                f"return {_QUANTIZED.format('x', 'peak')}",
+            ],
+            "and its condition is no tensor",
+        ),
+    ],
+    ids=["loop", "a number from data"],
+)
+def test_operators_that_arms_and_loops_do_not_take(lines: list[str], reason: str) -> None:
+    body = "".join(f"        {line}\n" for line in lines)
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += f"    def forward(self, x: torch.Tensor):\n{body}"
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals

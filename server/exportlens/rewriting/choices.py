@@ -34,6 +34,7 @@ from exportlens.rewriting.same_kinds import same_kind
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unbound_names import refuse_unbound
+from exportlens.rewriting.unfaked_operators import refuse_unfaked
 
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -111,6 +112,7 @@ def ternary_text(
         texts = [outputs.expression(each, kinds, set()) for each in (node.body, node.orelse)]
         before = _clones(source, node, kinds)
     refuse_recurrent_layer([node.body, node.orelse], kinds)
+    refuse_unfaked([node.body, node.orelse], kinds)
     call = f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())"
     return _put(source, node, call, before)
 

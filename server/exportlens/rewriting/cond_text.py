@@ -16,6 +16,7 @@ from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.recurrent_layers import chosen_of_both, runs_recurrent_layer
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.unfaked_operators import unfaked_operator
 from exportlens.source.walking import walk
 
 
@@ -146,6 +147,8 @@ class CondText:
         call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
         if runs_recurrent_layer(statements, self.kinds):
             call = chosen_of_both(statements, self.test, names, self.kinds, self.torch)
+        elif operator := unfaked_operator(statements, self.kinds):
+            call = chosen_of_both(statements, self.test, names, self.kinds, self.torch, f"`{operator}`")
         pieces = [
             f"{indent}def {name}({parameters}):{nl}{body}"
             for name, (parameters, body) in zip(names, functions, strict=True)

@@ -26,6 +26,7 @@ from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.same_kinds import same_kind
 from exportlens.rewriting.sharing import to_separate
 from exportlens.rewriting.text import Replacement, Source, replaced
+from exportlens.rewriting.unfaked_operators import refuse_unfaked
 
 
 class LoopRewrite(LoopCondition):
@@ -59,6 +60,7 @@ class LoopRewrite(LoopCondition):
         counter = self.counter() if isinstance(self.node, ast.For) else None
         refuse_effects(self.source, self.node.body, self.inside_with({}), None)
         refuse_recurrent_layer(self.node.body, self.kinds)
+        refuse_unfaked(self.node.body, self.kinds)
         written = self.written()
         carried = self._carried(written, counter)
         test = self.node.test if isinstance(self.node, ast.While) else None

@@ -64,20 +64,29 @@ def refuse_recurrent_layer(nodes: Sequence[ast.AST], kinds: Kinds) -> None:
 
 
 def chosen_of_both(
-    statements: Sequence[ast.stmt], test: str, arms: Sequence[str], kinds: Kinds, torch: str
+    statements: Sequence[ast.stmt],
+    test: str,
+    arms: Sequence[str],
+    kinds: Kinds,
+    torch: str,
+    what: str = "a recurrent layer",
 ) -> str:
     """The text that gives what the branch gives, where the functions `arms` run both and have no effects. Raises Refused where
-    an arm may fail that the branch would not have run."""
+    an arm may fail that the branch would not have run; `what` is why torch.cond takes them not."""
     condition = parse_python(test, mode="eval").body
     tensor = kinds.of(condition)
     if tensor.what != "tensor":
-        raise Refused("it runs a recurrent layer, and its condition is no tensor")
+        raise Refused(f"it runs {what}, and its condition is no tensor")
     for each in (node for statement in statements for node in walk(statement)):
         called = isinstance(each, ast.Call) and str(getattr(each.func, "attr", getattr(each.func, "id", "")))
         if called in _ONLY_WHERE_ASKED or (called == "where" and len(each.args) == 1):  # type: ignore[attr-defined]
-            raise Refused(f"it runs a recurrent layer, and `{called}` only fits where the branch is taken")
+            raise Refused(f"it runs {what}, and `{called}` only fits where the branch is taken")
         if isinstance(each, ast.Subscript) and _may_be_mask(each.slice, kinds):
-            raise Refused("it runs a recurrent layer, and picks rows by a mask")
+            raise Refused(f"it runs {what}, and picks rows by a mask")
+        if isinstance(each, ast.Name) and kinds.of(each).what == "scalar":
+            raise Refused(
+                f"it runs {what}, and computes with `{each.id}`, a number from data that may not fit"
+            )
     taken = reads(condition)
     one, other = fresh("one", taken), fresh("other", taken)
     where = test if tensor.rank == 0 else f"({test}).reshape(())"
