@@ -1387,6 +1387,15 @@ def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> No
     assert any("has a size from data behind its first" in refusal for refusal in mended.refusals), (
         mended.refusals
     )
+
+
+def test_rounds_of_what_an_arm_calls_over_steps_that_data_counts() -> None:
+    text = "import torch\nfrom torch import nn\n\n\ndef walk(y, t):\n    for k in range(1, len(t)):\n"
+    text += "        y = y + t[k] - t[k - 1]\n    return y\n\n\nclass M(nn.Module):\n    def forward(self, x, by):\n"
+    text += "        if x.sum() > 0:\n            n = max(2, x.sum().int())\n            x = walk(x, torch.arange(n) * by)\n        return x\n"
+    mended = mend(text)
+    reason = "`for k in range(1, len(t))` has as many rounds as data says"
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
 
 

@@ -44,6 +44,9 @@ def _all_open(place: Call, value: Value | None, judge: Judge) -> bool:
 
 
 def _from_data(value: Value | None) -> bool:
+    if isinstance(value, Tensor):
+        # One number is read as Python's where that is what is taken.
+        return value.origin in ("input", "buffer", "fresh")
     return isinstance(value, TensorScalar) or (isinstance(value, Shape) and value.unbacked)
 
 

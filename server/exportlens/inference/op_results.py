@@ -240,7 +240,13 @@ def _dtype_of_filled(number: Value | tuple[Value, ...] | None) -> str | None:
 
 
 def _is_of_data(size: Value) -> bool:
-    """Whether a size was read out of tensor data."""
+    """Whether a size was read out of tensor data, or is a tensor that torch reads as a number."""
+    if isinstance(size, Tensor):
+        return (
+            size.origin in ("input", "buffer", "fresh")
+            and dtype_family(size.dtype) == "int"
+            and size.rank in (0, None)
+        )
     return (isinstance(size, Shape) and size.unbacked) or (
         isinstance(size, TensorScalar) and size.type in ("", "int")
     )

@@ -33,6 +33,7 @@ from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written
 from exportlens.rewriting.padded_rows import refuse_padded_rows
 from exportlens.rewriting.predicates import Predicates
+from exportlens.rewriting.rounds_by_sizes import refuse_rounds_by_sizes
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unbound_names import refuse_unbound
 from exportlens.source.walking import walk
@@ -97,6 +98,7 @@ class BranchRewrite(CondText):
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
+            refuse_rounds_by_sizes(arm.statements, self.kinds)
             refuse_unbound(self.source, self.node, self.function, arm.statements, self.kinds, self.torch)
             replace_super(self.source, self.function, arm)
             taken = arm is self.then

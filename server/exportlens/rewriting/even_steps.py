@@ -6,7 +6,7 @@ import ast
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
-from exportlens.inference.values import Const, TensorScalar, Value, options
+from exportlens.inference.values import Const, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused, plain_call
 from exportlens.rewriting.names import dotted
@@ -22,7 +22,10 @@ _ROUNDING = frozenset(
 
 
 def steps_by_arange(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`torch.linspace(a, b, n)` -> `torch.arange(n) * (b - a) / torch.sym_max(n - 1, 1) + a`, equal up to the last digit."""
+    """`torch.linspace(a, b, n)` -> `torch.arange(n) * (b - a) / torch.sym_max(n - 1, 1) + a`, equal up to the last digit.
+
+    Of a tensor `n` it is `torch.as_tensor(n - 1).clamp(min=1)` by which is divided.
+    """
     try:
         draft, node = plain_call(place, context)
         given = dict(zip(_NAMES, node.args, strict=False))
@@ -41,7 +44,13 @@ def steps_by_arange(place: Call, context: RewriteContext) -> Fix | Refusal:
         start, end = (_operand(draft.source.of(given[each]), given[each]) for each in ("start", "end"))
         device = f", device={draft.source.of(given['device'])}" if "device" in given else ""
         span = end if start == "0" else f"({end} - {start})"
-        text = f"{draft.torch}.arange({steps}{device}) * {span} / {draft.torch}.sym_max({_operand(steps, given['steps'])} - 1, 1)"
+        count = f"{_operand(steps, given['steps'])} - 1"
+        last = f"{draft.torch}.sym_max({count}, 1)"
+        if isinstance(values["steps"], Tensor):
+            # `max(2, t)` is a number where that is the larger one.
+            last = f"{draft.torch}.as_tensor({count}).clamp(min=1)"
+        times = "" if span == "1" else f" * {span}"
+        text = f"{draft.torch}.arange({steps}{device}){times} / {last}"
         text = f"({text})" if start == "0" else f"({text} + {start})"
         return draft.replace("Count with torch.arange", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
