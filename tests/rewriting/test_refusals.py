@@ -24,6 +24,11 @@ INIT = """
 
 REFUSED = [
     (
+        "an attribute that has other dimensions on either side",
+        "if x.sum() > 0:\n    self.high = x.min()\nelse:\n    self.high = torch.zeros(3) * x.sum()\nreturn x - self.high",
+        "`self.high` has ",
+    ),
+    (
         "the first of constants that are changed later",
         "limits = [1.0, 10.0]\nlimits[0] = 3.0\nreturn x * next((i for i, hi in enumerate(limits) if x.sum() < hi), 7)",
         "how many elements `x.sum() < hi` keeps",
@@ -482,6 +487,16 @@ def test_refused_with_its_reason(body: str, reason: str) -> None:
     mended = mend(text)
     assert mended.text == text
     assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+def test_rounds_of_what_an_arm_calls_over_steps_that_data_counts() -> None:
+    text = "import torch\nfrom torch import nn\n\n\ndef walk(y, t):\n    for k in range(1, len(t)):\n"
+    text += "        y = y + t[k] - t[k - 1]\n    return y\n\n\nclass M(nn.Module):\n    def forward(self, x, by):\n"
+    text += "        if x.sum() > 0:\n            n = max(2, x.sum().int())\n            x = walk(x, torch.arange(n) * by)\n        return x\n"
+    mended = mend(text)
+    reason = "`for k in range(1, len(t))` has as many rounds as data says"
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
 
 
 def test_the_rest_of_a_float_that_may_be_a_tensors_is_not_kept_as_a_symbol() -> None:
@@ -1387,15 +1402,6 @@ def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> No
     assert any("has a size from data behind its first" in refusal for refusal in mended.refusals), (
         mended.refusals
     )
-
-
-def test_rounds_of_what_an_arm_calls_over_steps_that_data_counts() -> None:
-    text = "import torch\nfrom torch import nn\n\n\ndef walk(y, t):\n    for k in range(1, len(t)):\n"
-    text += "        y = y + t[k] - t[k - 1]\n    return y\n\n\nclass M(nn.Module):\n    def forward(self, x, by):\n"
-    text += "        if x.sum() > 0:\n            n = max(2, x.sum().int())\n            x = walk(x, torch.arange(n) * by)\n        return x\n"
-    mended = mend(text)
-    reason = "`for k in range(1, len(t))` has as many rounds as data says"
-    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
 
 

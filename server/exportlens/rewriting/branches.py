@@ -19,6 +19,7 @@ from exportlens.rewriting.asked_rows import assure_rows
 from exportlens.rewriting.callers import callers_write, given_to
 from exportlens.rewriting.cond_text import CondText
 from exportlens.rewriting.continuations import continuation
+from exportlens.rewriting.copied_outputs import copied_into, may_differ
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
 from exportlens.rewriting.found_rows import checks
@@ -34,6 +35,7 @@ from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written
 from exportlens.rewriting.padded_rows import refuse_padded_rows
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.rounds_by_sizes import refuse_rounds_by_sizes
+from exportlens.rewriting.same_kinds import same_tensor
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unbound_names import refuse_unbound
 from exportlens.source.walking import walk
@@ -236,8 +238,16 @@ class BranchRewrite(CondText):
         outputs.anew = self._bound_in_rounds()
         for name in names:
             refuse_open(f"`{name}`", [ast.Name(name, ast.Load())], self.kinds, self.source, self.function)
+            first, second = (end.names.get(name) for end in ends)
+            path = copied_into(self.source, self.function, self.node, name, self.kinds)
+            if path is not None and first is not None and second is not None and may_differ(first, second):
+                outputs.copied[name] = path
         later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
         outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
+        for write in self.writes.written:
+            one, another = (end.names.get(write.path) for end in ends)
+            if write.rebinds and one is not None and another is not None:
+                same_tensor(f"`{write.path}`", one, another)
         later.refuse_ints_for_branches([name for name in names if _is_int(ends[0].names[name])])
         self._refuse_later_writes(names, ends)
         self.outputs = names

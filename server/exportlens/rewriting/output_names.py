@@ -35,6 +35,8 @@ class NamedOutputs:
         self.as_count: set[str] = set()
         # The floats and bools among them.
         self.as_number: dict[str, str] = {}
+        # The names that are copied into a tensor behind the branch, and for nothing else, and the path of that tensor.
+        self.copied: dict[str, str] = {}
         # The names that a loop around the branch binds.
         self.anew: set[str] = set()
 
@@ -54,6 +56,8 @@ class NamedOutputs:
         refuse_identity(self.source, names)
         for name in names:
             a, b = then.names.get(name), other.names.get(name)
+            if name in self.copied:
+                continue
             if a is None or b is None:
                 raise Refused(f"it is not known what `{name}` is after the branch")
             if {a.what, b.what} <= {"number", "size"} and {a.type, b.type} == {"int", "float"}:
@@ -137,6 +141,8 @@ class NamedOutputs:
         return [self._name(name, end.names[name], name in bound, used) for name in names]
 
     def _name(self, name: str, kind: Kind, bound: bool, used: set[str]) -> str:
+        if name in self.copied:
+            return f"{self.torch}.empty_like({self.copied[name]}).copy_({name})"
         if name in self.as_number:
             return self.held(name, self.as_number[name])
         if kind.what == "scalar" and name in self.as_tensor:
