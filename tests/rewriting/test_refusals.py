@@ -499,6 +499,22 @@ def test_rounds_of_what_an_arm_calls_over_steps_that_data_counts() -> None:
     assert mended.text == text
 
 
+def test_padded_sequences_beside_a_result_of_other_dimensions() -> None:
+    text = "import torch\nfrom torch import nn\nfrom torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence\n\n\n"
+    text += "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    text += "        self.gru = nn.GRU(4, 4, batch_first=True)\n\n    def forward(self, x, lengths):\n"
+    text += (
+        "        b, t, c = x.size()\n        if lengths.max() > 4:\n            return torch.zeros(b, c)\n"
+    )
+    text += "        packed = pack_padded_sequence(x.view(b, t, c), lengths, batch_first=True, enforce_sorted=False)\n"
+    text += "        out, _ = self.gru(packed)\n"
+    text += "        return pad_packed_sequence(out, batch_first=True, total_length=5)[0]\n"
+    mended = mend(text)
+    reason = "has 2 dimensions on one side of the branch and 3 on the other"
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert "torch.cond" not in mended.text
+
+
 def test_the_rest_of_a_float_that_may_be_a_tensors_is_not_kept_as_a_symbol() -> None:
     forward = "\n    def forward(self, x, gate):\n        return x * (float(gate) {} 5)\n"
     assert "as_tensor(gate)" in mend(HEAD + INIT.lstrip("\n") + forward.format("/")).text

@@ -57,7 +57,7 @@ def _run_packed(rnn, packed, state=None):
                 steps[t] = now[0] * mask
             sides.append(torch.stack(steps, 1))
             ends.append(now)
-        x = torch.cat(sides, -1)
+        x = torch.cat(sides, -1).view(x.shape[0], x.shape[1], directions * rnn.hidden_size)
         if layer < rnn.num_layers - 1:
             x = torch.nn.functional.dropout(x, rnn.dropout, rnn.training)
     last = tuple(torch.stack(each) for each in zip(*ends))

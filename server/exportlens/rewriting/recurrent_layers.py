@@ -119,9 +119,11 @@ def _runs(nodes: Iterable[ast.AST], kinds: Kinds, seen: set[int]) -> bool:
         if value is not None and _is_recurrent(value, seen):
             return True
     for call in (each for node in nodes for each in walk(node) if isinstance(each, ast.Call)):
-        value = kinds.of(call.func).value
-        if value is not None and _is_recurrent(value, seen):
-            return True
+        # What is handed to a function, too: it reads the weights.
+        for each in (call.func, *call.args, *(one.value for one in call.keywords)):
+            value = kinds.of(each).value
+            if value is not None and _is_recurrent(value, seen):
+                return True
         function = kinds.functions.get(dotted(call.func) or "")
         if function is not None and id(function) not in seen:
             seen.add(id(function))
