@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place, Truth
 from exportlens.inference.values import Tensor, TensorScalar
-from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.outcome import FAILS, OK, WRONG, Outcome
+from exportlens.rewriting.asked_identity import number_itself
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.python_numbers import extreme_of_pairs, extreme_of_tensor, symbolic_extreme
 from exportlens.rule import Example, Report
@@ -17,6 +18,7 @@ from exportlens_rules.control_flow.decision import Decision
 from exportlens_rules.reading import is_tested, words
 
 _OF_FLOATS = Outcome(OK, FAILS)
+_OF_IDENTITY = Outcome(WRONG, WRONG)
 _SUPERLATIVES = {"max": "largest", "min": "smallest"}
 _COMPARED_AT_ONCE = 2
 
@@ -26,11 +28,13 @@ class DataDependentComparison(Decision):
 
     ## What it does
     Finds chained comparisons and membership tests on tensors and on lists of their numbers, `index`, `count` and `itertools.groupby` of such lists,
-    and Python's `max()` and `min()` of floats that were read out of tensors, of one tensor alone, or of more than two tensors.
+    numbers read out of tensors that `is` compares with constants, and Python's `max()` and `min()` of floats that were read out of
+    tensors, of one tensor alone, or of more than two tensors.
 
     ## Why it matters
     `a < t < b` is `a < t and t < b`, and `in` compares until it finds a match: both take a decision on the
-    way. `max()` compares as well: non-strict tracing has an operator for whole numbers alone.
+    way. `max()` compares as well: non-strict tracing has an operator for whole numbers alone. `t.item() is True` asks for the very
+    object: the symbol that stands for the number is none of Python's, so that the program always takes it for False.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.isin.html
@@ -104,6 +108,19 @@ def forward(self, x: torch.Tensor):
 """,
             inputs="(torch.rand(3),)",
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    large = (x.sum() > 0).item() is True
+    return x * large
+""",
+            good="""
+def forward(self, x):
+    large = x.sum() > 0
+    return x * large
+""",
+            outcome=_OF_IDENTITY,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -126,6 +143,15 @@ def forward(self, x: torch.Tensor):
                     "cannot decide. Use torch.clamp, or torch.maximum or torch.minimum.",
                     outcome=_OF_FLOATS,
                 )
+        elif isinstance(place, Truth) and place.context == "is":
+            if isinstance(place.node, ast.Compare) and _is_refused_itself(place.node.left):
+                return
+            yield self.report(
+                place,
+                f"`{words(place.node)}` asks whether a number that was read out of tensor data is this very object: while tracing it "
+                "is a symbol, which never is, and the program keeps that answer. Ask the number itself, or compare by ==.",
+                outcome=_OF_IDENTITY,
+            )
         elif isinstance(place, Truth) and place.context in _SUPERLATIVES:
             if isinstance(place.node, ast.Call) and len(place.node.args) > _COMPARED_AT_ONCE:
                 yield self.report(
@@ -158,6 +184,8 @@ def forward(self, x: torch.Tensor):
             if isinstance(report.place.value, Tensor):
                 return extreme_of_tensor(report.place, context)
             return symbolic_extreme(report.place, context)
+        if isinstance(report.place, Truth) and report.place.context == "is":
+            return number_itself(report.place, context)
         if isinstance(report.place, Truth) and report.place.context in _SUPERLATIVES:
             return extreme_of_pairs(report.place, context)
         return super().fix(report, context)
@@ -167,3 +195,8 @@ def _groups(node: ast.Call) -> bool:
     """Whether `node` is a call of `itertools.groupby`."""
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     return name == "groupby"
+
+
+def _is_refused_itself(node: ast.expr) -> bool:
+    """Whether `node` is `bool(t)`, which another rule finds."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool"

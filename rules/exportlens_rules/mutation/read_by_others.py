@@ -28,7 +28,7 @@ def is_read_by_others(place: AttributeWrite) -> bool:
     given = [ast.dump(ast.Name(each.arg, ast.Load())) for each in function.node.args.args[1:]]
     if not reads(statement.value, given) or converts(statement.value, [path]):
         return False
-    return any(reader is not function.node and _is_used(reader, node, path) for reader, node in place.readers)
+    return any(reader is not function.node and is_read(reader, node, path) for reader, node in place.readers)
 
 
 def is_read_by_others_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedWrite) -> bool:
@@ -48,7 +48,7 @@ def is_read_by_others_by_name(place: AttributeWrite, statement: ast.stmt, write:
     if outer is not function.node or not given:
         return False
     return any(
-        reader is not function.node and _is_used(reader, node, ast.dump(node))
+        reader is not function.node and is_read(reader, node, ast.dump(node))
         for reader, node in place.readers
     )
 
@@ -60,7 +60,7 @@ def _begins_as_tensor(place: AttributeWrite) -> bool:
     )
 
 
-def _is_used(reader: ast.AST, node: ast.AST, path: str) -> bool:
+def is_read(reader: ast.AST, node: ast.AST, path: str) -> bool:
     """Whether the values that `node` reads are used, not only what they look like or whether they are there."""
     around = parents(reader)
     use = around.get(node)
@@ -78,6 +78,6 @@ def _is_used(reader: ast.AST, node: ast.AST, path: str) -> bool:
         isinstance(each, ast.Name)
         and isinstance(each.ctx, ast.Load)
         and each.id in names
-        and _is_used(reader, each, ast.dump(each))
+        and is_read(reader, each, ast.dump(each))
         for each in ast.walk(reader)
     )

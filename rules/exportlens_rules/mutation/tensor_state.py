@@ -18,7 +18,7 @@ from exportlens.inference.values import (
     Value,
     options,
 )
-from exportlens.outcome import BAKED, OK, WRONG, Outcome
+from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.named_attributes import copied_by_name
 from exportlens.rewriting.plain_writes import written_plainly
@@ -48,9 +48,9 @@ from exportlens_rules.mutation.state_reads import (
     renewed_otherwise,
     resets_by_kept_names,
 )
+from exportlens_rules.mutation.turned_state import BUFFER, is_turned, of_buffer
 from exportlens_rules.reading import ancestors, words
 
-_BUFFER = Outcome(WRONG, OK)
 _KEPT = frozenset({"attribute", "outside", "constant", "buffer"})
 # Who starts from a number sets it back to that number before each sample: so does the program.
 _NUMBER = Outcome(BAKED, BAKED)
@@ -144,7 +144,7 @@ class M(nn.Module):
         self.state.mul_(0.5).add_(x[0])
         return x + self.state
 """,
-            outcome=_BUFFER,
+            outcome=BUFFER,
         ),
         Example(
             bad="""
@@ -249,6 +249,15 @@ class M(nn.Module):
             return
         if place.augmented or place.old is None:
             return
+        if is_turned(place):
+            buffer = isinstance(place.began, Tensor) and place.began.origin == "buffer"
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is bound to a tensor of another value, after the call has read what it was: the exported program "
+                f"forgets it after each call. Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer.",
+                outcome=of_buffer(place) if buffer else None,
+            )
+            return
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
             return
         of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
@@ -275,7 +284,7 @@ class M(nn.Module):
                     place,
                     f"`{words(named[0])}` binds the attribute to a new tensor that the next call reads: the exported "
                     "program forgets it after each call. Write in place, to a registered buffer.",
-                    outcome=_BUFFER if origins == {"buffer"} else None,
+                    outcome=of_buffer(place) if origins == {"buffer"} else None,
                 )
             return
         kept = origins <= _KEPT or begun or _was_only_converted(place)
@@ -303,7 +312,7 @@ class M(nn.Module):
             place,
             f"`self.{place.attr}` is bound to {'new tensors' if of_list else 'a new tensor'} {computed}: the exported program "
             f"forgets {'them' if of_list else 'it'} after each call. {advice}",
-            outcome=_BUFFER if origins == {"buffer"} else None,
+            outcome=of_buffer(place) if origins == {"buffer"} else None,
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:

@@ -300,6 +300,15 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
         return _over_options(left, right, lambda a, b: compare(machine, op, a, b, frame, node))
     if isinstance(op, (ast.Is, ast.IsNot)):
         same = _identical(left, right)
+        numbers = [each for each in (left, right) if isinstance(each, TensorScalar)]
+        other = right if numbers and numbers[0] is left else left
+        if (
+            numbers
+            and isinstance(other, Const)
+            and isinstance(other.value, (int, float))
+            and machine.emits(Truth)
+        ):
+            machine.notice(Truth(machine.site(frame), node, numbers[0], "is", node, frame.visible()))
         return Static("bool") if same is None else Const(same is isinstance(op, ast.Is))
     if isinstance(op, (ast.In, ast.NotIn)):
         return _contains(machine, left, right, isinstance(op, ast.NotIn), frame, node)

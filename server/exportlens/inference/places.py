@@ -60,7 +60,7 @@ class Truth(Place):
     """`value` is asked for its truth.
 
     `context` says by what: "if", "while", "ternary", "assert", "not", "and", "or", "filter" (of a comprehension), "bool", "match",
-    "any", "all", "compare" (chained, or `in` a sequence), "sort", "max" or "min".
+    "any", "all", "compare" (chained, or `in` a sequence), "is" (a number written out), "sort", "max" or "min".
 
     `node` is the test expression; `statement` the `if`/`while`/`assert`/ternary node. `variables` are the local names
     with their values just before the test (only given where the value comes from data); `then` and `other` are the values of the names that each

@@ -10,6 +10,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.values import Shape, Tensor, TensorScalar, Value
+from exportlens.rewriting.asked_identity import asks_bool
 from exportlens.rewriting.compared_numbers import ComparedNumbers, is_exact
 from exportlens.rewriting.conditions import Condition, joined, opposite, scalar_bool
 from exportlens.rewriting.draft import Refused, RefusedType
@@ -92,9 +93,21 @@ class Predicates(ComparedNumbers):
             return self.read(node.args[0], negated, value)
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return self._chain(node, negated)
+        holds = asks_bool(node)
+        if isinstance(node, ast.Compare) and holds is not None and self._is_bool_of_data(node.left):
+            return self.read(node.left, negated is holds, value)
         condition = self._leaf(node, value)
         condition = opposite(condition, self.torch) if negated else condition
         return replace(condition, guarded=self._may_raise(node))
+
+    def _is_bool_of_data(self, node: ast.expr) -> bool:
+        kind = self.kinds.of(node)
+        return (kind.what == "scalar" and kind.type == "bool") or (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "bool"
+            and kind.from_data
+        )
 
     def _may_raise(self, node: ast.expr) -> bool:
         """Whether `node` reads a tensor that may be empty, which not every operation takes, or what a tensor picks, which may
