@@ -29,7 +29,8 @@ def out_of_place(op: Op, kinds: Mapping[str, object]) -> bool:
 _MOVING = frozenset(
     {"t", "transpose", "permute", "movedim", "moveaxis", "swapaxes", "swapdims", "adjoint", "expand", "expand_as", "broadcast_to"}
 )  # fmt: skip
-_IN_ORDER = frozenset({"contiguous", "reshape", "flatten", "reshape_as"})
+# These give a view, as it lies, wherever one is possible, and else a copy in order: of one dimension only a view in order is.
+_VIEWED_OR_COPIED = frozenset({"reshape", "flatten", "reshape_as", "ravel"})
 # What LAPACK computes lies by columns (measured on torch 2.13).
 _BY_COLUMNS = frozenset(
     {"cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "eig", "eigh", "inv", "inv_ex", "inverse", "lstsq", "lu_solve",
@@ -49,7 +50,9 @@ def lies_otherwise(op: Op, rank: int | None, given: list[Kind]) -> bool:
         or bool(op.aliases)
         or name in ("where", "clone", "zeros_like", "ones_like", "empty_like")
     )
-    return keeps and name not in _IN_ORDER and any(each.moved for each in given)
+    if name == "contiguous" or (name in _VIEWED_OR_COPIED and rank == 1):
+        return False
+    return keeps and any(each.moved for each in given)
 
 
 def asks_for(node: ast.Call, order: str) -> bool:
@@ -75,7 +78,7 @@ def leaves_gaps(op: Op, given: list[Kind], operands: Mapping[str, object] | None
     name = op.name.rpartition(".")[2]
     if any(each.parted for each in given) and (name in _OF_ONE or name.endswith(("_", "_like"))):
         return True
-    if not op.aliases or name in _IN_ORDER:
+    if not op.aliases or name == "contiguous":
         return False
     if name in _GAPS or any(each.parted for each in given):
         return True
