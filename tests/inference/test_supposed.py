@@ -166,3 +166,20 @@ def test_runs_of_equal_numbers_are_found_by_data(tmp_path: Path, items: str, cod
     engine = Engine(Config(root=tmp_path))
     engine.update(path, "import itertools\n" + HEAD + head + body)
     assert [each.code for each in engine.check(path)] == codes
+
+
+@pytest.mark.parametrize(
+    ("read", "codes"), [("int(n)", ["EXL401"]), ("max(int(n), 0)", ["EXL401"]), ("n", []), ("2 * n", [])]
+)
+def test_counts_that_are_gone_through_where_they_are_handed_on(
+    tmp_path: Path, read: str, codes: list[str]
+) -> None:
+    inner = (
+        "    def spread(self, rows, counts):\n        parts = []\n        for row, n in zip(rows, counts):\n"
+    )
+    inner += f"            parts.append(row.expand({read}, -1))\n        return torch.cat(parts, 0)\n"
+    found = findings(
+        tmp_path, inner + "\n    def forward(self, x, counts):\n        return self.spread(x, counts)\n"
+    )
+    assert [each.code for each in found] == codes
+    assert all(each.severity is Severity.INFORMATION for each in found)

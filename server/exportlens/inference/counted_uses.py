@@ -452,17 +452,26 @@ def holds_compared(machine: Machine, function: Function, name: str) -> bool:
             return False
         for target in walk(_items_named(node)):
             if isinstance(target, ast.Name):
-                uses = Uses(machine, function, target.id)
-                uses.visit(function.node)
-                otherwise = uses.mapping or uses.object or uses.flag or uses.index
-                # Its items are read by a known index only.
-                otherwise += uses.container - uses.picked
-                if otherwise or uses.number != uses.compared + uses.read + uses.bounding:
+                found = asked_as_numbers(machine, function, target.id)
+                if found is None:
                     return False
-                if called_like_a_number(target.id) and not (uses.read or uses.bounding):
-                    return False
-                compared += uses.compared + uses.read + uses.measured + uses.bounding
+                compared += found
     return compared > 0
+
+
+def asked_as_numbers(machine: Machine, function: Function, name: str) -> int | None:
+    """How often tests compare `name`, slices that are written end by it, or `int` reads it; None where something else is done with
+    it that a number alone can do."""
+    uses = Uses(machine, function, name)
+    uses.visit(function.node)
+    otherwise = uses.mapping or uses.object or uses.flag or uses.index
+    # Its items are read by a known index only.
+    otherwise += uses.container - uses.picked
+    if otherwise or uses.number != uses.compared + uses.read + uses.bounding:
+        return None
+    if called_like_a_number(name) and not (uses.read or uses.bounding):
+        return None
+    return uses.compared + uses.read + uses.measured + uses.bounding
 
 
 def _items_named(node: ast.For | ast.comprehension) -> ast.expr:

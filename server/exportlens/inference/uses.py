@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.counted_uses import ATTRIBUTES_OF_TENSORS, Uses, holds_compared, holds_numbers
+from exportlens.inference.gone_through import gone_through_as_numbers
 from exportlens.inference.machine import Machine
 from exportlens.inference.number_names import called_like_a_number
 from exportlens.inference.parameters import input_tensor
@@ -75,14 +76,18 @@ def by_use(machine: Machine, function: Function, name: str, told: bool = False) 
 def supposed_tensor(machine: Machine, function: Function, name: str) -> Tensor | None:
     """The tensor that a parameter may be of which nothing tells: tests compare it, as a number of Python or a tensor of one
     element, or `int` or `float` reads it, and it is used as nothing else that only a number can be; or its items are compared, also in a loop
-    over it; or they are where in a picture something is. None where it is used otherwise."""
+    over it, in what it is handed on to, too; or they are where in a picture something is. None where it is used otherwise."""
     uses = _uses_of(machine, function, name)
     otherwise = uses.mapping or uses.object or uses.iterated or uses.flag or uses.strong
     if (uses.weighed or uses.placed) and uses.container == uses.picked and not otherwise and not uses.number:
         return input_tensor(machine, name)
     otherwise += uses.container
     if uses.iterated and not (uses.mapping or uses.object or uses.flag or uses.strong or uses.container):
-        compared = not uses.number and holds_compared(machine, function, name)
+        compared = (
+            gone_through_as_numbers(machine, function, name)
+            if uses.number
+            else holds_compared(machine, function, name)
+        )
         return input_tensor(machine, name) if compared else None
     if otherwise or not (uses.number or uses.floated) or uses.number != uses.compared + uses.read:
         return None
