@@ -1147,6 +1147,31 @@ def test_numbers_that_the_first_call_computes(body: str, reason: str) -> None:
     assert mended.text == text
 
 
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("self.level = self.level * 0.5 + x\nreturn x - self.level", "of its final shape"),
+        (
+            "start = isinstance(self.level, float)\nself.level += x.mean()\nreturn x - self.level + start",
+            "tells the number",
+        ),
+        ("y = x - self.level\nself.level = self.last = x.mean()\nreturn y", "together with other"),
+        ("y = x - self.level\nself.level = x.argmax()\nreturn y", "of its final shape"),
+    ],
+    ids=["of the inputs' shape", "asked for its type", "with another", "an index"],
+)
+def test_numbers_that_tensors_replace(body: str, reason: str) -> None:
+    """A buffer begins with the number only where the tensor that takes its place has no dimensions, and nothing tells them apart."""
+    text = HEAD + textwrap.indent(
+        f"def __init__(self):\n    super().__init__()\n    self.level = 0.0\n\n"
+        f"def forward(self, x: torch.Tensor):\n{textwrap.indent(body, '    ')}\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 def test_items_of_an_argument_that_is_a_dict() -> None:
     """A copy of a dict is none of its tensors."""
     body = 'parts.update(half=x / 2)\nif x.sum() > 0:\n    parts["whole"] = parts["whole"] * 2\nreturn parts'

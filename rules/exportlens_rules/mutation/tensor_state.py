@@ -21,6 +21,7 @@ from exportlens.inference.values import (
 from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.named_attributes import copied_by_name
+from exportlens.rewriting.numbers_replaced import number_as_tensor
 from exportlens.rewriting.plain_writes import written_plainly
 from exportlens.rewriting.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.registrations import copy_into_state
@@ -247,6 +248,19 @@ class M(nn.Module):
                 "call. Register a buffer of its final shape in `__init__`, and add to it in place.",
             )
             return
+        if _replaces_number(place):
+            computed = (
+                "computed from what it was"
+                if place.augmented or _computed_from_itself(place)
+                else "that the next call reads"
+            )
+            yield self.report(
+                place,
+                f"`self.{place.attr}` becomes a tensor {computed}: the exported program starts each call from the number that it "
+                f"was first. Register a buffer and write in place: `self.{place.attr}.copy_(...)`.",
+                outcome=_NUMBER,
+            )
+            return
         if place.augmented or place.old is None:
             return
         if is_turned(place):
@@ -264,15 +278,6 @@ class M(nn.Module):
         if of_list and _holds_the_same(place):
             return
         if (of_list or Const(None) in (place.old, place.began)) and resets_by_kept_names(place.owner):
-            return
-        if _is_number(place.old) and _computed_from_itself(place) and _is_number_of_calls(place):
-            yield self.report(
-                place,
-                f"`self.{place.attr}` becomes a tensor computed from what it was: the exported program starts each call "
-                "from the number that it was first. Register a buffer and write in place: "
-                f"`self.{place.attr}.copy_(...)`.",
-                outcome=_NUMBER,
-            )
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
         named = named_statement(place)
@@ -328,6 +333,8 @@ class M(nn.Module):
             fix = copy_state_of_layer(report.place, context)
             if not isinstance(fix, Refusal):
                 return fix
+        if _replaces_number(report.place):
+            return number_as_tensor(report.place, context)
         if report.place.augmented:
             return begun_by_a_number(report.place, context)
         fix = copy_into_state(report.place, context)
@@ -344,6 +351,30 @@ def _begins_as_state(place: AttributeWrite) -> bool:
     kept = all(each == Const(None) or (isinstance(each, Tensor) and each.origin in _KEPT) for each in began)
     return kept and all(
         isinstance(each, Tensor) and each.origin != "constant" for each in _parts(place.value)
+    )
+
+
+def _replaces_number(place: AttributeWrite) -> bool:
+    """Whether a tensor, computed of the number that the attribute begins with or read by the next call, takes the number's place."""
+    if place.began is None or not _is_number(place.began):
+        return False
+    if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
+        return False
+    carried = place.augmented or _computed_from_itself(place)
+    return (carried or _is_read_before(place)) and _is_number_of_calls(place)
+
+
+def _is_read_before(place: AttributeWrite) -> bool:
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    return (
+        statement is not None
+        and target is not None
+        and not place.elsewhere
+        and function is not None
+        and isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and read_before(function.node, statement, target)
     )
 
 

@@ -25,6 +25,14 @@ _BOUNDING = frozenset({"numpy.clip", "numpy.minimum", "numpy.maximum"})
 EXTREMES = {"max": "sym_max", "min": "sym_min"}
 
 
+def chooses(call: ast.Call) -> bool:
+    """Whether `call` is `max` or `min`, or what another fix has made of those."""
+    name = ast.unparse(call.func)
+    return name in EXTREMES or (
+        name.startswith("torch.") and name.removeprefix("torch.") in EXTREMES.values()
+    )
+
+
 class TypedNumber:
     """The class with the number, and the types of what it computes with it. `given` are the parameters that take the number: of
     which class and function, and their names."""
@@ -84,7 +92,7 @@ class TypedNumber:
             return "int"
         elif (inner := read_out_of(node)) is not None:
             return self._type_held(inner) if isinstance(inner, ast.Attribute) else "number"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in EXTREMES:
+        elif isinstance(node, ast.Call) and chooses(node):
             parts = [self.type_of(each) for each in node.args]
         elif isinstance(node, ast.Call) and (told := self.type_given(node)) is not None:
             return told

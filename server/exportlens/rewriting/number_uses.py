@@ -11,7 +11,7 @@ from exportlens.rewriting.called_parts import called_functions, is_made_as_tenso
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.effects import is_log, kinds_before
 from exportlens.rewriting.names import assigned_pairs, dotted
-from exportlens.rewriting.number_types import EXTREMES, TypedNumber
+from exportlens.rewriting.number_types import TypedNumber, chooses
 from exportlens.rewriting.sliced_by_numbers import bounds_open_slice
 from exportlens.rewriting.unset_reads import refuse_unset
 from exportlens.source.document import Chunk
@@ -92,7 +92,8 @@ class UsedNumber(TypedNumber):
             if isinstance(parent, ast.Subscript) and node is parent.slice and self._is_tensor(parent.value):
                 return
             given = isinstance(parent, ast.Call) and self.type_given(parent) is not None
-            if name not in EXTREMES and not given and not isinstance(parent, _COMPUTING):
+            chosen = isinstance(parent, ast.Call) and chooses(parent)
+            if not chosen and not given and not isinstance(parent, _COMPUTING):
                 raise Refused(
                     f"`{ast.unparse(parent)}` takes the number, which would be known only when the program runs"
                 )

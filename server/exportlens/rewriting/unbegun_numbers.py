@@ -48,15 +48,15 @@ def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | R
         assert isinstance(cls, ast.ClassDef)
         written = draft.source.enclosing_statement(draft.source.find(place.node))
         if not all(isinstance(each, Tensor) and each.dtype for each in options(place.value)):
-            _refuse_ints(draft, written)
+            refuse_ints(draft, written)
         assert isinstance(place.owner, Instance)
-        swaps = _State(draft, cls, place.owner, place.attr, written).swaps()
+        swaps = StateOfOneNumber(draft, cls, place.owner, place.attr, written).swaps()
         return draft.replace(f"Begin `{place.attr}` as a buffer", swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
 
-def _refuse_ints(draft: Draft, statement: ast.stmt) -> None:
+def refuse_ints(draft: Draft, statement: ast.stmt) -> None:
     """Raise Refused where what `statement` binds may be of ints: the buffer holds floats."""
     function = draft.source.enclosing_function(statement)
     placed = [each for one in draft.context.document.placed for each in one.chunk.body]
@@ -85,7 +85,7 @@ def is_one_float(value: Value) -> bool:
     )
 
 
-class _State:
+class StateOfOneNumber:
     """One attribute: where the class begins it, asks for the None, and writes it."""
 
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, known: ast.stmt) -> None:
