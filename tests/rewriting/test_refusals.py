@@ -472,6 +472,16 @@ REFUSED = [
         "changes more than it gives",
     ),
     (
+        "a loop whose condition takes from a list",
+        "parts = [x, x * 2, x * 3]\ny = x\nfor _ in range(3):\n    if parts.pop().sum() > 2:\n        break\n    y = y + 1\nreturn y",
+        "changes `parts` outside of the branch",
+    ),
+    (
+        "a loop whose condition takes from an iterator",
+        "rest = iter([x, x * 2, x * 3])\ny = x\nfor _ in range(3):\n    if next(rest).sum() > 2:\n        break\n    y = y + 1\nreturn y",
+        "takes from `rest` outside of the branch",
+    ),
+    (
         "a log that changes a list",
         "parts = [x, x * 2]\nif x.sum() > 0:\n    print('large', parts.pop().sum())\n    x = x * 2\nreturn x + parts[-1]",
         "changes more than it gives",

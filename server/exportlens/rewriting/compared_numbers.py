@@ -16,14 +16,17 @@ from exportlens.source.walking import walk
 
 
 class ComparedNumbers:
-    """Reads numbers that conditions of one Source compare."""
+    """Reads numbers that conditions of one Source compare; `torch` is what the file calls that."""
+
+    torch: str
 
     def __init__(self, source: Source, kinds: Kinds) -> None:
         self.source = source
         self.kinds = kinds
 
     def with_sizes(self, node: ast.expr) -> str:
-        """The text with `t.shape[0]` for `len(t)`, of which Python makes a number."""
+        """The text with `t.shape[0]` for `len(t)`, of which Python makes a number, and torch's own for `max` and `min` of two numbers
+        that may be floats, where they are only compared."""
         swaps = [
             self.source.swap(each, f"{primary(self.source.of(each.args[0]))}.shape[0]")
             for each in ast.walk(node)
@@ -32,7 +35,21 @@ class ComparedNumbers:
             and each.func.id == "len"
             and self.kinds.of(each).what == "scalar"
         ]
+        for each in ast.walk(node) if isinstance(node, ast.Compare) else ():
+            if isinstance(each, ast.Call) and self._chooses_float(each):
+                swaps.append(self.source.swap(each.func, f"{self.torch}.sym_{ast.unparse(each.func)}"))
         return self.source.of(node, swaps)
+
+    def _chooses_float(self, call: ast.Call) -> bool:
+        """Whether `call` is `max` or `min` of two numbers, one of them from data and perhaps a float: non-strict tracing has no operator
+        for it, and torch's own always gives a float, which compares the same."""
+        if not (isinstance(call.func, ast.Name) and call.func.id in ("max", "min")):
+            return False
+        if call.func.id in self.kinds.names or call.keywords:
+            return False
+        given = [self.kinds.of(each) for each in call.args]
+        plain = len(given) == 2 and all(each.what in ("number", "size", "scalar") for each in given)
+        return plain and any(each.what == "scalar" and each.type != "int" for each in given)
 
     def number_as_tensor(self, node: ast.expr) -> str | None:
         """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there

@@ -489,6 +489,10 @@ def _refuse_call(
         raise Refused(
             f"`{_short(source, call)}` maps a function: torch.cond gives its tensors back as those inside of the map"
         )
+    takes = isinstance(func, ast.Name) and func.id == "next" and bool(call.args)
+    taken = dotted(call.args[0]) if takes else None
+    if taken is not None and taken not in own:
+        raise Refused(f"`{_short(source, call)}` takes from `{taken}` outside of the branch")
     keyed = any(each.arg == "key" for each in call.keywords)
     compares = isinstance(func, ast.Name) and (func.id == "sorted" or (keyed and func.id in ("max", "min")))
     if isinstance(func, ast.Name) and compares and func.id not in kinds.names and call.args:
@@ -504,7 +508,8 @@ def _refuse_call(
             func.attr in _CONTAINER_WRITES
             and ast.unparse(func.value) not in own
             and kinds.of(func.value).what not in ("tensor", "object")
-            and not kinds.of(func.value).fresh
+            and (not kinds.of(func.value).fresh or not isinstance(source.parents[call], ast.Expr))
+            and (dotted(func.value) is not None or not kinds.of(func.value).fresh)
         ):
             raise Refused(f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch")
         if isinstance(func.value, ast.Name) and func.value.id == "self":

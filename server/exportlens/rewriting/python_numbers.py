@@ -230,7 +230,15 @@ def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusa
 
 
 def _extreme_of_list(draft: Draft, place: Conversion, node: ast.Call, kinds: Kinds) -> Fix:
-    """`max(scores)` of a list of floats -> `functools.reduce(torch.sym_max, scores)`."""
+    """`max(scores)` of a list of floats -> `functools.reduce(torch.sym_max, scores)`; of `t.tolist()` -> `t.max().item()`."""
+    listed = node.args[0]
+    if isinstance(listed, ast.Call) and getattr(listed.func, "attr", "") == "tolist" and not listed.args:
+        assert isinstance(listed.func, ast.Attribute)
+        # A list of lists is computed with and compared in no such way: it is one of numbers.
+        single = isinstance(draft.source.parents[node], (ast.BinOp, ast.Compare, ast.UnaryOp, ast.AugAssign))
+        if single and kinds.of(listed.func.value).what == "tensor":
+            text = f"{primary(draft.source.of(listed.func.value))}.{place.use}().item()"
+            return draft.replace(f"Use `.{place.use}`", [draft.source.swap(node, text)], uses_torch=False)
     known = kinds.of(node.args[0]).value
     items = known.items if isinstance(known, Sequence) else None
     if not items or any(_python_type(each) != "float" for each in items):
