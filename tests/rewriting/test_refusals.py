@@ -358,6 +358,23 @@ REFUSED = [
         "the loop's body may leave it",
     ),
     (
+        "a list that is filled with one tensor which each round writes",
+        "total, seen = torch.zeros(4), []\nfor row in x:\n    total += row\n    seen.append(total)\n"
+        "    if row.sum() > 1:\n        break\nreturn torch.stack(seen)",
+        "outside of the branch",
+    ),
+    (
+        "a list filled with solutions, which a round more may not have",
+        "s, seen = x[:, :3], []\nfor _ in range(3):\n    s = torch.linalg.solve(s, x[:, :3])\n    seen.append(s)\n"
+        "    if s.sum() > 1:\n        break\nreturn sum(seen)",
+        "outside of the branch",
+    ),
+    (
+        "a list filled until a break, which is given back as it is",
+        "s, seen = x, []\nfor _ in range(3):\n    s = torch.tanh(s)\n    seen.append(s)\n    if s.sum() > 1:\n        break\nreturn seen",
+        "outside of the branch",
+    ),
+    (
         "a list filled by rounds that do not end",
         "import itertools\ns, seen = x, []\nfor _ in itertools.count():\n    s = torch.tanh(s)\n    seen.append(s)\n"
         "    if s.max() < 0.1:\n        break\nreturn torch.stack(seen)",

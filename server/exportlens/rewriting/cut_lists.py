@@ -10,8 +10,8 @@
                                            count = rounds.item()
                                            return torch.stack(outs, 1)[:, :count]
 
-Nothing else that the loop binds may be read behind it, and the loop may not write to what was there before: the rounds
-after the last one leave nothing behind.
+What else the loop binds and is read behind it is kept in lists as well, and the loop may not write to what was there before:
+the rounds after the last one leave nothing behind.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from dataclasses import dataclass
 
 from exportlens.inference.values import Instance, Named
 from exportlens.rewriting.conditions import scalar_bool
+from exportlens.rewriting.cut_names import Counted, Listed, kept_names, shares
+from exportlens.rewriting.cut_uses import Uses
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import kinds_before, refuse_effects
-from exportlens.rewriting.kind import LOCAL
+from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness, exits
 from exportlens.rewriting.moving import writes
-from exportlens.rewriting.names import appended_to, bound, every_name, fresh, reads
+from exportlens.rewriting.names import appended_to, assigned_pairs, bound, every_name, fresh, reads
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
 
@@ -44,6 +46,11 @@ _ITERATORS = (
     "islice",
     "chain",
 )
+# Operators that raise where a matrix has no inverse or a weight is no number.
+_FAILING = frozenset(
+    {"bernoulli", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "inverse", "lstsq", "multinomial", "solve", "svd"}
+    | {"svdvals", "solve_triangular", "lu", "lu_factor", "lu_solve", "_assert", "_check", "allclose"}
+)  # fmt: skip
 
 
 def cut_behind(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> str | None:
@@ -80,40 +87,93 @@ class _Cut:
         lists = [name for each in self.loop.body[:at] if (name := appended_to(each)) is not None]
         # A list that is filled behind the break may stay empty, of which nothing is stacked.
         late = any(appended_to(each) is not None for each in self.loop.body[at + 1 :])
-        if not lists or late or not self._leaves_nothing(lists) or not self._may_go_on():
+        if (
+            not lists
+            or late
+            or self._holds_sums()
+            or not self._leaves_nothing(lists)
+            or not self._may_go_on()
+        ):
             return None
         taken = every_name(source.tree)
-        stopped, rounds, count = (fresh(wish, taken) for wish in ("stopped", "rounds", "count"))
-        swaps: list[Replacement] = []
-        for name in lists:
-            uses = self._uses(name, count)
-            if uses is None:
-                return None
-            swaps += uses
-        now = kinds_before(self.function, self.leaving, self.kinds)
-        predicates = Predicates(source, now, torch)
-        condition = predicates.read(self.leaving.test)
-        if condition.form != "tensor":
+        stopped, rounds, count, runs, run = (
+            fresh(wish, taken) for wish in ("stopped", "rounds", "count", "runs", "run")
+        )
+        items = {name: self._item(name) for name in lists}
+        ends = {name: self._end_of(name) for name in lists}
+        known = {name: end for name, end in ends.items() if end is not None}
+        if len(known) != len(ends):
             return None
-        nl, indent = source.newline, source.indent_of(self.loop)
-        inner = source.indent_of(self.leaving)
-        test = scalar_bool(condition)
-        lines = [
-            f"{rounds} = {rounds} + {torch}.logical_not({stopped})",
-            f"{inner}{stopped} = {torch}.logical_or({stopped}, {test})",
+        uses = Uses(
+            source, self.function, self.loop, self.kinds, torch, items, known, count, rounds, runs, run
+        )
+        kept = self._kept_names(lists)
+        if not uses.known() or kept is None or not (uses.swaps or kept):
+            return None
+        now = kinds_before(self.function, self.leaving, self.kinds)
+        condition = Predicates(source, now, torch).read(self.leaving.test)
+        if condition.form != "tensor" and condition.alone is None:
+            return None
+        # What configuration and data decide together is asked as a tensor.
+        test = scalar_bool(condition) if condition.alone is None else condition.alone
+        nl, indent, inner = source.newline, source.indent_of(self.loop), source.indent_of(self.leaving)
+        head, lines, tail = [f"{stopped} = {torch}.zeros((), dtype={torch}.bool)"], [], []
+        for name, values in kept.items():
+            if isinstance(values, Counted):
+                uses.asked.add(count)
+                tail.append(f"{name} = {values.text(count)}")
+            else:
+                if values.appended is not None:
+                    values.name = fresh(values.name, taken)
+                    head.append(f"{values.name} = []")
+                    lines.append(f"{values.name}.append({values.appended})")
+                tail.append(f"{name} = {uses.last(values.name)}")
+        if runs in uses.asked:
+            head.append(f"{runs} = []")
+            lines.append(f"{runs}.append({torch}.logical_not({stopped}))")
+        if uses.asked & {rounds, count}:
+            head.append(f"{rounds} = {torch}.full((), 0)")
+            lines.append(f"{rounds} = {rounds} + {torch}.logical_not({stopped})")
+        if count in uses.asked:
+            tail.insert(0, f"{count} = {rounds}.item()")
+        lines.append(f"{stopped} = {torch}.logical_or({stopped}, {test})")
+        left, begin, end = source.start(self.leaving), source.start(self.loop), source.span([self.loop])[1]
+        swaps = [
+            *uses.swaps,
+            Replacement(begin, begin, "".join(each + nl + indent for each in head)),
+            Replacement(left, source.span([self.leaving])[1], (nl + inner).join(lines)),
+            Replacement(end, end, "".join(nl + indent + each for each in tail)),
         ]
-        left = source.start(self.leaving)
-        swaps.append(Replacement(left, source.span([self.leaving])[1], nl.join(lines)))
-        begin, end = source.start(self.loop), source.span([self.loop])[1]
-        head = f"{stopped} = {torch}.zeros((), dtype={torch}.bool){nl}{indent}"
-        head += f"{rounds} = {torch}.full((), 0){nl}{indent}"
-        tail = f"{nl}{indent}{count} = {rounds}.item()"
-        return replaced(source.text, [*swaps, Replacement(begin, begin, head), Replacement(end, end, tail)])
+        return replaced(source.text, swaps)
+
+    def _item(self, name: str) -> Kind:
+        """What each round appends to the list `name`."""
+        for each in self.loop.body:
+            if appended_to(each) == name:
+                [value] = _arguments(each)
+                return kinds_before(self.function, each, self.kinds).of(value)
+        return UNKNOWN_KIND
+
+    def _holds_sums(self) -> bool:
+        """Whether a list may hold a tensor that later rounds write: `total += y` and `outs.append(total)`."""
+        sums = [each for each in self.loop.body if self._is_own_sum(each)]
+        totals = {name for each in sums for name in bound(each)}
+        for each in self.loop.body:
+            if appended_to(each) is not None:
+                now = kinds_before(self.function, each, self.kinds)
+                if any(shares(now.of(value), totals, now) for value in _arguments(each)):
+                    return True
+        return False
+
+    def _kept_names(self, lists: list[str]) -> dict[str, Counted | Listed] | None:
+        """What says what the names that the loop binds were in the last round that eager had, where they are read behind it."""
+        read = set(bound(self.loop)) & Liveness(self.function).live_after(self.loop)
+        return kept_names(self.source, self.function, self.loop, self.leaving, self.kinds, sorted(read))
 
     def _may_go_on(self) -> bool:
         """Whether rounds more come to an end, take nothing from an iterator that others read, and find what they index: what is
         indexed by what the loop binds must say how many rounds there are."""
-        if not self._ends(self.loop.iter):
+        if not self._ends(self.loop.iter) or any(map(_may_fail, ast.walk(self.loop))):
             return False
         changing, asked = set(bound(self.loop)), ast.unparse(self.loop.iter)
         indexed = (
@@ -163,8 +223,6 @@ class _Cut:
         if len(set(lists)) != len(lists):
             return False
         own = [each for each in self.loop.body if each is not self.leaving and appended_to(each) is None]
-        if set(bound(self.loop)) & Liveness(self.function).live_after(self.loop):
-            return False
         try:
             refuse_effects(self.source, own, self.kinds, self.function)
         except Refused:
@@ -185,13 +243,15 @@ class _Cut:
         held = kind.roots is None or not all(root.startswith(LOCAL) for root in kind.roots)
         return kind.what in ("number", "size") or (kind.what == "tensor" and not held)
 
-    def _uses(self, name: str, count: str) -> list[Replacement] | None:
-        """What the uses of the list behind the loop become; None where one is another than stacking it."""
+    def _end_of(self, name: str) -> int | None:
+        """Where the list `name` ends to be it, at the latest at the end of the text; None where it does not begin empty in front
+        of the loop, or is used before its end."""
         source = self.source
         same = [each for each in ast.walk(self.function) if isinstance(each, ast.Name) and each.id == name]
         stores = [each for each in same if not isinstance(each.ctx, ast.Load)]
-        start = source.parents[stores[0]] if stores else None
+        start = source.enclosing_statement(stores[0]) if stores else None
         block, index = source.block_of(self.loop)
+        end = len(source.text)
         # Behind `outs = torch.stack(outs)` the name is that of a tensor.
         anew = next((each for each in block[index + 1 :] if name in bound(each)), None)
         if anew is not None:
@@ -200,65 +260,37 @@ class _Cut:
             end = source.end(anew)
             same = [each for each in same if source.start(each) < end]
             given = {each for target in anew.targets for each in ast.walk(target)}
-            same = [each for each in same if each not in given]
-            stores = [each for each in same if not isinstance(each.ctx, ast.Load)]
-        if not (
+            stores = [each for each in same if each not in given and not isinstance(each.ctx, ast.Load)]
+        begins = (
             len(stores) == 1
-            and isinstance(start, ast.Assign)
+            and isinstance(start, (ast.Assign, ast.AnnAssign))
             and start in block[:index]
-            and ast.unparse(start.value) in ("[]", "list()")
-            and len(start.targets) == 1
-        ):
-            return None
-        swaps = []
-        for each in same:
-            if each in stores or any(each is one for one in ast.walk(self.loop)):
-                continue
-            whole = source.parents[each]
-            if isinstance(whole, ast.Call) and ast.unparse(whole) == f"len({name})":
-                swaps.append(source.swap(whole, count))
-                continue
-            cut = self._cut(whole, each, name, count) if isinstance(whole, ast.Call) else None
-            if cut is None:
-                return None
-            swaps.append(Replacement(source.end(whole), source.end(whole), cut))
-        inside = [each for each in ast.walk(self.loop) if isinstance(each, ast.Name) and each.id == name]
-        return swaps if len(inside) == 1 and swaps else None
+            and self._is_empty(start, stores[0])
+        )
+        behind = source.span([self.loop])[1]
+        used = [each for each in same if isinstance(each.ctx, ast.Load) and source.start(each) < behind]
+        return end if begins and len(used) == 1 else None
 
-    def _cut(self, call: ast.Call, given: ast.Name, name: str, count: str) -> str | None:
-        """The brackets behind `torch.stack(name, dim)` that take the first `count` along that dimension."""
-        if not call.args or call.args[0] is not given or len(call.args) > 2:
-            return None
-        called = ast.unparse(call.func).removeprefix(f"{self.torch}.")
-        named = {each.arg: each.value for each in call.keywords}
-        along = named.pop("dim", call.args[1] if len(call.args) == 2 else ast.Constant(0))
-        dim = _int(along)
-        if named or called not in ("stack", "cat") or dim is None or dim < -1:
-            return None
-        if called == "cat" and not self._is_one_row(name, dim):
-            return None
-        return f"[..., :{count}]" if dim == -1 else f"[{':, ' * dim}:{count}]"
+    def _is_empty(self, start: ast.Assign | ast.AnnAssign, target: ast.Name) -> bool:
+        """Whether `start` makes `target` an empty list of its own."""
+        value: ast.expr | None = start.value
+        if isinstance(start, ast.Assign):
+            if len(start.targets) != 1:
+                return False
+            value = next((part for one, part in assigned_pairs(start) if one is target), None)
+        return value is not None and ast.unparse(value) in ("[]", "list()")
 
-    def _is_one_row(self, name: str, dim: int) -> bool:
-        """Whether what is appended certainly has one element along `dim`."""
-        for each in self.loop.body:
-            if appended_to(each) == name:
-                [value] = _arguments(each)
-                made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-                text = ast.unparse(value)
-                return made and text.endswith((f".unsqueeze({dim})", f".unsqueeze(dim={dim})"))
-        return False
+
+def _may_fail(node: ast.AST) -> bool:
+    """Whether `node` raises for some values of tensors, which rounds that eager does not have may give."""
+    if isinstance(node, ast.Assert):
+        return True
+    called = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    return called in _FAILING
 
 
 def _index_parts(node: ast.Subscript) -> list[ast.expr]:
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-
-
-def _int(node: ast.expr) -> int | None:
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        sign, node = -1, node.operand
-    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
 def _arguments(node: ast.stmt) -> list[ast.expr]:

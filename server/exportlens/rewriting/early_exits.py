@@ -97,7 +97,8 @@ def _left_or_cut(
     try:
         return _left(source, loop, kinds, torch, convert)
     except (Refused, LookupError, SyntaxError):
-        cut = cut_behind(source, loop, kinds, torch) if isinstance(loop, ast.For) else None
+        asked, same, now = _asked_of_tensors(source, loop, kinds, torch)
+        cut = cut_behind(asked, same, now, torch) if isinstance(same, ast.For) else None
         if cut is not None:
             return cut, "Run all rounds, and take what was filled before the break"
         straight = without_continue(source, loop)
