@@ -125,12 +125,12 @@ REFUSED = [
     (
         "a branch that sorts tensors in Python",
         "y = x - 1\nif x.sum() > 0:\n    y = sorted([x.sum(), x.mean()])[0] + x\nreturn y",
-        "compares tensors with each other in Python",
+        "compares values of tensors with each other in Python",
     ),
     (
         "a branch that takes the largest tensor by a key",
         "y = x - 1\nif x.sum() > 0:\n    y = max([x[0], x[1]], key=lambda v: v.sum()) + x\nreturn y",
-        "compares tensors with each other in Python",
+        "compares values of tensors with each other in Python",
     ),
     (
         "a branch that maps a function",
@@ -487,6 +487,11 @@ REFUSED = [
         "a print that writes",
         "if x.sum() > 0:\n    x = x * 2\n    print(x.add_(1))\n    x = x + 1\nreturn x",
         "changes more than it gives",
+    ),
+    (
+        "a branch that may list floats",
+        "y = x\nfor _ in range(3):\n    if sum(y[0].tolist()) > 1:\n        break\n    y = y + 1\nreturn y",
+        "may list floats",
     ),
     (
         "a loop whose condition takes from a list",
@@ -1196,6 +1201,17 @@ def test_numbers_that_tensors_replace(body: str, reason: str) -> None:
     )
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
+def test_functions_of_numbers_in_arms() -> None:
+    """In an arm `math.isclose` of a number from data raises in eager mode, too: torch compiles what torch.cond runs."""
+    body = "y = x\nfor _ in range(3):\n    if math.isclose(y.sum().item(), 1.5):\n        break\n    y = y + 1\nreturn y"
+    text = f"import math\n\n{HEAD}" + textwrap.indent(
+        f"def forward(self, x):\n{textwrap.indent(body, '    ')}\n", "    "
+    )
+    mended = mend(text)
+    assert any("which torch traces in no arm" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
 
 

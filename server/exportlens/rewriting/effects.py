@@ -25,6 +25,25 @@ from exportlens.source.walking import walk
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 # Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
 _WARNS = re.compile(r"(?:^|[._])warn(?:ing)?(?:_once)?$")
+# Functions of numbers that have no counterpart in torch: in an arm, which torch compiles in eager mode too, they raise.
+_WITHOUT_SYMBOLS = frozenset(
+    {
+        f"math.{name}"
+        for name in (
+            "isclose",
+            "gcd",
+            "lcm",
+            "comb",
+            "perm",
+            "factorial",
+            "fsum",
+            "prod",
+            "frexp",
+            "modf",
+            "gamma",
+        )
+    }
+)
 # Measured on torch 2.13: the program raises that a tensor has escaped from the function that is mapped.
 _MAPPING = frozenset({"torch.vmap", "torch.func.vmap"})
 _CONTAINER_WRITES = {
@@ -493,16 +512,21 @@ def _refuse_call(
     taken = dotted(call.args[0]) if takes else None
     if taken is not None and taken not in own:
         raise Refused(f"`{_short(source, call)}` takes from `{taken}` outside of the branch")
+    if named in _WITHOUT_SYMBOLS and any(kinds.of(each).what == "scalar" for each in call.args):
+        raise Refused(
+            f"`{_short(source, call)}` computes with a number of Python, which torch traces in no arm"
+        )
     keyed = any(each.arg == "key" for each in call.keywords)
     compares = isinstance(func, ast.Name) and (func.id == "sorted" or (keyed and func.id in ("max", "min")))
     if isinstance(func, ast.Name) and compares and func.id not in kinds.names and call.args:
         listed = kinds.of(call.args[0])
-        if listed.what == "tensor" or (listed.what == "container" and element_of(listed).what == "tensor"):
-            raise Refused(f"`{_short(source, call)}` compares tensors with each other in Python")
+        among = element_of(listed).what if listed.what == "container" else ""
+        if listed.what == "tensor" or among in ("tensor", "scalar"):
+            raise Refused(f"`{_short(source, call)}` compares values of tensors with each other in Python")
     if isinstance(func, ast.Attribute) and func.attr == "tolist":
         dtype = kinds.of(func.value).dtype or ""
-        if dtype.startswith(("float", "bfloat")):
-            raise Refused(f"`{_short(source, call)}` lists floats, which torch traces in no arm")
+        if not dtype.startswith(("int", "uint", "bool")):
+            raise Refused(f"`{_short(source, call)}` may list floats, which torch traces in no arm")
     if isinstance(func, ast.Attribute):
         if (
             func.attr in _CONTAINER_WRITES
