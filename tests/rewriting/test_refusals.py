@@ -375,6 +375,24 @@ REFUSED = [
         "outside of the branch",
     ),
     (
+        "rounds without rows, of which a mean is no number",
+        "rows, outs, start = x.flatten(), [], 0\nfor n in (x > 0).sum(1):\n"
+        "    if n == 0:\n        continue\n    outs.append(rows[start : start + n].mean(0, keepdim=True))\n    start += n\nreturn torch.cat(outs).sum()",
+        "is called for its effect",
+    ),
+    (
+        "rounds without rows, which are counted",
+        "rows, outs, start = x.flatten(), [], 0\nfor n in (x > 0).sum(1):\n"
+        "    if n == 0:\n        continue\n    outs.append(rows[start : start + n])\n    start += n\nreturn torch.cat(outs).sum() / len(outs)",
+        "outside of the branch",
+    ),
+    (
+        "rounds without rows, behind a number that is another",
+        "rows, outs, start = x.flatten(), [], 0\nfor n in (x > 0).sum(1):\n"
+        "    end = start + n\n    n = n - 1\n    if n == 0:\n        continue\n    outs.append(rows[start:end])\n    start = end\nreturn torch.cat(outs).sum()",
+        "outside of the branch",
+    ),
+    (
         "a list filled by rounds that do not end",
         "import itertools\ns, seen = x, []\nfor _ in itertools.count():\n    s = torch.tanh(s)\n    seen.append(s)\n"
         "    if s.max() < 0.1:\n        break\nreturn torch.stack(seen)",

@@ -22,6 +22,7 @@ from exportlens.rewriting.filtered import Comprehension, counted, filtering, wri
 from exportlens.rewriting.gradients import none_by_default
 from exportlens.rewriting.guards import logging_guarded, only_logs
 from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
+from exportlens.rewriting.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.logical_values import why_not
 from exportlens.rewriting.numbers_of_lists import listed_one_by_one
@@ -69,6 +70,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         kept = kept_text(draft.source, node, kinds) if isinstance(node, (ast.If, ast.IfExp)) else None
         if kept is not None:
             return draft.fix(KEEP_MASK, kept, uses_torch=False)
+        idle = run_without_rows(draft.source, node, kinds) if isinstance(node, ast.If) else None
+        if idle is not None:
+            return draft.fix(RUN_ANYWAY, idle, uses_torch=False)
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)

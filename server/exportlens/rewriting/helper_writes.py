@@ -36,13 +36,13 @@ _PUTTING = frozenset(
 
 def written_arguments(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
     """The arguments of `call`, of a function of the file, a method of the class or a submodule, whose memory it writes in place."""
-    function, instance = _called(call, kinds)
+    function, instance = called_function(call, kinds)
     if function is None or kinds.depth >= _DEEPEST or not _may_write(function, kinds):
         return []
     from exportlens.rewriting.effects import visit
     from exportlens.rewriting.watching import Watch
 
-    given = _given(call, function, instance is not None)
+    given = given_arguments(call, function, instance is not None)
     inside = kinds.inside_of(function)
     if instance is not None:
         inside.functions = _methods(instance, function, inside)
@@ -122,7 +122,7 @@ def _asks_training(test: ast.expr) -> bool:
     return dotted(test) == "self.training"
 
 
-def _called(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None, Instance | None]:
+def called_function(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None, Instance | None]:
     """The function that `call` runs, and the submodule or object whose method it is."""
     function = kinds.functions.get(dotted(call.func) or "")
     if function is not None:
@@ -198,7 +198,7 @@ def asks_in_place(call: ast.Call, op: knowledge.Op) -> bool:
     return given is not None and not (isinstance(given, ast.Constant) and given.value is False)
 
 
-def _given(call: ast.Call, function: ast.FunctionDef, is_module: bool) -> dict[str, ast.expr]:
+def given_arguments(call: ast.Call, function: ast.FunctionDef, is_module: bool) -> dict[str, ast.expr]:
     """What `call` gives to parameters of `function`, as far as it is written out."""
     places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list)
