@@ -1233,6 +1233,49 @@ def test_functions_of_numbers_in_arms() -> None:
     assert mended.text == text
 
 
+@pytest.mark.parametrize(
+    ("own", "body", "reason"),
+    [
+        (
+            "self.state = torch.ones(4)",
+            "return x - self.step(x)",
+            "the constructors of `M` and `Base` both set",
+        ),
+        ("self.k = 2", "y = self.step(x)\nreturn x * self.k, self.state", "keeps the tensor of `self.state`"),
+        (
+            "self.k = 2",
+            "seen = []\nseen.append(self.state)\nreturn self.step(x), seen",
+            "keeps the tensor of `self.state`",
+        ),
+    ],
+    ids=["begun by both", "returned by the other", "kept by the other"],
+)
+def test_state_of_base_classes(own: str, body: str, reason: str) -> None:
+    """State is registered where a base class begins it, unless another class of the model begins it or keeps its tensor."""
+    text = "import torch\nfrom torch import nn\n\n\n"
+    text += "class Base(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.state = torch.zeros(4)\n\n"
+    text += "    def step(self, x):\n        self.state = self.state * 0.5 + x.mean(0)\n        return self.state * 2\n\n\n"
+    text += f"class M(Base):\n    def __init__(self):\n        super().__init__()\n        {own}\n\n"
+    text += f"    def forward(self, x: torch.Tensor):\n{textwrap.indent(body, ' ' * 8)}\n"
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
+def test_state_whose_items_are_set() -> None:
+    """Items that a mask sets are part of the state of the next call, whose shape the first call's input tells."""
+    body = "if self.level is None:\n    self.level = torch.zeros_like(x)\nself.level = 0.8 * self.level + x\n"
+    body += "fired = self.level >= 1\nself.level[fired] = 0.0\nreturn fired.float()"
+    text = HEAD + textwrap.indent(
+        f"def __init__(self):\n    super().__init__()\n    self.level = None\n\n"
+        f"def forward(self, x: torch.Tensor):\n{textwrap.indent(body, '    ')}\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert any("depends on `x`" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 def test_items_of_an_argument_that_is_a_dict() -> None:
     """A copy of a dict is none of its tensors."""
     body = 'parts.update(half=x / 2)\nif x.sum() > 0:\n    parts["whole"] = parts["whole"] * 2\nreturn parts'

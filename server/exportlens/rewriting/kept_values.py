@@ -35,6 +35,7 @@ _VIEWS = frozenset(
         "to",
     }
 )
+_SAME_MEMORY = _VIEWS | {"cpu", "detach", "float", "contiguous", "numpy"}
 # What is asked of a tensor without its values.
 _FACTS = frozenset({"device", "dtype", "shape", "ndim", "requires_grad", "size", "dim", "numel"})
 
@@ -128,15 +129,36 @@ def _refuse_elsewhere(owner: ast.ClassDef, path: str, kinds: Kinds) -> None:
     attr, own = path.rpartition(".")[2], path.startswith("self.") and path.count(".") == 1
     for chunk in kinds.around:
         for each in (node for statement in chunk.body for node in ast.walk(statement)):
-            value = each.value if isinstance(each, (ast.Assign, ast.Return)) else None
-            if not isinstance(value, ast.Attribute) or value.attr != attr:
-                continue
+            named = [one for one in _given_away(each) if isinstance(one, ast.Attribute) and one.attr == attr]
             cls = next((one for one in chunk.body if isinstance(one, ast.ClassDef)), None)
             related = cls is not None and (
                 owner.name in map(ast.unparse, cls.bases) or cls.name in map(ast.unparse, owner.bases)
             )
-            if related or not own or dotted(value.value) != "self":
+            if any(related or not own or dotted(one.value) != "self" for one in named):
                 raise Refused(f"`{ast.unparse(each)}` keeps the tensor of `{path}`, which would be written")
+
+
+def _given_away(node: ast.AST) -> Iterator[ast.expr]:
+    """What a statement binds or returns, or a call puts somewhere, item by item; of a view, what it is one of."""
+    waiting: list[ast.expr | None] = []
+    if isinstance(node, (ast.Assign, ast.Return)):
+        waiting = [node.value]
+    elif isinstance(node, ast.Call) and _keeps(node):
+        waiting = [*node.args]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, (ast.Tuple, ast.List)):
+            waiting += each.elts
+        elif isinstance(each, ast.Dict):
+            waiting += each.values
+        elif (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr in _SAME_MEMORY
+        ):
+            waiting.append(each.func.value)
+        elif each is not None:
+            yield each
 
 
 def _refuse_kept_at_start(source: Source, constructor: Function, path: str, kinds: Kinds) -> None:
@@ -272,7 +294,14 @@ class _Kept:
         return _calls(call, self.writers)
 
     def _keep(self, value: ast.expr, now: Kinds, in_names: bool) -> None:
-        if isinstance(value, (ast.Tuple, ast.List)):
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Attribute)
+            and value.func.attr == "numpy"
+        ):
+            # An array is the same memory.
+            self._keep(value.func.value, now, in_names)
+        elif isinstance(value, (ast.Tuple, ast.List)):
             # What is not known of one item says nothing of the others.
             for each in value.elts:
                 self._keep(each, now, in_names)

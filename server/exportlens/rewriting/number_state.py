@@ -16,6 +16,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, TensorScalar, Value, options
 from exportlens.rewriting.begun_by_methods import begun_by_method
+from exportlens.rewriting.begun_in_bases import class_that_begins
 from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
@@ -38,7 +39,8 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
     """The fix that makes the attribute a buffer, and reads numbers out of it."""
     try:
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
+        owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
+        if owner is None or owner.scope.path != context.document.path:
             raise Refused("the class that counts is not in this file")
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)

@@ -15,6 +15,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Instance, Named, Tensor, options
+from exportlens.rewriting.begun_in_bases import class_that_begins
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.kept_values import kept_apart
@@ -29,7 +30,8 @@ def number_as_tensor(place: AttributeWrite, context: RewriteContext) -> Fix | Re
     """The fix that registers the tensor that takes the number's place."""
     try:
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
+        owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
+        if owner is None or owner.scope.path != context.document.path:
             raise Refused("the class that keeps the state is not in this file")
         if not any(isinstance(each, Named) for each in class_order(owner)):
             raise Refused(f"`{owner.name}` is no Module: it has no buffers")

@@ -19,6 +19,7 @@ from exportlens.inference.values import (
     Value,
 )
 from exportlens.rewriting.begun_by_methods import begun_by_method
+from exportlens.rewriting.begun_in_bases import class_that_begins, class_that_knows
 from exportlens.rewriting.begun_state import begun_as_buffer
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.data_attribute import IN_PLACE
@@ -187,6 +188,7 @@ def register_tensor(
 ) -> Fix | Refusal:
     """`self.name = tensor` in `__init__` becomes a buffer that is not saved with the state dict."""
     try:
+        owner = class_that_begins(owner, attribute)
         if owner.scope.path != context.document.path:
             raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
         draft = Draft.of_chunk(owner.chunk, context)
@@ -352,7 +354,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         ):
             return fix
         if place.began == Const(None):
-            edits = begun_as_buffer(place, place.owner.cls, context)
+            edits = begun_as_buffer(place, class_that_knows(place.owner.cls, place.attr), context)
             return Fix(fix.message, (*edits, *fix.edits), Applicability.UNSAFE)
         registered = register_tensor(place, place.attr, place.owner.cls, context)
         if isinstance(registered, Refusal) or registered.message.startswith("Write out"):

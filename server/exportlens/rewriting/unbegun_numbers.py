@@ -19,6 +19,7 @@ from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import ClassValue, Instance, Named, Tensor, Value, options
+from exportlens.rewriting.begun_in_bases import class_that_begins
 from exportlens.rewriting.begun_in_class import begun_in_class, module_made, registered_by_constructor
 from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none, is_set_before, names_it, reads_it
 from exportlens.rewriting.context import RewriteContext
@@ -37,7 +38,8 @@ def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | R
     """The fix that registers the number, and a flag for the None."""
     try:
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
+        owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
+        if owner is None or owner.scope.path != context.document.path:
             raise Refused("the class that keeps the state is not in this file")
         if not any(isinstance(each, Named) for each in class_order(owner)):
             raise Refused(f"`{owner.name}` is no Module: it has no buffers")
