@@ -245,7 +245,16 @@ def _writes(each: ast.stmt, path: str) -> bool:
         targets = each.targets
     elif isinstance(each, (ast.AnnAssign, ast.AugAssign)):
         targets = [each.target]
-    return any(_is_path(one, path) for target in targets for one in ast.walk(target))
+    return any(_is_set_whole(one, path) for target in targets for one in ast.walk(target))
+
+
+def _is_set_whole(target: ast.AST, path: str) -> bool:
+    """Whether all of the attribute is set: `self.mem[mask] = 0` leaves the rest of it as it was."""
+    if not isinstance(target, (ast.Attribute, ast.Subscript)) or isinstance(target.ctx, ast.Load):
+        return False
+    if isinstance(target, ast.Subscript) and ast.unparse(target.slice) in (":", "..."):
+        return _is_path(target.value, path)
+    return _is_path(target, path)
 
 
 def _bound_again(function: ast.AST, statement: ast.stmt, path: str, around: dict[ast.AST, ast.AST]) -> bool:
