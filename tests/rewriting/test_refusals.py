@@ -1299,6 +1299,11 @@ def test_items_of_an_argument_that_is_a_dict() -> None:
             "self.steps += 1\nif self.steps > 3:\n    open('log').read()\nreturn x * self.steps",
             "hangs on the number",
         ),
+        (
+            "0",
+            "self.steps += 1\nfor i in range(2):\n    if self.steps > 3:\n        return\n    self.layers[i](x)",
+            "`return` hangs on the number",
+        ),
         ("True", "self.steps += 1\nreturn x * self.steps", "of another type"),
         ("0", "self.steps += 1\nreturn x", "nothing that is exported reads it"),
         (
@@ -1312,6 +1317,7 @@ def test_items_of_an_argument_that_is_a_dict() -> None:
         "an index",
         "rounds",
         "a file",
+        "a loop that is left",
         "another type",
         "only counted",
         "another object",
@@ -1401,8 +1407,18 @@ def test_nothing_is_registered_before_the_module_is_made() -> None:
             "self.kept['a'] = self.kept['a'] + x.relu()[0]\nreturn x - self.kept['a']",
             "is not written out, key by key",
         ),
+        (
+            "[1.0, 0.5]",
+            "self.kept[0], self.kept[1] = self.kept[1], self.kept[0]\nreturn x * self.kept[0]",
+            "may hang on each other",
+        ),
+        (
+            "{}",
+            "self.kept['n'] = self.kept.get('n', 0) + 1\nreturn x / self.kept['n']",
+            "takes `self.kept` as a whole",
+        ),
     ],
-    ids=["a list that grows", "a computed key", "all items", "made by a call"],
+    ids=["a list that grows", "a computed key", "all items", "made by a call", "exchanged", "asked for"],
 )
 def test_items_that_stay_in_their_container(begin: str, body: str, reason: str) -> None:
     text = HEAD + textwrap.indent(

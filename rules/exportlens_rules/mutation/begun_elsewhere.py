@@ -84,6 +84,20 @@ def is_written_above(place: AttributeWrite) -> bool:
     return certainly_written(function.node, statement, _dump(f"self.{place.attr}"), parents(function.node))
 
 
+def is_written_in_other_methods(place: AttributeWrite) -> bool:
+    """Whether another method that the call leads to sets the attribute, too."""
+    function = place.site.function
+    if not isinstance(place.owner, Instance) or function is None:
+        return False
+    path = f"self.{place.attr}"
+    return any(
+        True
+        for method in _methods_of_call(place.owner)
+        if method is not function.node
+        for _ in _writes(method, path)
+    )
+
+
 def _statement(place: AttributeWrite) -> ast.stmt | None:
     return next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.stmt)), None)
 

@@ -22,6 +22,7 @@ from exportlens.inference.values import (
 from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.kept_windows import window_in_buffer
+from exportlens.rewriting.names import assigned_pairs
 from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
@@ -220,6 +221,8 @@ class M(nn.Module):
             return Refusal(
                 "whose state the global is, is for you to say: keep it in a buffer of the model, or hand it in"
             )
+        if isinstance(next(iter(ancestors(place)), None), ast.Tuple):
+            return Refusal("the items are set together, and may hang on each other")
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
         assert isinstance(place, (AttributeWrite, ContainerWrite))
@@ -317,6 +320,8 @@ def _item_is_carried(
     path = ast.dump(loaded(target))
     around = parents(function)
     statement = around[target]
+    if isinstance(statement, ast.Tuple):
+        statement = around[statement]
     if not isinstance(statement, (ast.Assign, ast.AugAssign)):
         return False
     if certainly_written(function, statement, path, around):
@@ -330,9 +335,24 @@ def _item_is_carried(
         return False
     if isinstance(statement, ast.AugAssign):
         return True
-    if reads(statement.value, [path]):
-        return not converts(statement.value, [path])
+    pairs = assigned_pairs(statement)
+    value = next((value for one, value in pairs if one is target), statement.value)
+    if reads(value, [path]) or _gets(value, target):
+        return not converts(value, [path])
     return read_before(function, statement, target) and not _leaves_with_it(function, path)
+
+
+def _gets(value: ast.expr, item: ast.Subscript) -> bool:
+    """Whether `value` asks the dict for the item, which may be missing: `self.sums.get("loss", 0)`."""
+    holder, key = ast.dump(item.value), ast.dump(item.slice)
+    return any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "get"
+        and ast.dump(each.func.value) == holder
+        and [ast.dump(one) for one in each.args[:1]] == [key]
+        for each in ast.walk(value)
+    )
 
 
 def _called_with(place: Place, function: ast.AST) -> list[ast.AST]:

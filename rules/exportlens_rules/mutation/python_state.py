@@ -33,6 +33,7 @@ from exportlens_rules.mutation.first_values import (
 )
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
+from exportlens_rules.mutation.turned_results import decides_results
 from exportlens_rules.reading import ancestors, words
 
 
@@ -42,8 +43,9 @@ class PythonState(Rule):
     ## What it does
     Finds `self.steps += 1`, `self.rate = self.rate * 0.9` and the like: numbers that a Module keeps as plain
     attributes and computes anew in each call, from what the last one left or from tensor data; and flags that the
-    first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`, or that
-    data of the inputs turn: `if x.max() > 2: self.open = True`. What the fix makes a buffer still reads as a number.
+    first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`, that
+    data of the inputs turn: `if x.max() > 2: self.open = True`, or that decide what a call gives before it turns them:
+    `y = a if self.first else b; self.first = False`. What the fix makes a buffer still reads as a number.
 
     ## Why it matters
     The exported program has no Python attributes. It keeps the number that stood there while tracing, for
@@ -134,14 +136,17 @@ class M(nn.Module):
             or _is_turned_by_first_call(place)
             or is_set_by_data(place)
             or decides_what_is_carried(place)
+            or decides_results(place)
         ):
             return
         node = place.node
         target = node.target if isinstance(node, ast.AugAssign) else node
+        text = any(isinstance(each, Const) and isinstance(each.value, str) for each in given)
+        what, advice = ("text", "Keep a number for it in") if text else ("number", "Make it")
         yield self.report(
             place,
-            f"`{words(target)}` is a number of Python: the exported program keeps the value that it had while "
-            "tracing. Make it a buffer.",
+            f"`{words(target)}` is a {what} of Python: the exported program keeps the value that it had while "
+            f"tracing. {advice} a buffer.",
         )
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
@@ -252,7 +257,10 @@ def _is_carried(place: AttributeWrite) -> bool:
         return False
     began = place.began
     # What is put back as it was is the same in each call.
-    number = isinstance(began, Const) and type(began.value) in (int, float) and place.value != began
+    number = isinstance(began, Const) and type(began.value) in (bool, int, float) and place.value != began
     path = ast.dump(loaded(target))
     value = next((value for one, value in assigned_pairs(statement) if one is target), statement.value)
-    return number and (reads(value, [path]) or reads_through(function.node, statement, value, path))
+    # `self.a, self.b = self.b, self.a`
+    pairs = assigned_pairs(statement)
+    tied = [path, *(ast.dump(loaded(one)) for one, _ in pairs if isinstance(one, ast.Attribute))]
+    return number and (reads(value, tied) or reads_through(function.node, statement, value, path))

@@ -388,6 +388,8 @@ class _Number(UsedNumber):
             # In double precision it is the very number that Python would have.
             return f"{self.path}.{method}({primary(self.source.of(read_out))}.detach().reshape(()))"
         if self.type == "bool" and isinstance(write, ast.Assign):
+            if ast.unparse(write.value) == f"not {self.path}":
+                return f"{self.path}.logical_not_()"
             function = self.source.enclosing_function(write.value)
             kinds = self.draft.kinds({})
             asked = None if function is None else asked_tensor(write.value, function, kinds, self.draft)

@@ -82,6 +82,14 @@ MUST = {
             "y = self.layer(x).mean(0)\nif self.first:\n    self.mean, self.first = y, False\n"
             "else:\n    self.mean = 0.9 * self.mean + y"
         ),
+        # what decides the result, and is turned behind it
+        _model("y = x * 2 if self.steps == 0 else x\nself.steps = 1\nreturn y"),
+        _model('if self.state == "init":\n    self.state = "run"\n    return x * 2\nreturn x'),
+        _model(
+            'if self.state == "init":\n    y = x * 2\n    self.state = "run"\nelse:\n    y = x\n    self.state = "init"\nreturn y'
+        ),
+        _begun("self.first = not self.first\nif self.first:\n    x = x * 2"),
+        _begun("self.mean, self.first = x.mean(0), not self.first\nif self.first:\n    x = x * 2"),
     ],
     "EXL206": [
         # read by a method
@@ -137,6 +145,15 @@ MUST_NOT = {
             "self.first = False\nself.mean = x.mean(0)\nif not self.first:\n    x = x + self.mean\nself.first = True"
         ),
         _begun("if self.first:\n    self.mean, self.first = torch.ones(x.shape[1]), False"),
+        # a table for the last option, a message that is shown once
+        _model(
+            'if self.option == "even" and self.prev is not None:\n    return x + self.prev\nself.option = "even"\n'
+            "self.prev = torch.arange(4.0) * 2\nreturn x + self.prev"
+        ),
+        _model('if self.state == "init":\n    print("begins")\n    self.state = "run"\nreturn x'),
+        _model(
+            'old = self.state\nself.state = "busy"\ny = x if self.state == "busy" else x * 2\nself.state = old\nreturn y'
+        ),
     ],
     "EXL206": [
         _model(
