@@ -234,6 +234,17 @@ REFUSED = [
         "chooses a context, an error or a function",
     ),
     (
+        "a branch that raises where a name says that is bound in between",
+        "mode = 'a'\nif x.sum() > 0:\n    return x\nmode = self.pick(x)\nif mode == 'a':\n    return x + 1\nraise ValueError(mode)",
+        "what follows the branch raises",
+    ),
+    (
+        "a branch that raises without an optional argument",
+        "def scaled(y, mask=None):\n    if y.sum() > 0:\n        if mask is None:\n            raise ValueError('no mask')\n"
+        "        y = y * mask\n    return y\nreturn scaled(x) + scaled(x, x)",
+        "one way through the branch raises",
+    ),
+    (
         "a branch that may raise",
         "if x.sum() > 0:\n    x = x + 1\n    if self.count:\n        raise ValueError('counted')\nreturn x",
         "one way through the branch raises",

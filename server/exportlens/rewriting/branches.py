@@ -30,6 +30,7 @@ from exportlens.rewriting.later_numbers import LaterUses
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
 from exportlens.rewriting.names import bound, dotted, fresh
 from exportlens.rewriting.open_choices import refuse_open
+from exportlens.rewriting.option_errors import raises_by_option
 from exportlens.rewriting.outputs import Outputs
 from exportlens.rewriting.outside_writes import Arm, OutsideWrites, Written
 from exportlens.rewriting.padded_rows import refuse_padded_rows
@@ -70,7 +71,7 @@ class BranchRewrite(CondText):
     def text(self) -> tuple[str, list[str]]:
         """The whole new text and the names of the new functions."""
         ways = exits(self.node.body) | exits(self.node.orelse)
-        if "raises" in ways:
+        if not all(map(self._raises_by_option, (self.node.body, self.node.orelse))):
             raise Refused("one way through the branch raises, another does not")
         if {"returns", "continues"} <= ways:
             raise Refused("the branch both returns and continues a loop")
@@ -83,7 +84,7 @@ class BranchRewrite(CondText):
         rest: list[list[ast.stmt]] = []
         if self.returning or self.leaving or "continues" in ways:
             rest = continuation(self.source, self.node, self.function, "continues" in ways)
-            if any("raises" in exits(block) for block in rest):
+            if not all(map(self._raises_by_option, rest)):
                 raise Refused("what follows the branch raises, on one way at least")
         self.region_end = self.node if not rest else self.source.block_of(self.node)[0][-1]
         self.then = Arm(
@@ -164,6 +165,9 @@ class BranchRewrite(CondText):
             and self.source.enclosing_function(each) is self.function
             for each in walk(self.function)
         )
+
+    def _raises_by_option(self, block: list[ast.stmt]) -> bool:
+        return raises_by_option(self.source, self.function, block, self.kinds, self.torch)
 
     # --- memory ---------------------------------------------------------------------------------------------
 
