@@ -345,8 +345,13 @@ class _Number(UsedNumber):
             isinstance(each, ast.Attribute) and each.attr == self.attr and not isinstance(each.ctx, ast.Load)
             for each in ast.walk(statement)
         )
-        function = self.source.enclosing_function(read)
-        return not writes and function is not None and function.name in self._led_to(self.entries)
+        # A function inside of a method runs where that does.
+        methods = {
+            each.name
+            for each in self.source.ancestors(read)
+            if each in self.cls.body and isinstance(each, ast.FunctionDef)
+        }
+        return not writes and bool(methods & self._led_to(self.entries))
 
     def _led_to(self, names: set[str]) -> set[str]:
         """The methods that those of `names` lead to, themselves included."""
