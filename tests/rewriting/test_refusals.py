@@ -404,6 +404,18 @@ REFUSED = [
         "outside of the branch",
     ),
     (
+        "a list filled behind the break, which may stay empty where it is summed",
+        "s, seen = x, []\nfor _ in range(3):\n    s = torch.tanh(s)\n    if s.sum() > 1:\n        break\n    seen.append(s)\n"
+        "return sum(seen)",
+        "outside of the branch",
+    ),
+    (
+        "a list filled behind the break, of which it is asked whether it is empty",
+        "s, seen = x, []\nfor _ in range(3):\n    s = torch.tanh(s)\n    if s.sum() > 1:\n        break\n    seen.append(s)\n"
+        "if len(seen) == 0:\n    return x\nreturn torch.stack(seen)",
+        "outside of the branch",
+    ),
+    (
         "a list filled by rounds that do not end",
         "import itertools\ns, seen = x, []\nfor _ in itertools.count():\n    s = torch.tanh(s)\n    seen.append(s)\n"
         "    if s.max() < 0.1:\n        break\nreturn torch.stack(seen)",

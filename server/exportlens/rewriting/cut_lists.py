@@ -85,15 +85,11 @@ class _Cut:
         source, torch = self.source, self.torch
         at = self.loop.body.index(self.leaving)
         lists = [name for each in self.loop.body[:at] if (name := appended_to(each)) is not None]
-        # A list that is filled behind the break may stay empty, of which nothing is stacked.
-        late = any(appended_to(each) is not None for each in self.loop.body[at + 1 :])
-        if (
-            not lists
-            or late
-            or self._holds_sums()
-            or not self._leaves_nothing(lists)
-            or not self._may_go_on()
-        ):
+        late = [name for each in self.loop.body[at + 1 :] if (name := appended_to(each)) is not None]
+        if lists and late:
+            return None
+        lists = lists or late
+        if not lists or self._holds_sums() or not self._leaves_nothing(lists) or not self._may_go_on():
             return None
         taken = every_name(source.tree)
         stopped, rounds, count, runs, run = (
@@ -105,10 +101,21 @@ class _Cut:
         if len(known) != len(ends):
             return None
         uses = Uses(
-            source, self.function, self.loop, self.kinds, torch, items, known, count, rounds, runs, run
+            source,
+            self.function,
+            self.loop,
+            self.kinds,
+            torch,
+            items,
+            known,
+            count,
+            rounds,
+            runs,
+            run,
+            bool(late),
         )
         kept = self._kept_names(lists)
-        if not uses.known() or kept is None or not (uses.swaps or kept):
+        if not uses.known() or kept is None or not (uses.swaps or kept) or (late and kept):
             return None
         now = kinds_before(self.function, self.leaving, self.kinds)
         condition = Predicates(source, now, torch).read(self.leaving.test)
@@ -136,7 +143,11 @@ class _Cut:
             lines.append(f"{rounds} = {rounds} + {torch}.logical_not({stopped})")
         if count in uses.asked:
             tail.insert(0, f"{count} = {rounds}.item()")
-        lines.append(f"{stopped} = {torch}.logical_or({stopped}, {test})")
+        if uses.raises:
+            # Of a list that stayed empty nothing is stacked.
+            tail.append(f"{torch}._check({count} > 0)")
+        # What is filled behind the break has no part of the round that is left.
+        lines.insert(0 if late else len(lines), f"{stopped} = {torch}.logical_or({stopped}, {test})")
         left, begin, end = source.start(self.leaving), source.start(self.loop), source.span([self.loop])[1]
         swaps = [
             *uses.swaps,

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -43,8 +44,10 @@ class Uses:
     rounds: str
     runs: str
     run: str
+    late: bool = False
     swaps: list[Replacement] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    raises: bool = False
 
     def known(self) -> bool:
         """Whether all uses are known: `swaps` are then what they become, and `asked` the fresh names that these read."""
@@ -80,6 +83,8 @@ class Uses:
         is none that is known."""
         source = self.source
         whole = source.parents[each]
+        if self.late and not (isinstance(whole, ast.Call) and self._may_be_empty(whole)):
+            return None
         if isinstance(whole, ast.Subscript) and whole.value is each:
             return self._item(whole, each.id)
         if isinstance(whole, ast.Call) and each in whole.args:
@@ -91,6 +96,23 @@ class Uses:
             if called.startswith(f"{self.torch}.") and whole.args[0] is each:
                 return self._joined(whole, self.lists[each.id])
         return self._gone_through(each)
+
+    def _may_be_empty(self, call: ast.Call) -> bool:
+        """Whether `call` takes the list where it stays empty, too, or raises there and always runs."""
+        called = ast.unparse(call.func)
+        if called == "len":
+            return True
+        block, index = self.source.block_of(self.loop)
+        statement = self.source.enclosing_statement(call)
+        if called not in (f"{self.torch}.stack", f"{self.torch}.cat") or statement not in block[index + 1 :]:
+            return False
+        between = block[index + 1 : block.index(statement)]
+        around = itertools.takewhile(lambda each: each is not statement, self.source.ancestors(call))
+        plain = isinstance(statement, (ast.Assign, ast.Return)) and exits(between) == {"falls"}
+        self.raises = True
+        return plain and all(
+            isinstance(each, (ast.Call, ast.Attribute, ast.keyword, ast.Tuple, ast.BinOp)) for each in around
+        )
 
     def _counted(self, whole: ast.Call) -> list[Replacement]:
         self.asked.add(self.count)
