@@ -27,6 +27,7 @@ from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
+from exportlens_rules.mutation.kept_counts import counts_decide
 from exportlens_rules.mutation.kept_names import under_one_name, updated_items
 from exportlens_rules.mutation.state_reads import (
     certainly_written,
@@ -44,6 +45,10 @@ _GROWS = (
     "`{}` keeps the {} of earlier calls: the exported program starts each call from what it held while tracing. "
     "Keep them in a buffer of a fixed size."
 )
+_COUNTED = (
+    "`{}` grows from call to call, and its length decides what the call gives: the exported program knows the length that it had "
+    "while tracing. Count in a buffer."
+)
 # What tells no more of a list than how much is in it, or takes something out of it.
 _COUNTING = frozenset({"len", "bool"})
 _TAKING_OUT = frozenset({"pop", "popleft", "append", "appendleft", "extend", "insert", "add", "clear"})
@@ -56,6 +61,7 @@ class StateInContainer(Rule):
     Finds `self.history.append(x)`, of a tensor or a number that is read out of one, where the same call reads what
     earlier ones left there, as `torch.stack(self.history)` does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`;
     also lists whose items are moved on, or cut, and that later calls read: `self.last[0] = self.last[1]; self.last[1] = x`.
+    A list that grows from call to call is found, too, where its length decides what a call gives: `y / len(self.seen)`.
     A list that is made anew or emptied in each call is fine, and so is one that is only filled, for whoever looks at it
     later, and a table that is made once for each size.
 
@@ -214,6 +220,8 @@ class M(nn.Module):
             if (tensors or numbers) and _is_read_as_a_whole(place, function, node, node.func.value):
                 what = "tensors" if tensors else "numbers"
                 yield self.report(place, _GROWS.format(words(node.func.value), what))
+            elif _count_decides(place, function, node.func.value):
+                yield self.report(place, _COUNTED.format(words(node.func.value)), outcome=_NUMBER)
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         place = report.place
@@ -450,6 +458,15 @@ def _is_read_as_a_whole(
 def _adds_at_begin(place: ContainerWrite, write: ast.expr | ast.stmt) -> bool:
     given = write.args[:1] if isinstance(write, ast.Call) else []
     return place.how == "appendleft" or (place.how == "insert" and list(map(ast.unparse, given)) == ["0"])
+
+
+def _count_decides(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
+    """Whether how much earlier calls have added to `holder` decides what the call gives."""
+    functions, path = _called_with(place, function), ast.dump(holder)
+    return place.how in ("append", "appendleft", "add") and (
+        not any(_is_emptied(each, path) for each in functions)
+        and any(counts_decide(each, path, parents(each)) for each in functions)
+    )
 
 
 def _is_emptied(function: ast.AST, path: str) -> bool:

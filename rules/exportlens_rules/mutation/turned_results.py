@@ -40,7 +40,7 @@ def decides_results(place: AttributeWrite) -> bool:
     return any(
         not certainly_written(function.node, _statement(each, around), path, around)
         and not _reads_bound(each, path, function.node)
-        and _gives_results(each, path, function.node, around)
+        and gives_results(each, path, function.node, around)
         for each in ast.walk(function.node)
         if isinstance(each, (ast.If, ast.IfExp)) and reads(each.test, [path])
     )
@@ -78,7 +78,7 @@ def _reads_bound(choice: ast.If | ast.IfExp, path: str, function: ast.AST) -> bo
     )
 
 
-def _gives_results(
+def gives_results(
     choice: ast.If | ast.IfExp, path: str, function: ast.AST, around: dict[ast.AST, ast.AST]
 ) -> bool:
     """Whether what `choice` takes leaves the function, or names that are read behind it."""

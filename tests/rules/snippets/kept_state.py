@@ -120,6 +120,9 @@ MUST = {
         _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
     ],
     "EXL218": [
+        # how many there are decides what is given
+        _model("self.queue.append(x.detach())\nif len(self.queue) > 1:\n    return x * 2\nreturn x"),
+        _model("self.queue.append(x.shape[0])\nreturn x / len(self.queue)"),
         _model("self.queue.append(x.mean().item())\nreturn x - sum(self.queue) / len(self.queue)"),
         _model(
             "for i in range(2):\n    self.hist[i] = self.hist[i + 1]\nself.hist[-1] = x * 2\n"
@@ -170,6 +173,9 @@ MUST_NOT = {
         ),
     ],
     "EXL218": [
+        # only kept short, or begun anew by each call
+        _model("self.queue.append(x.detach())\nif len(self.queue) > 2:\n    self.queue.pop(0)\nreturn x * 2"),
+        _model("self.queue = []\nself.queue.append(x)\nreturn x / len(self.queue)"),
         # numbers for whoever looks at them later, and of this call alone
         _model("self.queue.append(x.mean().item())\nreturn x"),
         _model("self.queue = []\nself.queue.append(x.mean().item())\nreturn x - sum(self.queue)"),
