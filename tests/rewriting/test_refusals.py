@@ -530,6 +530,11 @@ REFUSED = [
         "changes more than it gives",
     ),
     (
+        "a branch that takes an item of a list by data",
+        "if x.sum() > 4:\n    y = x\nelif [False, True][(x.sum() > 0).long()]:\n    y = x * 2\nelse:\n    y = -x\nreturn y",
+        "takes an item of Python's by tensor data",
+    ),
+    (
         "a branch that may list floats",
         "y = x\nfor _ in range(3):\n    if sum(y[0].tolist()) > 1:\n        break\n    y = y + 1\nreturn y",
         "may list floats",

@@ -403,6 +403,10 @@ def refuse_effects(
                 raise Refused("the branch yields or awaits")
             if isinstance(each, ast.Call):
                 _refuse_call(source, each, now, function, own)
+            if isinstance(each, ast.Subscript) and _picks_by_data(each, now):
+                raise Refused(
+                    f"`{_short(source, each)}` takes an item of Python's by tensor data inside of the branch"
+                )
             if isinstance(each, (ast.ListComp, ast.GeneratorExp)):
                 inside = now.in_comprehension(each)
                 for test in (test for one in each.generators for test in one.ifs):
@@ -416,6 +420,10 @@ def refuse_effects(
             _refuse_statement(source, node, now, own)
 
     visit(statements, kinds.copy(), see)
+
+
+def _picks_by_data(node: ast.Subscript, kinds: Kinds) -> bool:
+    return kinds.of(node.value).what == "container" and kinds.of(node.slice).from_data
 
 
 def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds, own: set[str]) -> None:
