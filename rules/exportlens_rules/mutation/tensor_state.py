@@ -6,12 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
-from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite, Place
 from exportlens.inference.values import (
     ClassValue,
     Const,
-    Function,
     Instance,
     Sequence,
     Tensor,
@@ -33,6 +31,12 @@ from exportlens_rules.mutation.begun_elsewhere import (
     is_read_in_call,
     is_set_back,
     is_written_above,
+)
+from exportlens_rules.mutation.computed_state import (
+    holds_the_same,
+    is_computed_from_itself,
+    is_handed_back,
+    parts_of,
 )
 from exportlens_rules.mutation.first_values import (
     is_begun_and_added_to,
@@ -251,7 +255,7 @@ class M(nn.Module):
         if _replaces_number(place):
             computed = (
                 "computed from what it was"
-                if place.augmented or _computed_from_itself(place)
+                if place.augmented or is_computed_from_itself(place)
                 else "that the next call reads"
             )
             yield self.report(
@@ -272,14 +276,14 @@ class M(nn.Module):
                 outcome=of_buffer(place) if buffer else None,
             )
             return
-        if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
+        if not all(isinstance(part, Tensor) and part.origin != "constant" for part in parts_of(place.value)):
             return
         of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
-        if of_list and _holds_the_same(place):
+        if of_list and holds_the_same(place):
             return
         if (of_list or Const(None) in (place.old, place.began)) and resets_by_kept_names(place.owner):
             return
-        origins = {part.origin if isinstance(part, Tensor) else "" for part in _parts(place.old)}
+        origins = {part.origin if isinstance(part, Tensor) else "" for part in parts_of(place.old)}
         named = named_statement(place)
         if named is not None:
             none = place.old == Const(None) == place.began
@@ -293,21 +297,21 @@ class M(nn.Module):
                 )
             return
         kept = origins <= _KEPT or begun or _was_only_converted(place)
-        if not (kept and _computed_from_itself(place)):
+        if not (kept and is_computed_from_itself(place)):
             if (
                 not _is_carried(place, begun)
                 and not _is_renewed(place)
                 and (
-                    _holds_the_same(place)
-                    or resets_by_kept_names(place.owner)
-                    or not is_read_by_others(place)
+                    holds_the_same(place) or resets_by_kept_names(place.owner) or not is_read_by_others(place)
                 )
             ):
                 return
             origins = {
-                part.origin if isinstance(part, Tensor) else "" for part in _parts(place.began or place.old)
+                part.origin if isinstance(part, Tensor) else "" for part in parts_of(place.began or place.old)
             }
-        computed = "computed from what it was" if _computed_from_itself(place) else "that the next call reads"
+        computed = (
+            "computed from what it was" if is_computed_from_itself(place) else "that the next call reads"
+        )
         advice = f"Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer."
         if place.began == Const(None):
             advice = "Register a buffer of its final shape in `__init__`, and write it in place."
@@ -347,10 +351,10 @@ class M(nn.Module):
 
 def _begins_as_state(place: AttributeWrite) -> bool:
     """Whether a tensor is bound where there was a tensor of the model, or nothing."""
-    began = [Const(None)] if place.began is None else [*_parts(place.began)]
+    began = [Const(None)] if place.began is None else [*parts_of(place.began)]
     kept = all(each == Const(None) or (isinstance(each, Tensor) and each.origin in _KEPT) for each in began)
     return kept and all(
-        isinstance(each, Tensor) and each.origin != "constant" for each in _parts(place.value)
+        isinstance(each, Tensor) and each.origin != "constant" for each in parts_of(place.value)
     )
 
 
@@ -358,9 +362,9 @@ def _replaces_number(place: AttributeWrite) -> bool:
     """Whether a tensor, computed of the number that the attribute begins with or read by the next call, takes the number's place."""
     if place.began is None or not _is_number(place.began):
         return False
-    if not all(isinstance(part, Tensor) and part.origin != "constant" for part in _parts(place.value)):
+    if not all(isinstance(part, Tensor) and part.origin != "constant" for part in parts_of(place.value)):
         return False
-    carried = place.augmented or _computed_from_itself(place)
+    carried = place.augmented or is_computed_from_itself(place)
     return (carried or _is_read_before(place)) and _is_number_of_calls(place)
 
 
@@ -405,7 +409,7 @@ def _is_carried(place: AttributeWrite, begun: bool) -> bool:
         or not isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ):
         return False
-    began = [Const(None)] if place.began is None else [*_parts(place.began)]
+    began = [Const(None)] if place.began is None else [*parts_of(place.began)]
     empty = isinstance(place.began, Sequence) and place.began.items == []
     if (
         began != [Const(None)]
@@ -414,9 +418,9 @@ def _is_carried(place: AttributeWrite, begun: bool) -> bool:
     ):
         return False
     path = [ast.dump(loaded(target))]
-    if _is_handed_back(place, statement.value, path):
+    if is_handed_back(place, statement.value, path):
         return False
-    if reads(statement.value, path) and not _computed_from_itself(place):
+    if reads(statement.value, path) and not is_computed_from_itself(place):
         # The same tensor again, moved, converted or made anew where it is too short.
         return False
     return read_before(function.node, statement, target)
@@ -475,63 +479,6 @@ def _is_read_elsewhere(place: AttributeWrite) -> bool:
     )
 
 
-def _parts(value: Value) -> Iterator[Value]:
-    """What `value` may be; of a tuple or a list, as the state of an LSTM and of several layers is one, its items."""
-    for option in options(value):
-        if isinstance(option, Sequence) and option.kind in ("tuple", "list") and option.items:
-            yield from option.items
-        elif isinstance(option, Sequence) and option.kind == "list" and option.element is not None:
-            yield from options(option.element)
-        else:
-            yield option
-
-
-def _computed_from_itself(place: AttributeWrite) -> bool:
-    """Whether the assigned expression reads the very attribute."""
-    for outer in [place.node, *ancestors(place)]:
-        if isinstance(outer, ast.Assign):
-            parts = [
-                part
-                for target in outer.targets
-                for part in (target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target])
-            ]
-            targets = [
-                ast.dump(loaded(part))
-                for part in parts
-                if isinstance(part, ast.Attribute) and part.attr == place.attr
-            ]
-            return any(
-                not converts(value, targets)
-                and (reads(value, targets) or _is_read_in_branch(place, value, targets))
-                and not _may_be_given_back(place, value, targets)
-                and not _is_handed_back(place, value, targets)
-                for value in _results(outer.value)
-            )
-    return False
-
-
-def _is_handed_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
-    """Whether a function is given the tensor and gives it back moved or converted: `self.grid = to_device(self.grid, x.device)`."""
-    return (
-        isinstance(value, ast.Call)
-        and any(ast.dump(each) in targets for each in value.args)
-        and _holds_the_same(place)
-    )
-
-
-def _holds_the_same(place: AttributeWrite) -> bool:
-    """Whether all that is bound is what the attribute held, moved or converted."""
-    old = [*_parts(place.old)] if place.old is not None else []
-    roots = {part.root for part in old if isinstance(part, Tensor)}
-    return all(
-        any(part is each or (part == each and isinstance(part, Tensor) and part.name) for each in old)
-        # A conversion keeps the name that a tensor is known by.
-        or (isinstance(part, Tensor) and part.name == f"self.{place.attr}")
-        or (isinstance(part, Tensor) and part.converted and part.root in roots)
-        for part in _parts(place.value)
-    )
-
-
 def _was_only_converted(place: AttributeWrite) -> bool:
     """Whether all that the function bound to the attribute before is what the attribute held, moved or converted."""
     function = place.site.function
@@ -547,78 +494,3 @@ def _was_only_converted(place: AttributeWrite) -> bool:
         and any(isinstance(one, ast.Attribute) and ast.dump(loaded(one)) == path for one in each.targets)
     ]
     return bool(before) and all(converts(each.value, [path]) for each in before)
-
-
-def _is_read_in_branch(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
-    """Whether `value` is what torch.cond gives, one of whose functions reads the very attribute."""
-    function = place.site.function
-    parts = [] if function is None else list(ast.walk(function.node))
-    if isinstance(value, ast.Name):
-        given = [
-            each.value
-            for each in parts
-            if isinstance(each, ast.Assign)
-            and any(
-                isinstance(one, ast.Name) and one.id == value.id
-                for target in each.targets
-                for one in ast.walk(target)
-            )
-        ]
-        value = given[-1] if given else value
-    if not isinstance(value, ast.Call) or ast.unparse(value.func).rpartition(".")[2] != "cond":
-        return False
-    names = {each.id for each in value.args if isinstance(each, ast.Name)}
-    arms = [each for each in parts if isinstance(each, ast.FunctionDef) and each.name in names]
-    return any(reads(statement, targets) for arm in arms for statement in arm.body)
-
-
-def _may_be_given_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -> bool:
-    """Whether a method of the same object may return the tensor that it got, as one does that makes a table longer when it must."""
-    if not (
-        isinstance(value, ast.Call)
-        and isinstance(value.func, ast.Attribute)
-        and isinstance(value.func.value, ast.Name)
-        and value.func.value.id == "self"
-        and isinstance(place.owner, Instance)
-    ):
-        return False
-    method, _, _ = class_attribute(place.owner.cls, value.func.attr)
-    if not isinstance(method, Function):
-        return False
-    names = [parameter.arg for parameter in method.node.args.args][1:]
-    given = [*zip(names, value.args, strict=False), *((each.arg, each.value) for each in value.keywords)]
-    return any(
-        name is not None and ast.dump(argument) in targets and _gives_back(method.node, name)
-        for name, argument in given
-    )
-
-
-def _gives_back(method: ast.AST, name: str) -> bool:
-    """Whether a `return` hands out a parameter to which nothing but its own conversion was bound above."""
-    parameter = [ast.dump(ast.Name(name, ast.Load()))]
-    changed = [
-        node.lineno
-        for node in ast.walk(method)
-        if isinstance(node, (ast.Assign, ast.AugAssign))
-        and any(
-            isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store)
-            for part in ast.walk(node)
-        )
-        and not converts(node.value, parameter)
-    ]
-    return any(
-        isinstance(node, ast.Return)
-        and node.value is not None
-        and converts(node.value, parameter)
-        and not any(line < node.lineno for line in changed)
-        for node in ast.walk(method)
-    )
-
-
-def _results(value: ast.expr) -> Iterator[ast.expr]:
-    """What an expression may give: both sides of a ternary."""
-    if isinstance(value, ast.IfExp):
-        yield from _results(value.body)
-        yield from _results(value.orelse)
-    else:
-        yield value
