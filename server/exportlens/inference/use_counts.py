@@ -31,9 +31,8 @@ class CountedName:
         self.flag = self.number = self.iterated = self.reckoned = self.object = self.asked = 0
         self.negated = self.chosen = self.compared = self.decided = self.read = self.index = 0
         self.picked = self.weighed = self.floated = self.placed = self.measured = self.bounding = 0
-        self.parts = self.parts_asked = (
-            0  # items at computed indices: used as tensors alone are, compared in tests
-        )
+        # Items at computed indices: used as tensors alone are, compared in tests.
+        self.parts = self.parts_asked = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
@@ -80,7 +79,8 @@ class CountedName:
 
     def is_part(self, node: ast.expr) -> bool:
         """`rows[i]`, where the index is computed: all its items are of one kind then."""
-        return self.is_item(node) and not isinstance(node.slice, (ast.Constant, ast.UnaryOp))  # type: ignore[attr-defined]
+        computed = isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.UnaryOp))
+        return computed and self.is_item(node)
 
     def reckons_with(self, node: ast.expr | None) -> bool:
         """Whether `node` is the parameter, a sum or product with it, or an int that is made of such: `n`, `n + 1`, `int(n * 0.5)`."""

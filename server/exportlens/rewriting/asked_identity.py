@@ -14,6 +14,7 @@ from exportlens.inference.places import Truth
 from exportlens.inference.values import TensorScalar
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.precedence import operand
 
 _EQUALS: dict[type[ast.cmpop], str] = {ast.Is: "==", ast.IsNot: "!="}
 
@@ -37,20 +38,13 @@ def number_itself(place: Truth, context: RewriteContext) -> Fix | Refusal:
         text = draft.source.of(number)
         if expected == "bool":
             holds = bool(constant.value) is isinstance(node.ops[0], ast.Is)
-            text = text if holds else f"not {_operand(text)}"
+            text = text if holds else f"not {operand(text, 'not')}"
         else:
             text = f"{draft.source.of(left)} {_EQUALS[type(node.ops[0])]} {draft.source.of(right)}"
         change = [draft.source.swap(node, text)]
         return draft.replace("Ask the number itself", change, Applicability.SAFE, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def _operand(text: str) -> str:
-    loose = isinstance(
-        ast.parse(f"({text})", mode="eval").body, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)
-    )
-    return f"({text})" if loose or "\n" in text else text
 
 
 def asks_bool(node: ast.expr) -> bool | None:

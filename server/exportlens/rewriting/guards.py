@@ -12,7 +12,7 @@ from exportlens.rewriting.effects import is_log
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.left_undone import refuse_lasting
 from exportlens.rewriting.names import fresh
-from exportlens.rewriting.precedence import primary
+from exportlens.rewriting.precedence import operand, primary
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")
@@ -211,10 +211,6 @@ def _guarded_test(draft: Draft, node: ast.If, kinds: Kinds) -> list[Replacement]
     for each in node.body:
         refuse_lasting(source, each, kinds)
     guard = f"not {draft.torch}.compiler.is_compiling() and"
-    text = source.of(test)
-    loose = isinstance(test, (ast.IfExp, ast.Lambda)) or (
-        isinstance(test, ast.BoolOp) and not isinstance(test.op, ast.And)
-    )
     try:
         refuse_lasting(source, test, kinds)
     except Refused:
@@ -223,9 +219,9 @@ def _guarded_test(draft: Draft, node: ast.If, kinds: Kinds) -> list[Replacement]
             raise
         name = fresh("asked", draft.taken(source.tree))
         begin = source.start(node)
-        line = f"{name} = {text}{source.newline}{source.indent_of(node)}"
+        line = f"{name} = {source.of(test)}{source.newline}{source.indent_of(node)}"
         return [Replacement(begin, begin, line), source.swap(test, f"{guard} {name}")]
-    return [source.swap(test, f"{guard} ({text})" if loose else f"{guard} {text}")]
+    return [source.swap(test, f"{guard} {operand(source.of(test), 'and')}")]
 
 
 def _alone(source: Source, statement: ast.stmt) -> bool:

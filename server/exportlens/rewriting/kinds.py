@@ -106,6 +106,13 @@ class Kinds:
         inside.functions = {name: each for name, each in self.functions.items() if each is not function}
         return inside
 
+    def inside_of_own(self, function: ast.FunctionDef) -> Kinds:
+        """As `inside_of`, for a function that is called on the same `self`, if there is one."""
+        inside = self.inside_of(function)
+        if "self" in self.names:
+            inside.names["self"] = self.names["self"]
+        return inside
+
     def returns(self, statements: list[ast.stmt], found: list[Kind]) -> None:
         """Follow `statements`, the body of a function, and add the kinds of what they return to `found`."""
         for node in statements:

@@ -11,45 +11,22 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.classes import class_order
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Instance, Named, Tensor, options
-from exportlens.rewriting.begun_in_bases import class_that_begins
 from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Draft, Refused
+from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kept_values import kept_apart
 from exportlens.rewriting.names import assigned_pairs, dotted
 from exportlens.rewriting.number_types import constant_number
 from exportlens.rewriting.registrations import refuse_before_module
 from exportlens.rewriting.text import Replacement
-from exportlens.rewriting.unbegun_numbers import StateOfOneNumber, is_one_float, refuse_ints
+from exportlens.rewriting.unbegun_numbers import StateOfOneNumber, begun_as
 
 
 def number_as_tensor(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that registers the tensor that takes the number's place."""
-    try:
-        owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
-        if owner is None or owner.scope.path != context.document.path:
-            raise Refused("the class that keeps the state is not in this file")
-        if not any(isinstance(each, Named) for each in class_order(owner)):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
-        if not is_one_float(place.value):
-            raise Refused(
-                "the shape of the tensor is not known: make it a tensor of its final shape in `__init__`"
-            )
-        draft = Draft.of_chunk(owner.chunk, context)
-        cls = draft.source.find(owner.node)
-        assert isinstance(cls, ast.ClassDef)
-        written = draft.source.enclosing_statement(draft.source.find(place.node))
-        if not all(isinstance(each, Tensor) and each.dtype for each in options(place.value)):
-            refuse_ints(draft, written)
-        assert isinstance(place.owner, Instance)
-        swaps = _Replaced(draft, cls, place.owner, place.attr, written).swaps()
-        return draft.replace(f"Begin `{place.attr}` as a buffer", swaps, Applicability.UNSAFE)
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
+    why = "the shape of the tensor is not known: make it a tensor of its final shape in `__init__`"
+    return begun_as(_Replaced, place, context, why)
 
 
 class _Replaced(StateOfOneNumber):

@@ -12,7 +12,9 @@ from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.held_arrays import held_before
 from exportlens.rewriting.imports import import_edit, spelled
+from exportlens.rewriting.left_undone import refuse_lasting
 from exportlens.rewriting.names import dotted
+from exportlens.rewriting.precedence import operand
 from exportlens.rewriting.text import Replacement
 
 # Functions of `math` of the same names (or the given one) that give floats for any number, as NumPy's do.
@@ -105,11 +107,8 @@ def _checked_in_eager(draft: Draft, node: ast.AST) -> list[Replacement] | None:
     statement = source.enclosing_statement(node)
     if not isinstance(statement, ast.If) or statement.orelse or not _only_raises(statement.body):
         return None
-    if any(isinstance(each, ast.NamedExpr) for each in ast.walk(statement.test)):
-        return None
-    text = source.of(statement.test)
-    loose = isinstance(statement.test, (ast.BoolOp, ast.IfExp, ast.Lambda))
-    asked = f"({text})" if loose else text
+    refuse_lasting(source, statement.test, draft.kinds({}))
+    asked = operand(source.of(statement.test), "and")
     return [source.swap(statement.test, f"not {draft.torch}.compiler.is_compiling() and {asked}")]
 
 

@@ -17,10 +17,10 @@ def primary(text: str) -> str:
 
 
 def operand(text: str, word: str) -> str:
-    """`text` as an operand of `and` or `or`."""
+    """`text` as an operand of `word`: `and`, `or` or `not`."""
     node = parse_python(f"({text})", mode="eval").body
     loose = isinstance(node, (ast.Lambda, ast.IfExp, ast.NamedExpr)) or (
-        isinstance(node, ast.BoolOp) and word == "and" and isinstance(node.op, ast.Or)
+        isinstance(node, ast.BoolOp) and (word == "not" or (word == "and" and isinstance(node.op, ast.Or)))
     )
     return f"({text})" if loose or "\n" in text else text
 

@@ -127,9 +127,7 @@ def _runs(nodes: Iterable[ast.AST], kinds: Kinds, seen: set[int]) -> bool:
         function = kinds.functions.get(dotted(call.func) or "")
         if function is not None and id(function) not in seen:
             seen.add(id(function))
-            inside = kinds.inside_of(function)
-            if "self" in kinds.names:
-                inside.names["self"] = kinds.names["self"]
+            inside = kinds.inside_of_own(function)
             if _runs(function.body, inside, seen):
                 return True
     return False

@@ -36,6 +36,14 @@ from exportlens.rewriting.undimensioned import has_no_dimensions
 
 def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that registers the number, and a flag for the None."""
+    why = "the state is None at first: make it a tensor of its final shape in `__init__`"
+    return begun_as(StateOfOneNumber, place, context, why)
+
+
+def begun_as(
+    state: type[StateOfOneNumber], place: AttributeWrite, context: RewriteContext, why: str
+) -> Fix | Refusal:
+    """The fix that registers `state`; `why` there is none where the tensor is not known to be one number."""
     try:
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
         owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
@@ -44,21 +52,21 @@ def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | R
         if not any(isinstance(each, Named) for each in class_order(owner)):
             raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         if not is_one_float(place.value):
-            raise Refused("the state is None at first: make it a tensor of its final shape in `__init__`")
+            raise Refused(why)
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
         written = draft.source.enclosing_statement(draft.source.find(place.node))
         if not all(isinstance(each, Tensor) and each.dtype for each in options(place.value)):
-            refuse_ints(draft, written)
+            _refuse_ints(draft, written)
         assert isinstance(place.owner, Instance)
-        swaps = StateOfOneNumber(draft, cls, place.owner, place.attr, written).swaps()
+        swaps = state(draft, cls, place.owner, place.attr, written).swaps()
         return draft.replace(f"Begin `{place.attr}` as a buffer", swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
 
-def refuse_ints(draft: Draft, statement: ast.stmt) -> None:
+def _refuse_ints(draft: Draft, statement: ast.stmt) -> None:
     """Raise Refused where what `statement` binds may be of ints: the buffer holds floats."""
     function = draft.source.enclosing_function(statement)
     placed = [each for one in draft.context.document.placed for each in one.chunk.body]

@@ -54,9 +54,7 @@ def _called(nodes: Iterable[ast.AST], kinds: Kinds, seen: set[int]) -> str:
         function = kinds.functions.get(dotted(call.func) or "")
         if function is not None and id(function) not in seen:
             seen.add(id(function))
-            inside = kinds.inside_of(function)
-            if "self" in kinds.names:
-                inside.names["self"] = kinds.names["self"]
+            inside = kinds.inside_of_own(function)
             found = _called(function.body, inside, seen)
             if found:
                 return found
