@@ -14,7 +14,7 @@ NODE24 := PATH="$(CURDIR)/.tools/node24/bin:$$PATH"
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run code test real targets fuzz wheel lint lint-python lint-extension bench format clean
+.PHONY: help setup run code test real pairs targets fuzz wheel lint lint-python lint-extension bench format clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -42,6 +42,10 @@ test:  ## lint, all Python tests, the extension's tests, a real VS Code in a rea
 real:  ## score check on all packages that nobody here wrote, research packages included (long)
 	@$(SET_UP) python compiler examples
 	@EXPORTLENS_REAL=all $(BIN)/pytest tests/real -s
+
+pairs:  ## export every pair of tests/rewriting/cases in both modes (make test takes one of them by turns)
+	@$(SET_UP) python compiler
+	@EXPORTLENS_BOTH_MODES=1 $(BIN)/pytest -n $(PROCESSES) --dist worksteal tests/rewriting/test_pairs.py
 
 targets:  ## install the hardware targets whose packages exist for this machine, each in an environment of its own
 	@$(SET_UP) python compiler
