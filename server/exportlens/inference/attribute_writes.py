@@ -91,7 +91,9 @@ def _notice_write(
     began, writers = machine.attributes_written.setdefault((id(owner), attr), (old, []))
     writer = None if frame.function is None else frame.function.node
     elsewhere = any(each is not writer for each in writers)
-    writers.append(writer)
+    if machine.doubt == 0 and not machine.data_guards:
+        # What only an option or data leads to (`if start: self.reset()`) leaves what the last call left to those that read it.
+        writers.append(writer)
     if machine.emits(AttributeWrite):
         site = machine.site(frame)
         readers = tuple(machine.attributes_read.get((id(owner), attr), ()))

@@ -70,6 +70,8 @@ def _sequence_method(
 ) -> Value:
     if name == "__getitem__" and len(args) == 1:
         return get_item(machine, owner, args[0], frame, node)
+    if owner.fields and name in ("_replace", "_make", "_asdict"):
+        return _named_tuple_method(machine, owner, name, args, kwargs, frame, node)
     if name in ("append", "add", "appendleft") and args:
         if name == "add" and owner.items is not None and distinct([*owner.items, args[0]]).items is not None:
             machine.journal.write(owner, "items", distinct([*owner.items, args[0]]).items)
@@ -154,6 +156,28 @@ def _sequence_method(
     if name == "numel":
         return Static("int")
     return Unknown(f"the method `{name}` of a {owner.kind}")
+
+
+def _named_tuple_method(
+    machine: Machine,
+    owner: Sequence,
+    name: str,
+    args: list[Value],
+    kwargs: dict[str, Value],
+    frame: Frame,
+    node: ast.AST,
+) -> Value:
+    """What `owner`, a named tuple, gives with other fields, made of a list, or as a dict."""
+    items = owner.items
+    if name == "_make":
+        items, _ = elements_of(machine, args[0], frame, node) if args else (None, None)
+    if items is None or len(items) != len(owner.fields):
+        items = [Unknown(f"the field `{field}`") for field in owner.fields]
+    held = dict(zip(owner.fields, items, strict=True))
+    if name == "_asdict":
+        return Mapping_(dict(held))
+    changed = [kwargs.get(field, value) for field, value in held.items()]
+    return Sequence("tuple", changed, None, owner.type_name, owner.fields)
 
 
 def _remove(machine: Machine, owner: Sequence, value: Value) -> None:

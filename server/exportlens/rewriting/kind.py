@@ -156,6 +156,14 @@ def _merged_value(kinds: list[Kind]) -> Value | None:
     values = [kind.value for kind in kinds]
     if all(value is values[0] for value in values):
         return values[0]
+    first = values[0]
+    if isinstance(first, Sequence):
+        alike = (
+            isinstance(each, Sequence) and (each.kind, each.fields) == (first.kind, first.fields)
+            for each in values
+        )
+        # Which items it has is told by those of the kinds.
+        return Sequence(first.kind, None, fields=first.fields) if all(alike) else None
     modules = [value for value in values if isinstance(value, Instance)]
     return one_of(modules) if len(modules) == len(values) else None
 
@@ -207,6 +215,19 @@ def merged_names(ways: list[dict[str, Kind]]) -> dict[str, Kind]:
         return first
     names = dict.fromkeys(name for way in ways for name in way)
     return {name: merged([way.get(name, UNKNOWN_KIND) for way in ways]) for name in names}
+
+
+def kept(kind: Kind) -> Kind:
+    """What a name keeps of `kind`: memory of its own is from now on shared with whatever is made from that name."""
+    if kind.what == "container" and kind.items is not None:
+        items = tuple(map(kept, kind.items))
+        if all(one is other for one, other in zip(items, kind.items, strict=True)):
+            return kind
+        # What the container itself shares is no less than what it holds.
+        return replace(kind, items=items, roots=union([replace(kind, items=None), *items]))
+    if kind.what in ("tensor", "container") and kind.fresh:
+        return replace(kind, roots=frozenset({f"{LOCAL}{next(numbers)}"}))
+    return kind
 
 
 def union(kinds: list[Kind]) -> frozenset[str] | None:

@@ -22,6 +22,7 @@ from exportlens.rewriting.kind import (
     UNKNOWN_KIND,
     Kind,
     element_of,
+    kept,
     merged,
     merged_names,
     numbers,
@@ -289,10 +290,9 @@ class Kinds:
 
     def assign(self, target: ast.expr, kind: Kind) -> None:
         if isinstance(target, ast.Name):
-            if (kind.what == "tensor" and kind.fresh) or (kind.what == "unknown" and kind.roots is None):
-                # Memory of its own, but from now on shared with whatever is made from this name.
+            if kind.what == "unknown" and kind.roots is None:
                 kind = replace(kind, roots=frozenset({f"{LOCAL}{next(numbers)}"}))
-            self.names[target.id] = kind
+            self.names[target.id] = kept(kind)
         elif isinstance(target, (ast.Tuple, ast.List)):
             known = (
                 kind.items
@@ -350,7 +350,8 @@ class Kinds:
         if any(isinstance(each, ast.Starred) for each in node.elts):
             return Kind("container", roots=None)
         items = tuple(self.of(each) for each in node.elts)
-        return Kind("container", roots=union(list(items)), items=items)
+        value = Sequence("list" if isinstance(node, ast.List) else "tuple", None)
+        return Kind("container", roots=union(list(items)), items=items, value=value)
 
     _of_List = _of_Tuple
 
