@@ -394,8 +394,7 @@ class BranchRewrite(CondText):
             self._refuse_written_by_callers(node, now)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
         for _, node, now in results:
-            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            given = [each for each in parts if each is not None]
+            given = [] if node.value is None else outputs.parts_of(node.value)
             refuse_open("the result", given, now, self.source, self.function)
         for arm, node, now in results:
             outputs.swaps = list(arm.replacements)

@@ -34,6 +34,15 @@ class Made:
     fields: tuple[str, ...] | None = None
     defaults: tuple[ast.expr | None, ...] = ()
 
+    def parameters(self) -> tuple[str, ...]:
+        """The names of what its constructor is given, as far as the class itself says them."""
+        body = [] if self.node is None else self.node.body
+        for each in body:
+            if isinstance(each, ast.FunctionDef) and each.name == "__init__":
+                return tuple(one.arg for one in [*each.args.posonlyargs, *each.args.args][1:])
+        rows = (each.target for each in body if isinstance(each, ast.AnnAssign))
+        return tuple(each.id for each in rows if isinstance(each, ast.Name))
+
 
 def of_class(kinds: Kinds, node: ast.Call) -> Kind | None:
     """The kind of what `node` makes; None where it does not call a class that is known."""

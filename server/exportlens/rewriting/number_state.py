@@ -20,7 +20,7 @@ from exportlens.rewriting.begun_in_bases import class_that_begins
 from exportlens.rewriting.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
-from exportlens.rewriting.names import arguments, assigned_pairs, defaults_of, dotted, fresh
+from exportlens.rewriting.names import arguments, assigned_pairs, bound, defaults_of, dotted, fresh, reads
 from exportlens.rewriting.number_types import EXTREMES, constant_number, is_size, read_out_of
 from exportlens.rewriting.number_uses import UsedNumber
 from exportlens.rewriting.plain_objects import made_module
@@ -130,9 +130,11 @@ class _Number(UsedNumber):
     def _is_decided(self, write: ast.stmt) -> bool:
         """Whether a branch sets it to a number that is written out: torch.cond takes the branch only where that is a tensor."""
         value = write.value if isinstance(write, ast.Assign) else None
-        return isinstance(value, ast.Constant) and any(
-            isinstance(each, ast.If) for each in self.source.ancestors(write)
-        )
+        around = list(self.source.ancestors(write))
+        if any(isinstance(each, (ast.For, ast.While)) and _may_be_left(each) for each in around):
+            # Where data ends the loop, rounds that eager does not have must not count.
+            return True
+        return isinstance(value, ast.Constant) and any(isinstance(each, ast.If) for each in around)
 
     def _read_out(self, reads: list[ast.Attribute], writes: list[ast.stmt]) -> list[Replacement]:
         """What takes the places of `reads`: `.item()`, by a name where several statements read the same number.
@@ -482,3 +484,14 @@ def _is_bound_in(function: Function, name: str) -> bool:
 
 def _holds(outer: Replacement, inner: Replacement) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
+
+
+def _may_be_left(loop: ast.For | ast.While) -> bool:
+    """Whether what is computed in or before `loop` may end it early."""
+    rounds = set(bound(loop.target)) if isinstance(loop, ast.For) else set()
+    return any(
+        isinstance(each, ast.If)
+        and any(isinstance(one, (ast.Break, ast.Return)) for one in each.body)
+        and reads(each.test) - rounds - {"self"}
+        for each in ast.walk(loop)
+    )

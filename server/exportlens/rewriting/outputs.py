@@ -11,7 +11,7 @@ from exportlens.inference.values import ClassValue
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.kind import AGAIN, LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.made_objects import makes_named_tuple
+from exportlens.rewriting.made_objects import called_class, makes_named_tuple
 from exportlens.rewriting.mixed_results import asks_type_of_result, fits, number_as_tensor
 from exportlens.rewriting.moving import writes
 from exportlens.rewriting.names import arguments, fresh
@@ -20,6 +20,8 @@ from exportlens.rewriting.same_kinds import is_constant, is_number, same_kind
 from exportlens.rewriting.text import Function, Replacement, Source
 from exportlens.source.walking import walk
 
+# Where libraries have classes whose objects are nothing but what they are made of.
+_OF_LIBRARIES = ("torch.distributions.",)
 # What a tensor keeps that is written to in place.
 _SIZES = frozenset({"size", "dim", "ndimension", "numel", "nelement", "element_size"})
 
@@ -34,6 +36,8 @@ class Shape:
     counts: set[int] = field(default_factory=set)
     # The dtypes of those that are a tensor on one way and a number on another.
     dtypes: dict[int, str] = field(default_factory=dict)
+    # What makes the object that every return gives, of `parts`.
+    maker: Maker | None = None
 
     @property
     def single(self) -> bool:
@@ -43,18 +47,25 @@ class Shape:
         """The lines that return `{call}`."""
         if self.parts is None:
             return [f"{indent}return {{call}}" + (".item()" if self.counts else "")]
-        if all(part is None for part in self.parts) and not self.counts:
+        if self.maker is None and all(part is None for part in self.parts) and not self.counts:
             return [f"{indent}return {{call}}"]
-        names = [fresh("result", taken) if part is None else part for part in self.parts]
+        wishes = ["result"] * len(self.parts) if self.maker is None else self.maker.wishes()
+        names = [
+            fresh(wish, taken) if part is None else part
+            for wish, part in zip(wishes, self.parts, strict=True)
+        ]
         moving = [name for name, part in zip(names, self.parts, strict=True) if part is None]
         given = [f"{name}.item()" if index in self.counts else name for index, name in enumerate(names)]
-        return [f"{indent}{', '.join(moving)} = {{call}}", f"{indent}return {', '.join(given)}"]
+        return [f"{indent}{', '.join(moving)} = {{call}}", f"{indent}return {self._made_of(given)}"]
+
+    def _made_of(self, texts: list[str]) -> str:
+        return ", ".join(texts) if self.maker is None else self.maker.text(texts)
 
     def lines_from(self, result: str, indent: str) -> list[str]:
         """The lines that return what the name `result` holds."""
         if self.parts is None:
             return [f"{indent}return {result}" + (".item()" if self.counts else "")]
-        if all(part is None for part in self.parts) and not self.counts:
+        if self.maker is None and all(part is None for part in self.parts) and not self.counts:
             return [f"{indent}return {result}"]
         texts, place = [], 0
         several = sum(part is None for part in self.parts) > 1
@@ -65,7 +76,54 @@ class Shape:
             text = f"{result}[{place}]" if several else result
             texts.append(f"{text}.item()" if index in self.counts else text)
             place += 1
-        return [f"{indent}return {', '.join(texts)}"]
+        return [f"{indent}return {self._made_of(texts)}"]
+
+
+@dataclass(frozen=True)
+class Maker:
+    """The class of the objects that all returns of a branch make, and the names of the arguments that each gives it ("": by place)."""
+
+    function: str
+    keywords: tuple[str, ...]
+    parameters: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: Source, values: Sequence[tuple[ast.expr, Kinds]]) -> Maker | None:
+        """What makes all of `values`; None where they are not all made alike, of a class that is written in a file that is known."""
+        calls = [value for value, _ in values if isinstance(value, ast.Call)]
+        if len(calls) != len(values) or not calls:
+            return None
+        first = calls[0]
+        made = called_class(values[0][1], first.func)
+        keywords = ("",) * len(first.args) + tuple(each.arg or "**" for each in first.keywords)
+        if made is None or made.fields is not None or not keywords or "**" in keywords:
+            return None
+        if made.node is None and not (values[0][1].qualified(first.func) or "").startswith(_OF_LIBRARIES):
+            return None
+        for each in calls:
+            given = [one.arg for one in each.keywords]
+            alike = len(each.args) == len(first.args) and sorted(map(str, given)) == sorted(
+                keywords[len(each.args) :]
+            )
+            starred = any(isinstance(one, ast.Starred) for one in each.args)
+            if not alike or starred or ast.dump(each.func) != ast.dump(first.func):
+                return None
+        return cls(source.of(first.func), keywords, made.parameters())
+
+    def arguments(self, node: ast.expr) -> list[ast.expr]:
+        """What `node`, a call of the class, gives for each of them."""
+        assert isinstance(node, ast.Call)
+        named = {each.arg: each.value for each in node.keywords}
+        return [*node.args, *(named[name] for name in self.keywords if name)]
+
+    def wishes(self) -> list[str]:
+        """Names for the arguments."""
+        own = [*self.parameters[: len(self.keywords)], *("result" for _ in self.keywords)]
+        return [name or own[index] for index, name in enumerate(self.keywords)]
+
+    def text(self, texts: list[str]) -> str:
+        given = (f"{name}={text}" if name else text for name, text in zip(self.keywords, texts, strict=True))
+        return f"{self.function}({', '.join(given)})"
 
 
 class Outputs(NamedOutputs):
@@ -77,6 +135,8 @@ class Outputs(NamedOutputs):
         self.swaps: list[Replacement] = []
         # The names that are there before the branch, and that no arm binds.
         self.kept: frozenset[str] = frozenset()
+        # What makes the object that all returns give.
+        self.maker: Maker | None = None
         # The dtypes of tensors that numbers in returned dicts become.
         self.items: dict[int, str] = {}
 
@@ -98,6 +158,13 @@ class Outputs(NamedOutputs):
         ]
         if not values:
             return Shape()
+        self.maker = None if again else Maker.of(self.source, values)
+        if self.maker is not None:
+            # Of the objects the branch gives what they are made of.
+            rows = [(self.maker.arguments(value), kinds) for value, kinds in values]
+            shape = self._of_rows(rows, values[0][0], again)
+            shape.maker = self.maker
+            return shape
         tuples = [isinstance(value, ast.Tuple) for value, _ in values]
         if not all(tuples):
             if any(tuples):
@@ -118,16 +185,22 @@ class Outputs(NamedOutputs):
             for each in value.elts
         ):
             raise Refused("the returns of the branch differ in length")
+        rows = [(value.elts, kinds) for value, kinds in values if isinstance(value, ast.Tuple)]
+        return self._of_rows(rows, values[0][0], again)
+
+    def _of_rows(self, rows: list[tuple[list[ast.expr], Kinds]], first: ast.expr, again: bool) -> Shape:
+        """The structure of returns, the first of which is `first`, that each give as many values."""
         parts: list[str | None] = []
         counts: set[int] = set()
         dtypes: dict[int, str] = {}
-        for index in range(lengths.pop()):
-            column = [(value.elts[index], kinds) for value, kinds in values if isinstance(value, ast.Tuple)]
+        for index in range(len(rows[0][0])):
+            column = [(values[index], kinds) for values, kinds in rows]
             texts = {self.source.of(each) for each, _ in column}
             constant = all(isinstance(each, ast.Constant) for each, _ in column)
             if constant and again:
                 raise Refused("a constant is returned beside the rounds of a loop")
-            if constant and len(texts) == 1 and not isinstance(getattr(column[0][0], "value", None), int):
+            of_int = isinstance(getattr(column[0][0], "value", None), int)
+            if constant and len(texts) == 1 and (self.maker is not None or not of_int):
                 parts.append(texts.pop())
                 continue
             same = {self._stays(each, kinds) for each, kinds in column}
@@ -137,7 +210,7 @@ class Outputs(NamedOutputs):
             parts.append(None)
             self._match_items(column, again)
             found = [kinds.of(each) for each, kinds in column]
-            dtype = self._mixed(found, again or asks_type_of_result(self.source, values[0][0]))
+            dtype = self._mixed(found, again or asks_type_of_result(self.source, first))
             if dtype is not None:
                 dtypes[index] = dtype
                 continue
@@ -205,19 +278,26 @@ class Outputs(NamedOutputs):
             raise Refused("one way through the branch returns None")
         if is_again(value, kinds):
             return self.source.of(value, self.swaps)
-        if shape.parts is not None and isinstance(value, ast.Tuple):
-            kept = [each for each, part in zip(value.elts, shape.parts, strict=True) if part is None]
+        if shape.parts is not None:
+            given = self.parts_of(value)
+            kept = [each for each, part in zip(given, shape.parts, strict=True) if part is None]
             texts = [
                 self._one(each, kinds, index, shape, used)
-                for index, (each, part) in enumerate(zip(value.elts, shape.parts, strict=True))
+                for index, (each, part) in enumerate(zip(given, shape.parts, strict=True))
                 if part is None
             ]
-            if len(kept) == len(value.elts):
+            if len(kept) == len(given) and self.maker is None:
                 return self.source.of(
                     value, [self.source.swap(each, text) for each, text in zip(kept, texts, strict=True)]
                 )
             return ", ".join(texts)
         return self._one(value, kinds, 0, shape, used)
+
+    def parts_of(self, value: ast.expr) -> list[ast.expr]:
+        """What a return of `value` gives: of an object that is made behind the branch what it is made of."""
+        if self.maker is not None:
+            return self.maker.arguments(value)
+        return value.elts if isinstance(value, ast.Tuple) else [value]
 
     def _one(self, node: ast.expr, kinds: Kinds, index: int, shape: Shape, used: set[str]) -> str:
         if index in shape.counts:

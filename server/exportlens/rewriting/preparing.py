@@ -24,6 +24,7 @@ from exportlens.rewriting.kind import Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.left_undone import refuse_lasting
 from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.made_behind import made_behind
 from exportlens.rewriting.named_items import name_items
 from exportlens.rewriting.named_numbers import named_numbers
 from exportlens.rewriting.named_writes import set_behind
@@ -63,6 +64,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         _inline,
         _inline_readers,
         set_behind,
+        made_behind,
         named_numbers,
         detached_inside,
         sizes_checked,
