@@ -28,6 +28,7 @@ from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
 from exportlens_rules.mutation.kept_counts import counts_decide
+from exportlens_rules.mutation.kept_holders import called_with, is_emptied, is_path
 from exportlens_rules.mutation.kept_names import under_one_name, updated_items
 from exportlens_rules.mutation.state_reads import (
     certainly_written,
@@ -49,6 +50,8 @@ _COUNTED = (
     "`{}` grows from call to call, and its length decides what the call gives: the exported program knows the length that it had "
     "while tracing. Count in a buffer."
 )
+# What takes something out, or changes the order, is another rule's.
+_TAKEN = frozenset({"pop", "popleft", "popitem", "rotate", "reverse"})
 # What tells no more of a list than how much is in it, or takes something out of it.
 _COUNTING = frozenset({"len", "bool"})
 _TAKING_OUT = frozenset({"pop", "popleft", "append", "appendleft", "extend", "insert", "add", "clear"})
@@ -173,6 +176,8 @@ class M(nn.Module):
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, ContainerWrite) and place.how in _TAKEN:
+            return
         if resets_by_kept_names(getattr(place, "owner", None)):
             return
         kept = place if isinstance(place, ContainerWrite) else None
@@ -293,7 +298,7 @@ def _is_joined(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bo
         and ast.unparse(each.func) in ("torch.stack", "torch.cat", "torch.concat")
         and bool(each.args)
         and any(ast.dump(one) == ast.dump(holder) for one in ast.walk(each.args[0]))
-        for method in _called_with(place, function)
+        for method in called_with(place, function)
         for each in ast.walk(method)
     )
 
@@ -334,8 +339,8 @@ def _item_is_carried(
         return False
     if certainly_written(function, statement, path, around):
         return False
-    functions = _called_with(place, function)
-    if any(_is_emptied(each, ast.dump(target.value)) for each in functions):
+    functions = called_with(place, function)
+    if any(is_emptied(each, ast.dump(target.value)) for each in functions):
         return False
     if not any(_is_read_elsewhere(each, statement, target) for each in functions):
         return False
@@ -361,35 +366,6 @@ def _gets(value: ast.expr, item: ast.Subscript) -> bool:
         and [ast.dump(one) for one in each.args[:1]] == [key]
         for each in ast.walk(value)
     )
-
-
-def _called_with(place: Place, function: ast.AST) -> list[ast.AST]:
-    """`function`, and the methods of its class that `forward` leads to."""
-    owner = None if place.site.function is None else place.site.function.owner
-    methods = {
-        each.name: each
-        for each in (owner.node.body if owner is not None and isinstance(owner.node, ast.ClassDef) else ())
-        if isinstance(each, ast.FunctionDef)
-    }
-    found: dict[str, ast.AST] = {}
-    waiting = ["forward"] if "forward" in methods else _names_called(place)
-    while waiting:
-        name = waiting.pop()
-        if name in methods and name not in found:
-            found[name] = methods[name]
-            waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
-    return [function, *(each for each in found.values() if each is not function)]
-
-
-def _names_called(place: Place) -> list[str]:
-    """The methods that the code which leads here may call of an object that is no Module."""
-    return [
-        each.attr
-        for _, chunk, _ in place.site.trail
-        for statement in chunk.body
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Attribute) and each.attr != "__init__"
-    ]
 
 
 def _is_read_elsewhere(function: ast.AST, statement: ast.stmt, target: ast.Subscript) -> bool:
@@ -434,9 +410,9 @@ def _is_read_as_a_whole(
     place: Place, function: ast.AST, write: ast.expr | ast.stmt, holder: ast.expr
 ) -> bool:
     """Whether the call reads what earlier ones may have added to `holder`."""
-    functions = _called_with(place, function)
+    functions = called_with(place, function)
     path = ast.dump(holder)
-    if any(_is_emptied(each, path) for each in functions):
+    if any(is_emptied(each, path) for each in functions):
         return False
     inside = {id(each) for each in ast.walk(write)}
     newest = "0" if isinstance(place, ContainerWrite) and _adds_at_begin(place, write) else "-1"
@@ -462,47 +438,11 @@ def _adds_at_begin(place: ContainerWrite, write: ast.expr | ast.stmt) -> bool:
 
 def _count_decides(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
     """Whether how much earlier calls have added to `holder` decides what the call gives."""
-    functions, path = _called_with(place, function), ast.dump(holder)
+    functions, path = called_with(place, function), ast.dump(holder)
     return place.how in ("append", "appendleft", "add") and (
-        not any(_is_emptied(each, path) for each in functions)
+        not any(is_emptied(each, path) for each in functions)
         and any(counts_decide(each, path, parents(each)) for each in functions)
     )
-
-
-def _is_emptied(function: ast.AST, path: str) -> bool:
-    """Whether `function` makes the container anew, or takes everything out of it."""
-    for each in ast.walk(function):
-        if isinstance(each, ast.Assign):
-            for target in each.targets:
-                of = target.value if isinstance(target, ast.Subscript) else target
-                whole = not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice)
-                if whole and _is_path(of, path) and not reads(each.value, [path]):
-                    return True
-        elif isinstance(each, ast.Delete):
-            if any(
-                _is_path(one, path)
-                or (
-                    isinstance(one, ast.Subscript)
-                    and isinstance(one.slice, ast.Slice)
-                    and _is_whole(one.slice)
-                    and _is_path(one.value, path)
-                )
-                for one in each.targets
-            ):
-                return True
-        elif (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr == "clear"
-            and _is_path(each.func.value, path)
-        ):
-            return True
-    return False
-
-
-def _is_whole(part: ast.Slice) -> bool:
-    begins = part.lower is None or ast.unparse(part.lower) == "0"
-    return begins and part.upper is None and part.step is None
 
 
 def _is_set_back(function: ast.AST, path: str) -> bool:
@@ -510,15 +450,9 @@ def _is_set_back(function: ast.AST, path: str) -> bool:
     return any(
         isinstance(each, ast.Assign)
         and isinstance(each.value, ast.Constant)
-        and any(_is_path(target, path) for target in each.targets)
+        and any(is_path(target, path) for target in each.targets)
         for each in ast.walk(function)
     )
-
-
-def _is_path(node: ast.expr, path: str) -> bool:
-    if isinstance(node, ast.Name):
-        return ast.dump(ast.Name(node.id, ast.Load())) == path
-    return isinstance(node, (ast.Attribute, ast.Subscript)) and ast.dump(loaded(node)) == path
 
 
 def _tells_nothing_of_old_items(
