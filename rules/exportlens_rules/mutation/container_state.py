@@ -13,7 +13,6 @@ from exportlens.inference.values import (
     Sequence,
     Shape,
     Static,
-    Tensor,
     TensorScalar,
     Unknown,
     Value,
@@ -27,9 +26,17 @@ from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
-from exportlens_rules.mutation.kept_counts import counts_decide
+from exportlens_rules.mutation.kept_counts import (
+    counts_decide,
+    is_bound_anew,
+    is_number,
+    item_decides,
+    members_decide,
+    numbers_decide,
+)
 from exportlens_rules.mutation.kept_holders import called_with, is_emptied, is_path
 from exportlens_rules.mutation.kept_names import under_one_name, updated_items
+from exportlens_rules.mutation.lengthened_lists import added_at_last, is_tensor, lengthened, target_of
 from exportlens_rules.mutation.state_reads import (
     certainly_written,
     converts,
@@ -45,6 +52,14 @@ _NUMBER = Outcome(BAKED, BAKED)
 _GROWS = (
     "`{}` keeps the {} of earlier calls: the exported program starts each call from what it held while tracing. "
     "Keep them in a buffer of a fixed size."
+)
+_NUMBERS = (
+    "`{}` keeps the numbers of earlier calls, and they decide what the call gives: the exported program knows those that it had while "
+    "tracing. Keep them in a buffer."
+)
+_ASKED = (
+    "What is in `{}` after earlier calls decides what the call gives: the exported program knows what was in it while tracing. "
+    "Keep a flag or a count in a buffer."
 )
 _COUNTED = (
     "`{}` grows from call to call, and its length decides what the call gives: the exported program knows the length that it had "
@@ -183,7 +198,7 @@ class M(nn.Module):
         kept = place if isinstance(place, ContainerWrite) else None
         reports = [] if kept is not None and kept.anew else list(self._reports(place))
         yield from reports
-        if kept is not None and not reports and _is_tensor(kept.value) and is_left_to_later_calls(kept):
+        if kept is not None and not reports and is_tensor(kept.value) and is_left_to_later_calls(kept):
             yield self.report(place, _GROWS.format(f"self.{kept.attr}", "tensors"))
 
     def _reports(self, place: Place) -> Iterator[Report]:
@@ -191,12 +206,14 @@ class M(nn.Module):
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         if isinstance(place, AttributeWrite):
-            statement = _lengthened(place)
-            if statement is not None:
-                holder = loaded(_target(statement))
+            statement = lengthened(place)
+            if statement is None:
+                yield from self._of_bound_numbers(place, function)
+            else:
+                holder = loaded(target_of(statement))
                 kept = not certainly_written(function, statement, ast.dump(holder), parents(function))
                 if kept and _is_read_as_a_whole(place, function, statement, holder):
-                    added = _added_at_last(place.value)
+                    added = added_at_last(place.value)
                     what = "numbers" if isinstance(added, TensorScalar) else "tensors"
                     yield self.report(place, _GROWS.format(words(holder), what))
             return
@@ -204,7 +221,7 @@ class M(nn.Module):
         function, node = under_one_name(place, function)
         if place.how == "[]" and isinstance(node, ast.Subscript):
             number = _is_number(place.value)
-            if (number or _is_tensor(place.value)) and _item_is_carried(place, node, function):
+            if (number or is_tensor(place.value)) and _item_is_carried(place, node, function):
                 what = (
                     "a number of Python" if number else "a tensor computed from what earlier calls left there"
                 )
@@ -214,25 +231,72 @@ class M(nn.Module):
                     "tracing. Keep it in a buffer of the model, and write it in place.",
                     outcome=_NUMBER if number else None,
                 )
+            else:
+                yield from self._of_numbers(place, function, node.value)
         elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return
         elif place.how == "update":
             if any(_is_read_above(function, node, item) for item in updated_items(node)):
                 yield self.report(place, _GROWS.format(words(node.func.value), "tensors"))
         else:
-            tensors = _is_tensor(place.value) or _is_joined(place, function, node.func.value)
+            tensors = is_tensor(place.value) or _is_joined(place, function, node.func.value)
             numbers = all(isinstance(option, TensorScalar) for option in options(place.value))
             if (tensors or numbers) and _is_read_as_a_whole(place, function, node, node.func.value):
                 what = "tensors" if tensors else "numbers"
                 yield self.report(place, _GROWS.format(words(node.func.value), what))
-            elif _count_decides(place, function, node.func.value):
-                yield self.report(place, _COUNTED.format(words(node.func.value)), outcome=_NUMBER)
+            else:
+                yield from self._of_numbers(place, function, node.func.value)
+
+    def _of_bound_numbers(
+        self, place: AttributeWrite, function: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> Iterator[Report]:
+        """Reports on numbers in a tuple or a list that is bound anew: `self.state = (self.state[0] + 1, 0)`."""
+        began, value = place.began, place.value
+        if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
+            return
+        if not isinstance(place.owner, Instance) or place.owner.traced or began.items is None:
+            return
+        if not all(isinstance(each, Const) and is_number(each) for each in began.items) or not is_number(
+            value
+        ):
+            return
+        if value.items == began.items and not place.augmented:
+            return
+        around = parents(function)
+        for each in [place.node, *ancestors(place)]:
+            target = each.target if isinstance(each, ast.AugAssign) else None
+            if isinstance(each, ast.Assign) and len(each.targets) == 1:
+                target = each.targets[0]
+            if isinstance(target, ast.Attribute) and isinstance(each, ast.stmt):
+                path = ast.dump(loaded(target))
+                if is_bound_anew(place, function, each, path, around):
+                    yield self.report(place, _NUMBERS.format(words(loaded(target))), outcome=_NUMBER)
+                return
+
+    def _of_numbers(
+        self, place: ContainerWrite, function: ast.FunctionDef | ast.AsyncFunctionDef, holder: ast.expr
+    ) -> Iterator[Report]:
+        """Reports on how much is in the container, what is, and on numbers of Python in it."""
+        functions, path = called_with(place, function), ast.dump(holder)
+        if any(is_emptied(each, path) for each in functions):
+            return
+        grows = place.how in ("append", "appendleft", "extend", "insert", "add")
+        if grows and any(counts_decide(place, each, path) for each in functions):
+            yield self.report(place, _COUNTED.format(words(holder)), outcome=_NUMBER)
+        elif any(members_decide(place, each, path) for each in functions):
+            yield self.report(place, _ASKED.format(words(holder)), outcome=_NUMBER)
+        elif (
+            place.how != "[]"
+            and is_number(place.value)
+            and any(numbers_decide(place, each, path) for each in functions)
+        ):
+            yield self.report(place, _NUMBERS.format(words(holder)), outcome=_NUMBER)
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         place = report.place
         if isinstance(place, ContainerWrite) and place.owner is None:
             return Refusal(
-                "whose state the global is, is for you to say: keep it in a buffer of the model, or hand it in"
+                f"whose state `{place.attr}` is, is for you to say: keep it in a buffer of the model, or hand it in"
             )
         if isinstance(next(iter(ancestors(place)), None), ast.Tuple):
             return Refusal("the items are set together, and may hang on each other")
@@ -240,55 +304,6 @@ class M(nn.Module):
             return items_as_attributes(place, context)
         assert isinstance(place, (AttributeWrite, ContainerWrite))
         return window_in_buffer(place, context)
-
-
-def _lengthened(place: AttributeWrite) -> ast.Assign | ast.AugAssign | None:
-    """The statement, where it adds tensors, or numbers that are read out of them, to the list that the last call left:
-    `self.history = self.history + [x]`, also where the list is cut behind it."""
-    began, value = place.began, place.value
-    if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
-        return None
-    if not isinstance(place.owner, Instance) or place.owner.traced or began.kind != "list":
-        return None
-    added = _added_at_last(value)
-    numbers = added is not None and all(isinstance(each, TensorScalar) for each in options(added))
-    if added is None or not (numbers or _is_tensor(added)):
-        return None
-    for each in [place.node, *ancestors(place)]:
-        if isinstance(each, ast.AugAssign):
-            return each
-        if isinstance(each, ast.Assign) and len(each.targets) == 1:
-            target, longer = each.targets[0], each.value
-            if isinstance(longer, ast.Subscript) and isinstance(longer.slice, ast.Slice):
-                longer = longer.value
-            if not isinstance(target, ast.Attribute) or not isinstance(longer, ast.BinOp):
-                continue
-            if ast.dump(longer.left) == ast.dump(loaded(target)):
-                return each
-    return None
-
-
-def _added_at_last(value: Value) -> Value | None:
-    """The last item of a list, or one of them."""
-    if not isinstance(value, Sequence):
-        return None
-    return value.items[-1] if value.items else value.element
-
-
-def _target(statement: ast.Assign | ast.AugAssign) -> ast.Attribute:
-    target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
-    assert isinstance(target, ast.Attribute)
-    return target
-
-
-def _is_tensor(value: Value) -> bool:
-    """Whether `value` is a tensor, or a tuple or list of them, as the key and value of a layer are."""
-    return all(
-        all(map(_is_tensor, option.items))
-        if isinstance(option, Sequence) and option.items
-        else isinstance(option, Tensor) and option.origin != "constant"
-        for option in options(value)
-    )
 
 
 def _is_joined(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
@@ -352,6 +367,8 @@ def _item_is_carried(
     value = next((value for one, value in pairs if one is target), statement.value)
     if reads(value, [path]) or _gets(value, target):
         return not converts(value, [path])
+    if isinstance(statement, ast.Assign) and item_decides(place, function, statement, path):
+        return True
     return read_before(function, statement, target) and not _leaves_with_it(function, path)
 
 
@@ -436,15 +453,6 @@ def _adds_at_begin(place: ContainerWrite, write: ast.expr | ast.stmt) -> bool:
     return place.how == "appendleft" or (place.how == "insert" and list(map(ast.unparse, given)) == ["0"])
 
 
-def _count_decides(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
-    """Whether how much earlier calls have added to `holder` decides what the call gives."""
-    functions, path = called_with(place, function), ast.dump(holder)
-    return place.how in ("append", "appendleft", "add") and (
-        not any(is_emptied(each, path) for each in functions)
-        and any(counts_decide(each, path, parents(each)) for each in functions)
-    )
-
-
 def _is_set_back(function: ast.AST, path: str) -> bool:
     """Whether `function` sets the item to a constant, as the next call finds it."""
     return any(
@@ -466,7 +474,9 @@ def _tells_nothing_of_old_items(
         outer = around[use]
         if not isinstance(outer, ast.Call) or use.attr not in _TAKING_OUT:
             return False
-        return isinstance(around[outer], ast.Expr)
+        # Off a stack comes what was put there last.
+        newest_out = use.attr == "pop" and not outer.args and newest == "-1" and outer.lineno > line
+        return newest_out or isinstance(around[outer], ast.Expr)
     if isinstance(use, ast.Subscript) and use.value is node:
         last = ast.unparse(use.slice) == newest
         return isinstance(use.ctx, ast.Store) or (last and use.lineno > line)

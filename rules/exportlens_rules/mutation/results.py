@@ -17,11 +17,14 @@ _TAKING_IN = frozenset({"append", "appendleft", "extend", "insert", "add", "upda
 
 
 def decides_result(place: Place, node: ast.AST, function: ast.AST) -> bool:
-    """Whether what `node` of `function` gives comes out of the entry point, or decides what does; what a function returns is followed
-    to the calls that lead to the place."""
-    ways: list[tuple[Chunk, ast.AST]] = [(chunk, call) for _, chunk, call in reversed(place.site.trail)]
+    """Whether what `node` of `function` gives comes out of the entry point, or decides what does. What the function of the place
+    returns is followed to the calls that lead there; of another one that the call runs, what it returns counts."""
     if not _Way(function).leaves(node):
         return False
+    own = None if place.site.function is None else place.site.function.node
+    if own is None or getattr(own, "name", "") != getattr(function, "name", ""):
+        return True
+    ways: list[tuple[Chunk, ast.AST]] = [(chunk, call) for _, chunk, call in reversed(place.site.trail)]
     for chunk, call in ways:
         around = nodes_around(chunk, call)
         outer = next((each for each in around if isinstance(each, _FUNCTIONS)), None)
