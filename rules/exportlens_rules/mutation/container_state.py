@@ -300,6 +300,13 @@ class M(nn.Module):
             )
         if isinstance(next(iter(ancestors(place)), None), ast.Tuple):
             return Refusal("the items are set together, and may hang on each other")
+        if isinstance(place, ContainerWrite) and place.how in ("add", "count", "[]"):
+            if not (place.how == "[]" and (_is_number(place.value) or is_tensor(place.value))):
+                return Refusal(
+                    "a buffer has to hold a flag or a count for each key: which keys there are, is not known"
+                )
+        elif isinstance(place, AttributeWrite) and is_number(place.value):
+            return Refusal("the numbers are bound together: keep each in an attribute of its own")
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
         assert isinstance(place, (AttributeWrite, ContainerWrite))
