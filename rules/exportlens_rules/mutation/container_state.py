@@ -79,7 +79,9 @@ class StateInContainer(Rule):
     Finds `self.history.append(x)`, of a tensor or a number that is read out of one, where the same call reads what
     earlier ones left there, as `torch.stack(self.history)` does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`;
     also lists whose items are moved on, or cut, and that later calls read: `self.last[0] = self.last[1]; self.last[1] = x`.
-    A list that grows from call to call is found, too, where its length decides what a call gives: `y / len(self.seen)`.
+    A list that grows from call to call is found, too, where its length decides what a call gives: `y / len(self.seen)`; so are sets
+    and dicts where what is in them does, and numbers of Python in a list, a tuple or a Counter that the next call computes with.
+    A default of a parameter that calls fill (`def forward(self, x, cache=[])`) and a list of the class are such lists.
     A list that is made anew or emptied in each call is fine, and so is one that is only filled, for whoever looks at it
     later, and a table that is made once for each size.
 
@@ -264,7 +266,7 @@ class M(nn.Module):
             return
         around = parents(function)
         for each in [place.node, *ancestors(place)]:
-            target = each.target if isinstance(each, ast.AugAssign) else None
+            target: ast.expr | None = each.target if isinstance(each, ast.AugAssign) else None
             if isinstance(each, ast.Assign) and len(each.targets) == 1:
                 target = each.targets[0]
             if isinstance(target, ast.Attribute) and isinstance(each, ast.stmt):
