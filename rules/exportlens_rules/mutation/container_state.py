@@ -285,7 +285,9 @@ class M(nn.Module):
         grows = place.how in ("append", "appendleft", "extend", "insert", "add")
         if grows and any(counts_decide(place, each, path) for each in functions):
             yield self.report(place, _COUNTED.format(words(holder)), outcome=_NUMBER)
-        elif any(members_decide(place, each, path) for each in functions):
+        elif (place.how != "[]" or not is_tensor(place.value)) and any(
+            members_decide(place, each, path) for each in functions
+        ):
             yield self.report(place, _ASKED.format(words(holder)), outcome=_NUMBER)
         elif (
             place.how != "[]"
@@ -303,7 +305,7 @@ class M(nn.Module):
         if isinstance(next(iter(ancestors(place)), None), ast.Tuple):
             return Refusal("the items are set together, and may hang on each other")
         if isinstance(place, ContainerWrite) and place.how in ("add", "count", "[]"):
-            if not (place.how == "[]" and (_is_number(place.value) or is_tensor(place.value))):
+            if not is_tensor(place.value) and not (place.how == "[]" and _is_number(place.value)):
                 return Refusal(
                     "a buffer has to hold a flag or a count for each key: which keys there are, is not known"
                 )

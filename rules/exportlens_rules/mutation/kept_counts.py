@@ -44,7 +44,9 @@ def counts_decide(place: Place, function: ast.AST, path: str) -> bool:
 def members_decide(place: Place, function: ast.AST, path: str) -> bool:
     """Whether it decides what the call gives whether something is in the container already, and not only whether it is made once
     for each key: `if n not in self.table: self.table[n] = make(n)`."""
-    if any(_gives_item(each, path) for each in ast.walk(function)):
+    owner = None if place.site.function is None else place.site.function.owner
+    others = owner.node if owner is not None else function
+    if any(_gives_item(each, path) for one in (function, others) for each in ast.walk(one)):
         return False
     return any(
         isinstance(each, ast.Compare)

@@ -57,6 +57,41 @@ class M(nn.Module):
 """
 
 
+# Kept by keys, for whoever asks again: the same whenever it is made.
+_CACHE = """
+import torch
+from torch import nn
+
+
+class Cache:
+    def __init__(self):
+        self.items = {}
+
+    def has(self, key):
+        return key in self.items
+
+    def get(self, key):
+        return self.items[key] if key in self.items else None
+
+    def put(self, key, value):
+        self.items[key] = value
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cache = Cache()
+
+    def forward(self, x: torch.Tensor):
+        n = x.shape[0]
+        if self.cache.has(n):
+            return x.T + self.cache.get(n)
+        table = torch.arange(n)
+        self.cache.put(n, table)
+        return x.T + table
+"""
+
+
 def _model(forward: str) -> str:
     return _HEAD.replace("FORWARD", forward.replace("\n", "\n        "))
 
@@ -115,6 +150,7 @@ MUST_NOT = {
         _model("self.window.reverse()\nreturn x * sum(self.window)"),
     ],
     "EXL218": [
+        _CACHE,
         _model("if x.shape[0] not in self.seen:\n    self.seen.add(x.shape[0])\n    print('new')\nreturn x"),
         _model(
             "n = x.shape[0]\nif n in self.table:\n    return x.T * self.table[n]\nself.table[n] = n * 2.0\nreturn x.T * (n * 2.0)"
