@@ -1635,3 +1635,44 @@ def test_operators_that_arms_and_loops_do_not_take(lines: list[str], reason: str
     text += f"    def forward(self, x: torch.Tensor):\n{body}"
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+
+
+_ITERATORS = """
+    def __init__(self):
+        super().__init__()
+        self.ids = itertools.count()
+        self.halves = itertools.count(0.5)
+        self.signs = itertools.cycle([1.0, -1.0])
+        self.scales = [1.0, 0.5, 0.25]
+        self.seen = set()
+        self.state = (0, 1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    "body, reason",
+    [
+        ("return x * next(self.signs)", "what `self.signs` gives is not a count"),
+        ("return x * next(self.halves)", "does not count by whole numbers that are written out"),
+        (
+            "return x * next(self.ids) + next(self.ids)",
+            "is asked in several places, whose order is not known",
+        ),
+        ("return x * next(self.ids) if x.shape[0] > 2 else x", "is not asked in any case, or more than once"),
+        ("while next(self.ids) % 2:\n    x = x * 2\nreturn x", "no statement that counts fits before"),
+        ("print(self.ids)\nreturn x * next(self.ids)", "`self.ids` is used for more than `next`"),
+        ("return x * self.scales.pop(0)", "has to be counted in a buffer"),
+        (
+            "if 'a' in self.seen:\n    return x * 2\nself.seen.add('a')\nreturn x",
+            "which keys there are, is not known",
+        ),
+        (
+            "self.state = (self.state[0] + 1, 2.0)\nreturn x * self.state[0]",
+            "keep each in an attribute of its own",
+        ),
+    ],
+)
+def test_state_that_is_no_count(body: str, reason: str) -> None:
+    text = "import itertools\n" + HEAD + _ITERATORS + "\n    def forward(self, x: torch.Tensor):\n"
+    mended = mend(text + textwrap.indent(body, "        ") + "\n")
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals

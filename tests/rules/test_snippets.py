@@ -6,7 +6,15 @@ import pytest
 from exportlens.finding import Severity
 
 from tests.rules.checking import findings
-from tests.rules.snippets import control_flow, declared_sizes, kept_state, named_state, others, shared_state
+from tests.rules.snippets import (
+    control_flow,
+    declared_sizes,
+    kept_state,
+    named_state,
+    others,
+    python_values,
+    shared_state,
+)
 
 
 def _cases(*tables: dict[str, list[str]]) -> list[object]:
@@ -27,6 +35,7 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
         named_state.MUST,
         kept_state.MUST,
         shared_state.MUST,
+        python_values.MUST,
     ),
 )
 def test_flagged(code: str, text: str) -> None:
@@ -42,6 +51,7 @@ def test_flagged(code: str, text: str) -> None:
         named_state.MUST_NOT,
         kept_state.MUST_NOT,
         shared_state.MUST_NOT,
+        python_values.MUST_NOT,
     ),
 )
 def test_not_flagged(code: str, text: str) -> None:

@@ -13,7 +13,6 @@ from exportlens.inference.values import (
     Sequence,
     Shape,
     Static,
-    Tensor,
     TensorScalar,
     Unknown,
     Value,
@@ -27,8 +26,17 @@ from exportlens.rewriting.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
-from exportlens_rules.mutation.kept_counts import counts_decide
+from exportlens_rules.mutation.kept_counts import (
+    counts_decide,
+    is_bound_anew,
+    is_number,
+    item_decides,
+    members_decide,
+    numbers_decide,
+)
+from exportlens_rules.mutation.kept_holders import called_with, is_emptied, is_path
 from exportlens_rules.mutation.kept_names import under_one_name, updated_items
+from exportlens_rules.mutation.lengthened_lists import added_at_last, is_tensor, lengthened, target_of
 from exportlens_rules.mutation.state_reads import (
     certainly_written,
     converts,
@@ -45,10 +53,20 @@ _GROWS = (
     "`{}` keeps the {} of earlier calls: the exported program starts each call from what it held while tracing. "
     "Keep them in a buffer of a fixed size."
 )
+_NUMBERS = (
+    "`{}` keeps the numbers of earlier calls, and they decide what the call gives: the exported program knows those that it had while "
+    "tracing. Keep them in a buffer."
+)
+_ASKED = (
+    "What is in `{}` after earlier calls decides what the call gives: the exported program knows what was in it while tracing. "
+    "Keep a flag or a count in a buffer."
+)
 _COUNTED = (
     "`{}` grows from call to call, and its length decides what the call gives: the exported program knows the length that it had "
     "while tracing. Count in a buffer."
 )
+# What takes something out, or changes the order, is another rule's.
+_TAKEN = frozenset({"pop", "popleft", "popitem", "rotate", "reverse"})
 # What tells no more of a list than how much is in it, or takes something out of it.
 _COUNTING = frozenset({"len", "bool"})
 _TAKING_OUT = frozenset({"pop", "popleft", "append", "appendleft", "extend", "insert", "add", "clear"})
@@ -61,7 +79,9 @@ class StateInContainer(Rule):
     Finds `self.history.append(x)`, of a tensor or a number that is read out of one, where the same call reads what
     earlier ones left there, as `torch.stack(self.history)` does, and `self.cache["mean"] = 0.9 * self.cache["mean"] + x`;
     also lists whose items are moved on, or cut, and that later calls read: `self.last[0] = self.last[1]; self.last[1] = x`.
-    A list that grows from call to call is found, too, where its length decides what a call gives: `y / len(self.seen)`.
+    A list that grows from call to call is found, too, where its length decides what a call gives: `y / len(self.seen)`; so are sets
+    and dicts where what is in them does, and numbers of Python in a list, a tuple or a Counter that the next call computes with.
+    A default of a parameter that calls fill (`def forward(self, x, cache=[])`) and a list of the class are such lists.
     A list that is made anew or emptied in each call is fine, and so is one that is only filled, for whoever looks at it
     later, and a table that is made once for each size.
 
@@ -173,12 +193,14 @@ class M(nn.Module):
     )
 
     def check(self, place: Place) -> Iterator[Report]:
+        if isinstance(place, ContainerWrite) and place.how in _TAKEN:
+            return
         if resets_by_kept_names(getattr(place, "owner", None)):
             return
         kept = place if isinstance(place, ContainerWrite) else None
         reports = [] if kept is not None and kept.anew else list(self._reports(place))
         yield from reports
-        if kept is not None and not reports and _is_tensor(kept.value) and is_left_to_later_calls(kept):
+        if kept is not None and not reports and is_tensor(kept.value) and is_left_to_later_calls(kept):
             yield self.report(place, _GROWS.format(f"self.{kept.attr}", "tensors"))
 
     def _reports(self, place: Place) -> Iterator[Report]:
@@ -186,12 +208,14 @@ class M(nn.Module):
         if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return
         if isinstance(place, AttributeWrite):
-            statement = _lengthened(place)
-            if statement is not None:
-                holder = loaded(_target(statement))
+            statement = lengthened(place)
+            if statement is None:
+                yield from self._of_bound_numbers(place, function)
+            else:
+                holder = loaded(target_of(statement))
                 kept = not certainly_written(function, statement, ast.dump(holder), parents(function))
                 if kept and _is_read_as_a_whole(place, function, statement, holder):
-                    added = _added_at_last(place.value)
+                    added = added_at_last(place.value)
                     what = "numbers" if isinstance(added, TensorScalar) else "tensors"
                     yield self.report(place, _GROWS.format(words(holder), what))
             return
@@ -199,7 +223,7 @@ class M(nn.Module):
         function, node = under_one_name(place, function)
         if place.how == "[]" and isinstance(node, ast.Subscript):
             number = _is_number(place.value)
-            if (number or _is_tensor(place.value)) and _item_is_carried(place, node, function):
+            if (number or is_tensor(place.value)) and _item_is_carried(place, node, function):
                 what = (
                     "a number of Python" if number else "a tensor computed from what earlier calls left there"
                 )
@@ -209,81 +233,88 @@ class M(nn.Module):
                     "tracing. Keep it in a buffer of the model, and write it in place.",
                     outcome=_NUMBER if number else None,
                 )
+            else:
+                yield from self._of_numbers(place, function, node.value)
         elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             return
         elif place.how == "update":
             if any(_is_read_above(function, node, item) for item in updated_items(node)):
                 yield self.report(place, _GROWS.format(words(node.func.value), "tensors"))
         else:
-            tensors = _is_tensor(place.value) or _is_joined(place, function, node.func.value)
+            tensors = is_tensor(place.value) or _is_joined(place, function, node.func.value)
             numbers = all(isinstance(option, TensorScalar) for option in options(place.value))
             if (tensors or numbers) and _is_read_as_a_whole(place, function, node, node.func.value):
                 what = "tensors" if tensors else "numbers"
                 yield self.report(place, _GROWS.format(words(node.func.value), what))
-            elif _count_decides(place, function, node.func.value):
-                yield self.report(place, _COUNTED.format(words(node.func.value)), outcome=_NUMBER)
+            else:
+                yield from self._of_numbers(place, function, node.func.value)
+
+    def _of_bound_numbers(
+        self, place: AttributeWrite, function: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> Iterator[Report]:
+        """Reports on numbers in a tuple or a list that is bound anew: `self.state = (self.state[0] + 1, 0)`."""
+        began, value = place.began, place.value
+        if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
+            return
+        if not isinstance(place.owner, Instance) or place.owner.traced or began.items is None:
+            return
+        if not all(isinstance(each, Const) and is_number(each) for each in began.items) or not is_number(
+            value
+        ):
+            return
+        if value.items == began.items and not place.augmented:
+            return
+        around = parents(function)
+        for each in [place.node, *ancestors(place)]:
+            target: ast.expr | None = each.target if isinstance(each, ast.AugAssign) else None
+            if isinstance(each, ast.Assign) and len(each.targets) == 1:
+                target = each.targets[0]
+            if isinstance(target, ast.Attribute) and isinstance(each, ast.stmt):
+                path = ast.dump(loaded(target))
+                if is_bound_anew(place, function, each, path, around):
+                    yield self.report(place, _NUMBERS.format(words(loaded(target))), outcome=_NUMBER)
+                return
+
+    def _of_numbers(
+        self, place: ContainerWrite, function: ast.FunctionDef | ast.AsyncFunctionDef, holder: ast.expr
+    ) -> Iterator[Report]:
+        """Reports on how much is in the container, what is, and on numbers of Python in it."""
+        functions, path = called_with(place, function), ast.dump(holder)
+        if any(is_emptied(each, path) for each in functions):
+            return
+        grows = place.how in ("append", "appendleft", "extend", "insert", "add")
+        if grows and any(counts_decide(place, each, path) for each in functions):
+            yield self.report(place, _COUNTED.format(words(holder)), outcome=_NUMBER)
+        elif (place.how != "[]" or not is_tensor(place.value)) and any(
+            members_decide(place, each, path) for each in functions
+        ):
+            yield self.report(place, _ASKED.format(words(holder)), outcome=_NUMBER)
+        elif (
+            place.how != "[]"
+            and is_number(place.value)
+            and any(numbers_decide(place, each, path) for each in functions)
+        ):
+            yield self.report(place, _NUMBERS.format(words(holder)), outcome=_NUMBER)
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         place = report.place
         if isinstance(place, ContainerWrite) and place.owner is None:
             return Refusal(
-                "whose state the global is, is for you to say: keep it in a buffer of the model, or hand it in"
+                f"whose state `{place.attr}` is, is for you to say: keep it in a buffer of the model, or hand it in"
             )
         if isinstance(next(iter(ancestors(place)), None), ast.Tuple):
             return Refusal("the items are set together, and may hang on each other")
+        if isinstance(place, ContainerWrite) and place.how in ("add", "count", "[]"):
+            if not is_tensor(place.value) and not (place.how == "[]" and _is_number(place.value)):
+                return Refusal(
+                    "a buffer has to hold a flag or a count for each key: which keys there are, is not known"
+                )
+        elif isinstance(place, AttributeWrite) and is_number(place.value):
+            return Refusal("the numbers are bound together: keep each in an attribute of its own")
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
         assert isinstance(place, (AttributeWrite, ContainerWrite))
         return window_in_buffer(place, context)
-
-
-def _lengthened(place: AttributeWrite) -> ast.Assign | ast.AugAssign | None:
-    """The statement, where it adds tensors, or numbers that are read out of them, to the list that the last call left:
-    `self.history = self.history + [x]`, also where the list is cut behind it."""
-    began, value = place.began, place.value
-    if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
-        return None
-    if not isinstance(place.owner, Instance) or place.owner.traced or began.kind != "list":
-        return None
-    added = _added_at_last(value)
-    numbers = added is not None and all(isinstance(each, TensorScalar) for each in options(added))
-    if added is None or not (numbers or _is_tensor(added)):
-        return None
-    for each in [place.node, *ancestors(place)]:
-        if isinstance(each, ast.AugAssign):
-            return each
-        if isinstance(each, ast.Assign) and len(each.targets) == 1:
-            target, longer = each.targets[0], each.value
-            if isinstance(longer, ast.Subscript) and isinstance(longer.slice, ast.Slice):
-                longer = longer.value
-            if not isinstance(target, ast.Attribute) or not isinstance(longer, ast.BinOp):
-                continue
-            if ast.dump(longer.left) == ast.dump(loaded(target)):
-                return each
-    return None
-
-
-def _added_at_last(value: Value) -> Value | None:
-    """The last item of a list, or one of them."""
-    if not isinstance(value, Sequence):
-        return None
-    return value.items[-1] if value.items else value.element
-
-
-def _target(statement: ast.Assign | ast.AugAssign) -> ast.Attribute:
-    target = statement.target if isinstance(statement, ast.AugAssign) else statement.targets[0]
-    assert isinstance(target, ast.Attribute)
-    return target
-
-
-def _is_tensor(value: Value) -> bool:
-    """Whether `value` is a tensor, or a tuple or list of them, as the key and value of a layer are."""
-    return all(
-        all(map(_is_tensor, option.items))
-        if isinstance(option, Sequence) and option.items
-        else isinstance(option, Tensor) and option.origin != "constant"
-        for option in options(value)
-    )
 
 
 def _is_joined(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
@@ -293,7 +324,7 @@ def _is_joined(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bo
         and ast.unparse(each.func) in ("torch.stack", "torch.cat", "torch.concat")
         and bool(each.args)
         and any(ast.dump(one) == ast.dump(holder) for one in ast.walk(each.args[0]))
-        for method in _called_with(place, function)
+        for method in called_with(place, function)
         for each in ast.walk(method)
     )
 
@@ -334,8 +365,8 @@ def _item_is_carried(
         return False
     if certainly_written(function, statement, path, around):
         return False
-    functions = _called_with(place, function)
-    if any(_is_emptied(each, ast.dump(target.value)) for each in functions):
+    functions = called_with(place, function)
+    if any(is_emptied(each, ast.dump(target.value)) for each in functions):
         return False
     if not any(_is_read_elsewhere(each, statement, target) for each in functions):
         return False
@@ -347,6 +378,8 @@ def _item_is_carried(
     value = next((value for one, value in pairs if one is target), statement.value)
     if reads(value, [path]) or _gets(value, target):
         return not converts(value, [path])
+    if isinstance(statement, ast.Assign) and item_decides(place, function, statement, path):
+        return True
     return read_before(function, statement, target) and not _leaves_with_it(function, path)
 
 
@@ -361,35 +394,6 @@ def _gets(value: ast.expr, item: ast.Subscript) -> bool:
         and [ast.dump(one) for one in each.args[:1]] == [key]
         for each in ast.walk(value)
     )
-
-
-def _called_with(place: Place, function: ast.AST) -> list[ast.AST]:
-    """`function`, and the methods of its class that `forward` leads to."""
-    owner = None if place.site.function is None else place.site.function.owner
-    methods = {
-        each.name: each
-        for each in (owner.node.body if owner is not None and isinstance(owner.node, ast.ClassDef) else ())
-        if isinstance(each, ast.FunctionDef)
-    }
-    found: dict[str, ast.AST] = {}
-    waiting = ["forward"] if "forward" in methods else _names_called(place)
-    while waiting:
-        name = waiting.pop()
-        if name in methods and name not in found:
-            found[name] = methods[name]
-            waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
-    return [function, *(each for each in found.values() if each is not function)]
-
-
-def _names_called(place: Place) -> list[str]:
-    """The methods that the code which leads here may call of an object that is no Module."""
-    return [
-        each.attr
-        for _, chunk, _ in place.site.trail
-        for statement in chunk.body
-        for each in ast.walk(statement)
-        if isinstance(each, ast.Attribute) and each.attr != "__init__"
-    ]
 
 
 def _is_read_elsewhere(function: ast.AST, statement: ast.stmt, target: ast.Subscript) -> bool:
@@ -434,9 +438,9 @@ def _is_read_as_a_whole(
     place: Place, function: ast.AST, write: ast.expr | ast.stmt, holder: ast.expr
 ) -> bool:
     """Whether the call reads what earlier ones may have added to `holder`."""
-    functions = _called_with(place, function)
+    functions = called_with(place, function)
     path = ast.dump(holder)
-    if any(_is_emptied(each, path) for each in functions):
+    if any(is_emptied(each, path) for each in functions):
         return False
     inside = {id(each) for each in ast.walk(write)}
     newest = "0" if isinstance(place, ContainerWrite) and _adds_at_begin(place, write) else "-1"
@@ -460,65 +464,14 @@ def _adds_at_begin(place: ContainerWrite, write: ast.expr | ast.stmt) -> bool:
     return place.how == "appendleft" or (place.how == "insert" and list(map(ast.unparse, given)) == ["0"])
 
 
-def _count_decides(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:
-    """Whether how much earlier calls have added to `holder` decides what the call gives."""
-    functions, path = _called_with(place, function), ast.dump(holder)
-    return place.how in ("append", "appendleft", "add") and (
-        not any(_is_emptied(each, path) for each in functions)
-        and any(counts_decide(each, path, parents(each)) for each in functions)
-    )
-
-
-def _is_emptied(function: ast.AST, path: str) -> bool:
-    """Whether `function` makes the container anew, or takes everything out of it."""
-    for each in ast.walk(function):
-        if isinstance(each, ast.Assign):
-            for target in each.targets:
-                of = target.value if isinstance(target, ast.Subscript) else target
-                whole = not isinstance(target, ast.Subscript) or isinstance(target.slice, ast.Slice)
-                if whole and _is_path(of, path) and not reads(each.value, [path]):
-                    return True
-        elif isinstance(each, ast.Delete):
-            if any(
-                _is_path(one, path)
-                or (
-                    isinstance(one, ast.Subscript)
-                    and isinstance(one.slice, ast.Slice)
-                    and _is_whole(one.slice)
-                    and _is_path(one.value, path)
-                )
-                for one in each.targets
-            ):
-                return True
-        elif (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr == "clear"
-            and _is_path(each.func.value, path)
-        ):
-            return True
-    return False
-
-
-def _is_whole(part: ast.Slice) -> bool:
-    begins = part.lower is None or ast.unparse(part.lower) == "0"
-    return begins and part.upper is None and part.step is None
-
-
 def _is_set_back(function: ast.AST, path: str) -> bool:
     """Whether `function` sets the item to a constant, as the next call finds it."""
     return any(
         isinstance(each, ast.Assign)
         and isinstance(each.value, ast.Constant)
-        and any(_is_path(target, path) for target in each.targets)
+        and any(is_path(target, path) for target in each.targets)
         for each in ast.walk(function)
     )
-
-
-def _is_path(node: ast.expr, path: str) -> bool:
-    if isinstance(node, ast.Name):
-        return ast.dump(ast.Name(node.id, ast.Load())) == path
-    return isinstance(node, (ast.Attribute, ast.Subscript)) and ast.dump(loaded(node)) == path
 
 
 def _tells_nothing_of_old_items(
@@ -532,7 +485,9 @@ def _tells_nothing_of_old_items(
         outer = around[use]
         if not isinstance(outer, ast.Call) or use.attr not in _TAKING_OUT:
             return False
-        return isinstance(around[outer], ast.Expr)
+        # Off a stack comes what was put there last.
+        newest_out = use.attr == "pop" and not outer.args and newest == "-1" and outer.lineno > line
+        return newest_out or isinstance(around[outer], ast.Expr)
     if isinstance(use, ast.Subscript) and use.value is node:
         last = ast.unparse(use.slice) == newest
         return isinstance(use.ctx, ast.Store) or (last and use.lineno > line)

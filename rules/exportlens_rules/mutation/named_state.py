@@ -63,6 +63,17 @@ def is_carried_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedW
     )
 
 
+def sets_itself_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedWrite) -> bool:
+    """Whether the statement sets the attribute to what it computes of what the last call left there: `setattr(self, "k", self.k + 1)`."""
+    function = place.site.function
+    if function is None or place.elsewhere:
+        return False
+    held, around = _held(function.node, place, write), parents(function.node)
+    return reads(write.value, held) and not any(
+        certainly_written(function.node, statement, each, around) for each in held
+    )
+
+
 def _held(function: ast.AST, place: AttributeWrite, write: NamedWrite) -> list[str]:
     """How the function reads what the attribute holds, dumped: by itself, by the same name, and by names that came out the same."""
     owner, name = ast.dump(write.owner), ast.dump(write.name)

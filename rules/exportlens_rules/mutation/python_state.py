@@ -15,12 +15,14 @@ from exportlens.inference.values import (
     Shape,
     Static,
     TensorScalar,
+    Value,
     options,
 )
 from exportlens.outcome import BAKED, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.names import assigned_pairs
 from exportlens.rewriting.number_state import number_in_buffer
+from exportlens.rewriting.plain_writes import written_plainly
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import (
@@ -31,9 +33,10 @@ from exportlens_rules.mutation.first_values import (
     reads_itself,
     ways_to,
 )
+from exportlens_rules.mutation.named_state import named_statement, sets_itself_by_name
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
-from exportlens_rules.mutation.turned_results import decides_results
+from exportlens_rules.mutation.turned_results import begins_results, decides_results
 from exportlens_rules.reading import ancestors, words
 
 
@@ -45,7 +48,7 @@ class PythonState(Rule):
     attributes and computes anew in each call, from what the last one left or from tensor data; and flags that the
     first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`, that
     data of the inputs turn: `if x.max() > 2: self.open = True`, or that decide what a call gives before it turns them:
-    `y = a if self.first else b; self.first = False`. What the fix makes a buffer still reads as a number.
+    `y = a if self.first else b; self.first = False`, also where they begin with None, or are not there. What the fix makes a buffer still reads as a number.
 
     ## Why it matters
     The exported program has no Python attributes. It keeps the number that stood there while tracing, for
@@ -122,9 +125,11 @@ class M(nn.Module):
 
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, AttributeWrite)
-        if not isinstance(place.owner, (Instance, ClassValue)) or place.old is None:
+        if not isinstance(place.owner, (Instance, ClassValue)):
             return
         if isinstance(place.owner, Instance) and place.owner.traced:
+            return
+        if place.old is None and not begins_results(place):
             return
         given = options(place.value)
         if all(isinstance(option, TensorScalar) for option in given):
@@ -137,15 +142,22 @@ class M(nn.Module):
             or is_set_by_data(place)
             or decides_what_is_carried(place)
             or decides_results(place)
+            or begins_results(place)
         ):
             return
         node = place.node
         target = node.target if isinstance(node, ast.AugAssign) else node
+        named = named_statement(place)
+        written = (
+            words(target)
+            if named is None or named[1].attr is None
+            else f"{words(named[1].owner)}.{named[1].attr}"
+        )
         text = any(isinstance(each, Const) and isinstance(each.value, str) for each in given)
         what, advice = ("text", "Keep a number for it in") if text else ("number", "Make it")
         yield self.report(
             place,
-            f"`{words(target)}` is a {what} of Python: the exported program keeps the value that it had while "
+            f"`{written}` is a {what} of Python: the exported program keeps the value that it had while "
             f"tracing. {advice} a buffer.",
         )
 
@@ -153,6 +165,9 @@ class M(nn.Module):
         assert isinstance(report.place, AttributeWrite)
         if isinstance(report.place.owner, ClassValue):
             return Refusal(OF_CLASS)
+        named = named_statement(report.place)
+        if named is not None and named[1].attr is not None:
+            return written_plainly(report.place, context)
         return number_in_buffer(report.place, context)
 
 
@@ -250,6 +265,9 @@ def _excludes(one: ast.stmt, other: ast.stmt, around: dict[ast.AST, ast.AST]) ->
 
 def _is_carried(place: AttributeWrite) -> bool:
     """Whether a number is computed from the number that the last call left."""
+    named = named_statement(place)
+    if named is not None and isinstance(named[0], ast.Expr):
+        return _is_number(place.began) and place.value != place.began and sets_itself_by_name(place, *named)
     function = place.site.function
     statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
@@ -257,10 +275,14 @@ def _is_carried(place: AttributeWrite) -> bool:
         return False
     began = place.began
     # What is put back as it was is the same in each call.
-    number = isinstance(began, Const) and type(began.value) in (bool, int, float) and place.value != began
+    number = _is_number(began) and place.value != began
     path = ast.dump(loaded(target))
     value = next((value for one, value in assigned_pairs(statement) if one is target), statement.value)
     # `self.a, self.b = self.b, self.a`
     pairs = assigned_pairs(statement)
     tied = [path, *(ast.dump(loaded(one)) for one, _ in pairs if isinstance(one, ast.Attribute))]
     return number and (reads(value, tied) or reads_through(function.node, statement, value, path))
+
+
+def _is_number(value: Value | None) -> bool:
+    return isinstance(value, Const) and type(value.value) in (bool, int, float)

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import Const, Instance
+from exportlens.inference.values import Const, Instance, Shape
+from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
 from exportlens.rewriting.names import dotted
 
 from exportlens_rules.mutation.begun_elsewhere import is_written_in_other_methods
@@ -43,6 +44,59 @@ def decides_results(place: AttributeWrite) -> bool:
         and gives_results(each, path, function.node, around)
         for each in ast.walk(function.node)
         if isinstance(each, (ast.If, ast.IfExp)) and reads(each.test, [path])
+    )
+
+
+def begins_results(place: AttributeWrite) -> bool:
+    """Whether the call asks if the attribute is there, or not None, or what size the last one had, where the answer decides what is
+    returned, and leaves there a constant or a size: `if self.mode is None: self.mode = "on"; return x`. Not where the answer decides
+    between making something and taking what was made."""
+    began, value, function = place.began, place.value, place.site.function
+    if place.elsewhere or function is None or not isinstance(place.owner, Instance):
+        return False
+    sizes = isinstance(value, Shape) and not value.unbacked and value.bounds is None
+    if not sizes and not (isinstance(value, Const) and type(value.value) in (bool, int, float, str)):
+        return False
+    if began not in (None, Const(None)) and not (sizes and isinstance(began, Const)):
+        return False
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if target is None or dotted(target) != f"self.{place.attr}" or is_written_in_other_methods(place):
+        return False
+    path, around = ast.dump(loaded(target)), parents(function.node)
+    return any(
+        not certainly_written(function.node, _statement(each, around), path, around)
+        and _asks(each.test, path, place.attr, sizes)
+        and not _takes_kept(each, function.node)
+        and gives_results(each, path, function.node, around)
+        for each in ast.walk(function.node)
+        if isinstance(each, (ast.If, ast.IfExp))
+    )
+
+
+def _asks(test: ast.expr, path: str, attr: str, sizes: bool) -> bool:
+    """Whether `test` asks no more than whether the attribute is there, or (of `sizes`) which it is."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _asks(test.operand, path, attr, sizes)
+    if asks_for_it(test, attr) or asks_for_none(test, f"self.{attr}") is not None:
+        return not sizes
+    return (
+        sizes
+        and isinstance(test, ast.Compare)
+        and any(ast.dump(each) == path for each in [test.left, *test.comparators])
+    )
+
+
+def _takes_kept(choice: ast.If | ast.IfExp, function: ast.AST) -> bool:
+    """Whether what `choice` takes reads attributes, other than to call them: something that was made once, perhaps."""
+    parts = [choice.body, choice.orelse] if isinstance(choice, ast.IfExp) else [*choice.body, *choice.orelse]
+    called = {id(each.func) for each in ast.walk(function) if isinstance(each, ast.Call)}
+    return any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.ctx, ast.Load)
+        and (dotted(each) or "").startswith("self.")
+        and id(each) not in called
+        for part in parts
+        for each in ast.walk(part)
     )
 
 

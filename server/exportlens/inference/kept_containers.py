@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from exportlens.inference.classes import class_attribute
+from exportlens.inference.lattice import element_of
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.places import ContainerWrite
-from exportlens.inference.values import Instance, Mapping_, Tensor, Value
+from exportlens.inference.values import Instance, Mapping_, Sequence, Static, Tensor, Unknown, Value
 
 _ADDING = frozenset({"append", "appendleft", "extend", "insert", "add"})
+# What takes an item out, or leaves the same ones in another order.
+_TAKING = frozenset({"pop", "popleft", "popitem", "rotate", "reverse"})
 
 
 def notice_method(
@@ -22,12 +26,21 @@ def notice_method(
     node: ast.AST,
 ) -> None:
     """`owner.attr.name(...)`: a method of a list or a dict that an object may keep."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return
+    holder = node.func.value
     if name == "update" and isinstance(container, Mapping_):
-        _notice_update(machine, container, args, kwargs, frame, node)
-    elif name in _ADDING and args and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        _notice_write(machine, container, name, args[-1], frame, node, node.func.value)
-    elif name == "clear" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        _note_emptied(machine, container, frame, node.func.value)
+        if container.kind == "Counter":
+            _notice_write(machine, container, "count", Static("int"), frame, node, holder)
+        else:
+            _notice_update(machine, container, args, kwargs, frame, node, holder)
+    elif name in _ADDING and args:
+        _notice_write(machine, container, name, args[-1], frame, node, holder)
+    elif name in _TAKING:
+        item = element_of(container) if isinstance(container, Sequence) else Unknown("an item of a dict")
+        _notice_write(machine, container, name, item, frame, node, holder)
+    elif name == "clear":
+        _note_emptied(machine, container, frame, holder)
 
 
 def _notice_update(
@@ -37,14 +50,13 @@ def _notice_update(
     kwargs: Mapping[str, Value],
     frame: Frame,
     node: ast.AST,
+    holder: ast.expr,
 ) -> None:
     """`owner.attr.update(...)`: each item that it sets."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return
     given = {**(args[0].items if args and isinstance(args[0], Mapping_) else {}), **kwargs}
     for value in given.values():
         if isinstance(value, Tensor):
-            _notice_write(machine, container, "update", value, frame, node, node.func.value)
+            _notice_write(machine, container, "update", value, frame, node, holder)
             return
 
 
@@ -74,7 +86,7 @@ def _notice_write(
     if owner is None and isinstance(expression, ast.Name):
         # Under another name: `states = self.states`.
         owner, attr = _keeper_of_name(container, frame)
-        if owner is None and _is_global(container, expression.id, frame):
+        if owner is None and _is_shared(container, expression.id, frame):
             machine.notice(ContainerWrite(machine.site(frame), node, None, expression.id, how, value))
     if owner is None:
         return
@@ -92,10 +104,20 @@ def _keeper_of_name(container: Value, frame: Frame) -> tuple[Instance | None, st
     return None, ""
 
 
-def _is_global(container: Value, name: str, frame: Frame) -> bool:
-    return (
-        frame.function is not None and name not in frame.locals and frame.scope.values.get(name) is container
-    )
+def _is_shared(container: Value, name: str, frame: Frame) -> bool:
+    """Whether `name` is a global that holds `container`, a default of the function, or a variable of a function around it that ran
+    before the call."""
+    if frame.function is None:
+        return False
+    if name in frame.locals:
+        defaults = [*frame.function.defaults, *frame.function.kw_defaults]
+        return frame.locals[name] is container and any(each is container for each in defaults)
+    outer = frame.closure
+    while outer is not None:
+        if name in outer.locals:
+            return not outer.traced and outer.function is not None and outer.locals[name] is container
+        outer = outer.closure
+    return frame.scope.values.get(name) is container
 
 
 def _note_emptied(machine: Machine, container: Value, frame: Frame, expression: ast.expr) -> None:
@@ -110,10 +132,12 @@ def _keeper(container: Value, frame: Frame, expression: ast.expr) -> Instance | 
     """The object whose attribute `expression` is, where it holds `container` and was there before the call."""
     if not isinstance(expression, ast.Attribute):
         return None
-    owner = _object(frame, expression.value)
-    if owner is None or owner.traced or owner.attributes.get(expression.attr) is not container:
+    owner, attr = _object(frame, expression.value), expression.attr
+    if owner is None or owner.traced:
         return None
-    return owner
+    # The class may keep it for all of its objects.
+    held = owner.attributes[attr] if attr in owner.attributes else class_attribute(owner.cls, attr)[0]
+    return owner if held is container else None
 
 
 def _object(frame: Frame, expression: ast.expr) -> Instance | None:

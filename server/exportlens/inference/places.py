@@ -198,8 +198,10 @@ class ItemWrite(Place):
 @dataclass(slots=True)
 class ContainerWrite(Place):
     """`owner.attr`, a list or a dict that was there when the call began and has not been emptied since, is changed by `how`: a method
-    that adds to it, such as "append", or "[]". `value` is what comes in. `owner` is None where it is the global `attr`, and `anew` says
-    that the call has bound the attribute itself, as to a part of what it was: `self.history = self.history[-2:]`."""
+    that adds to it, such as "append", or "[]", "count" (`update` of a Counter), or one that takes something out or puts it in another
+    order: "pop", "popleft", "popitem", "rotate", "reverse". `value` is what comes in or out. `owner` is None where it is the global
+    `attr`, a default or a variable of a function around, and `anew` says that the call has bound the attribute itself, as to a part of
+    what it was: `self.history = self.history[-2:]`."""
 
     owner: Value | None
     attr: str

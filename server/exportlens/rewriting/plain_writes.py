@@ -98,7 +98,11 @@ def _reads_plainly(source: Source, node: ast.AST, attr: str) -> list[Replacement
     found = []
     for each in ast.walk(node):
         read = named_read(each)
-        if read is None or _plain_name(read[1]) != attr or isinstance(each, ast.Call):
+        if (
+            read is None
+            or _plain_name(read[1]) != attr
+            or (isinstance(each, ast.Call) and len(each.args) > 2)
+        ):
             continue
         owner = dotted(read[0])
         if owner is not None:
