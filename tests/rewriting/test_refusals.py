@@ -1676,3 +1676,27 @@ def test_state_that_is_no_count(body: str, reason: str) -> None:
     text = "import itertools\n" + HEAD + _ITERATORS + "\n    def forward(self, x: torch.Tensor):\n"
     mended = mend(text + textwrap.indent(body, "        ") + "\n")
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("row[token] = row[token - 1]", "takes more of `row`"),
+        ("row[token] = x[token]", "other cells"),
+        ("row[token] *= weight", "is one number"),
+        ("row[token] = row.max()", "takes more of `row`"),
+        ("row[token] = torch.tanh(row[token])", "is not followed"),
+        ("row[token] += 1\n    count = token", "binds `count`"),
+        ("if self.training:\n        row[token] += 1", "asks nothing of the cell"),
+        ("row[token : token + 1] += 1", "changes no cell"),
+    ],
+)
+def test_loops_over_a_set_that_do_more_than_to_change_one_cell(body: str, reason: str) -> None:
+    text = HEAD + textwrap.indent(
+        "def forward(self, x: torch.Tensor, weight: torch.Tensor):\n    row = x[0] * 2\n"
+        f"    for token in set(x.long().flatten().tolist()):\n{textwrap.indent('    ' + body, '    ')}\n    return row\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert "set(x.long().flatten().tolist())" in mended.text

@@ -184,7 +184,7 @@ def _range(
 def hashed(machine: Machine, element: Value, frame: Frame, node: ast.AST) -> None:
     """Note that numbers from data go into a set, which tells equal ones apart."""
     if machine.emits(Conversion) and not isinstance(element, Tensor) and from_data(element):
-        machine.notice(Conversion(machine.site(frame), node, element, "set"))
+        machine.notice(Conversion(machine.site(frame), node, element, "set", variables=frame.visible()))
 
 
 def make_sequence(kind: str) -> Run:

@@ -108,7 +108,7 @@ class Conversion(Place):
     use: str = ""
     variables: Mapping[str, Value] = field(default_factory=dict)
     """The local names with their values, given where a declared size is a range, where numbers are compared, where NumPy or a method
-    makes an array, and where a tensor becomes a list."""
+    makes an array, and where a tensor becomes a list or a set."""
     keys: tuple[int | str, ...] | None = None
     """The keys of all items among which data chooses, where they are known."""
 

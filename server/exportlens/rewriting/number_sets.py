@@ -1,5 +1,5 @@
-"""A set of a tensor's numbers: where it is only asked for its members the tensor or the list of them answers, and where it is only counted
-torch.unique does.
+"""A set of a tensor's numbers: where it is only asked for its members the tensor or the list of them answers, where it is only counted
+torch.unique does, and a loop through it that changes a cell for each number changes all cells at once.
 
     seen = set(t.tolist())           seen = t
     if 3 in seen: ...          ->    if (seen == 3).any(): ...
@@ -13,6 +13,7 @@ import ast
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion
+from exportlens.rewriting.cells_at_once import cells_at_once
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.draft import Draft, Refused
 from exportlens.rewriting.int_evidence import is_int_of_tensor
@@ -36,6 +37,11 @@ def without_set(place: Conversion, context: RewriteContext) -> Fix | Refusal:
             raise Refused(
                 "what the tensor stands for as a key is not provable: use a Python value as key, or compare by `==` with torch"
             )
+        loop = draft.source.parents[node]
+        if isinstance(loop, ast.For) and loop.iter is node:
+            kinds = draft.kinds(place.variables)
+            swaps = cells_at_once(draft.source, loop, tensor, kinds, draft.torch)
+            return draft.replace("Change all cells at once", swaps)
         uses = _uses(draft.source, node)
         unique = f"{draft.torch}.unique({draft.source.of(tensor)})"
         if all(map(_is_members, uses)):
