@@ -469,8 +469,8 @@ REFUSED = [
         "takes an item by the loop's counter",
     ),
     (
-        "a list that may be empty",
-        "found = [row.sum() > 0 for row in x if row.dim() > 0]\nif any(found):\n    x = x + 1\nreturn x",
+        "rows without a length that may be none",
+        "found = (row.sum() > 0 for row in x if row.dim() > 0)\nif any(found):\n    x = x + 1\nreturn x",
         "may be empty",
     ),
     (

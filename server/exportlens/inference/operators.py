@@ -161,9 +161,9 @@ def _notice_decided(
 
 
 def _of_part(left: Value, right: Value) -> str:
-    """What is computed with a part of an argument may be a tensor as the part may: what is asked of it tells."""
-    parts = [each for each in (left, right) if isinstance(each, Unknown) and each.given == "part"]
-    return "part" if parts else ""
+    """What is computed with an argument, or a part of one, may be a tensor as that may: what is asked of it tells."""
+    operands = [each for each in (left, right) if isinstance(each, Unknown)]
+    return "part" if any(each.argument or each.given == "part" for each in operands) else ""
 
 
 def _may_be_tensor(value: Value) -> bool:

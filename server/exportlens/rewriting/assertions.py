@@ -336,6 +336,8 @@ def _as_tensor(source: Source, node: ast.expr, torch: str, negated: bool) -> str
 
 
 def _check(condition: Condition, torch: str, message: str) -> str:
+    if condition.form == "mixed" and condition.alone is not None:
+        return f"{torch}._assert_async({condition.alone}, {message})"
     if condition.form == "mixed":
         raise Refused("configuration and tensor data are mixed in the condition")
     function = "_assert_scalar" if condition.form == "symbol" else "_assert_async"

@@ -13,7 +13,7 @@ from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, TensorScalar
 from exportlens.rewriting.function_kinds import forward_of, of_control_flow, of_own
 from exportlens.rewriting.infinity import infinity
-from exportlens.rewriting.iterated import of_iterating
+from exportlens.rewriting.iterated import of_dict, of_iterating
 from exportlens.rewriting.kind import (
     LOCAL,
     NUMPY,
@@ -133,6 +133,10 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
                 return Kind("container", value=Sequence("list", None, item))
             op = knowledge.lookup_method(node.func.attr)
             return _of_op(kinds, op, node, owner) if op is not None else UNKNOWN_KIND
+        if node.func.attr in ("keys", "values", "items") and not node.args:
+            parts = of_dict(owner, node.func.attr)
+            if parts is not None:
+                return parts
         method = method_of(kinds, owner, node.func.attr) if owner.what == "object" else None
         if method is not None:
             return of_own(kinds, method, node, owner=owner)

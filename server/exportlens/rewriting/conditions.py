@@ -86,10 +86,7 @@ def joined(conditions: list[Condition], word: str, torch: str) -> Condition:
     static = [each for each in conditions if each.form == "static"]
     data = [each for each in conditions if each.form != "static"]
     if len(data) > 1:
-        data = [
-            Condition(each.alone, "tensor", 0, "bool", True) if each.alone is not None else each
-            for each in data
-        ]
+        data = [each if each.alone is None else _by_itself(each) for each in data]
     if len(data) > 1 and any(each.form == "mixed" for each in data):
         raise Refused("configuration and tensor data are mixed on several levels of the condition")
     if not data:
@@ -125,6 +122,7 @@ def combined(data: list[Condition], word: str, torch: str) -> Condition:
     """Conditions on data joined by `word`, "and" or "or". Raises Refused."""
     if len(data) == 1:
         return data[0]
+    data = [_by_itself(each) for each in data]
     if any(each.guarded for each in data[1:]):
         return _one_by_one(data, word, torch)
     if all(each.form == "tensor" for each in data):
@@ -141,6 +139,15 @@ def combined(data: list[Condition], word: str, torch: str) -> Condition:
         for each in data
     ]
     return Condition(f" {operator} ".join(f"({text})" for text in texts), "symbol", is_bool=True)
+
+
+def _by_itself(condition: Condition) -> Condition:
+    """A condition that may be one of Python's as a tensor, among others on data. Raises Refused."""
+    if condition.form != "mixed":
+        return condition
+    if condition.alone is None:
+        raise Refused("configuration and tensor data are mixed in the condition")
+    return Condition(condition.alone, "tensor", 0, "bool", True, guarded=condition.guarded)
 
 
 def _one_by_one(data: list[Condition], word: str, torch: str) -> Condition:

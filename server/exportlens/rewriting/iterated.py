@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from exportlens.inference.values import Const, Instance, Sequence
+import functools
+from dataclasses import replace
+
+from exportlens.inference.lattice import join
+from exportlens.inference.values import Const, Instance, Mapping_, Sequence
 from exportlens.rewriting.kind import Kind, of_value, union
 
 # More elements than these are not followed one by one.
@@ -19,6 +23,25 @@ def elements(kind: Kind) -> tuple[Kind, ...] | None:
     if not isinstance(held, Sequence) or held.items is None:
         return None
     return tuple(_kept(of_value(each, ""), kind) for each in held.items)
+
+
+def of_dict(owner: Kind, method: str) -> Kind | None:
+    """What `keys`, `values` or `items` of a dict gives; None where not all of its keys are known.
+
+    A dict that is written out is known part by part. Of one that the interpreter knows, each key may be missing on some way.
+    """
+    held = owner.value.attributes.get("__items__") if isinstance(owner.value, Instance) else owner.value
+    if owner.what == "container" and owner.keys and owner.items is not None:
+        keys = [replace(of_value(Const(key), ""), roots=frozenset()) for key in owner.keys]
+        both = [_together(pair) for pair in zip(keys, owner.items, strict=True)]
+        parts = {"keys": tuple(keys), "values": owner.items, "items": tuple(both)}[method]
+        return Kind("container", roots=owner.roots, items=parts)
+    if not isinstance(held, Mapping_) or held.rest is not None or held.factory is not None or not held.items:
+        return None
+    key = functools.reduce(join, map(Const, held.items))
+    value = functools.reduce(join, held.items.values())
+    element = {"keys": key, "values": value, "items": Sequence("tuple", [key, value])}[method]
+    return Kind("container", roots=owner.roots, value=Sequence("list", None, element))
 
 
 def _kept(element: Kind, owner: Kind) -> Kind:

@@ -192,6 +192,9 @@ class Kinds:
             self.names[node.target.id] = after
         elif isinstance(node, ast.Expr):
             self._put_in(node.value)
+        elif isinstance(node, ast.Delete):
+            for each in node.targets:
+                self._write_item(each, None)
         elif isinstance(node, ast.If):
             self._run_arms([node.body, node.orelse])
         elif isinstance(node, (ast.For, ast.While)):
@@ -220,11 +223,29 @@ class Kinds:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             return
         owner = node.func.value
+        if node.func.attr in ("pop", "popitem", "clear"):
+            self._write_item(ast.Subscript(owner, ast.Constant(None)), None)
         if isinstance(owner, ast.Name) and node.func.attr in ("append", "extend", "insert", "add", "update"):
             known = self.names.get(owner.id)
             if known is not None and known.what == "container":
                 parts = [self.of(each) for each in node.args]
                 self.names[owner.id] = replace(known, items=None, keys=(), roots=union([known, *parts]))
+
+    def _write_item(self, target: ast.expr, kind: Kind | None) -> None:
+        """`values["a"] = t`: the dict holds memory of `t` from now on; None takes an item out."""
+        if not (isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)):
+            return
+        name, key = target.value.id, target.slice
+        known = self.names.get(name)
+        if known is None or not known.keys or known.items is None:
+            return
+        items = dict(zip(known.keys, known.items, strict=True))
+        roots = known.roots if kind is None else union([known, kind])
+        if kind is not None and isinstance(key, ast.Constant) and isinstance(key.value, (str, int)):
+            items[key.value] = kind
+            self.names[name] = replace(known, items=tuple(items.values()), keys=tuple(items), roots=roots)
+        else:
+            self.names[name] = replace(known, items=None, keys=(), value=None, roots=roots)
 
     def bind_walruses(self, node: ast.stmt) -> None:
         """Take in the names that the expressions of `node` itself bind with `:=`."""
@@ -293,6 +314,8 @@ class Kinds:
             if kind.what == "unknown" and kind.roots is None:
                 kind = replace(kind, roots=frozenset({f"{LOCAL}{next(numbers)}"}))
             self.names[target.id] = kept(kind)
+        elif isinstance(target, ast.Subscript):
+            self._write_item(target, kind)
         elif isinstance(target, (ast.Tuple, ast.List)):
             known = (
                 kind.items

@@ -46,6 +46,11 @@ def logical(
         return replaced(source.text, [source.swap(node, f"({condition.text})")])
     if condition.form == "mixed" and isinstance(node, ast.BoolOp) and _only_asked(source, node, kinds):
         return replaced(source.text, [source.swap(node, condition.text)])
+    if condition.form == "mixed" and isinstance(node, ast.Call):
+        # Of a list that may be empty Python tells the answer, else the tensor.
+        stands_alone = isinstance(source.parents[node], (ast.Return, ast.Assign))
+        text = f"{condition.text}.item()"
+        return replaced(source.text, [source.swap(node, text if stands_alone else f"({text})")])
     if condition.form != "tensor":
         raise Refused(why_not(source, node))
     bool_text = condition.text if condition.dtype == "bool" else f"{primary(condition.text)}.bool()"

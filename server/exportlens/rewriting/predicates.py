@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.inference.values import Shape, Tensor, TensorScalar, Value
+from exportlens.inference.values import Sequence, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.asked_identity import asks_bool
 from exportlens.rewriting.compared_numbers import ComparedNumbers, is_exact
 from exportlens.rewriting.conditions import Condition, joined, opposite, scalar_bool
 from exportlens.rewriting.draft import Refused, RefusedType
 from exportlens.rewriting.effects import written_by_method
+from exportlens.rewriting.iterated import of_dict
 from exportlens.rewriting.kind import Kind, length_from_data
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.listed_tensors import asked_of_all, equal_to, tensor_of_list
@@ -148,6 +149,8 @@ class Predicates(ComparedNumbers):
                 return special
         kind = self.kinds.of(node)
         if not kind.from_data and isinstance(value, (Shape, TensorScalar)) and _is_data(value):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("any", "all"):
+                raise Refused(f"what `{text}` goes through is not known to be tensors, each of one condition")
             if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.In, ast.NotIn)):
                 # Python would compare the number with one element after the other.
                 return self._comparison(node, kind)
@@ -323,7 +326,8 @@ class Predicates(ComparedNumbers):
         if at_once is not None:
             return Condition(f"({at_once}).{node.func.id}()", "tensor", 0, "bool", True)
         iterable = given.generators[0].iter if isinstance(given, (ast.GeneratorExp, ast.ListComp)) else given
-        if not self.kinds.has_elements(iterable):
+        size = None if self.kinds.has_elements(iterable) else self._size_of(iterable)
+        if size is None and not self.kinds.has_elements(iterable):
             raise Refused(f"`{self.source.of(iterable)}` may be empty, of which `torch.stack` takes nothing")
         if isinstance(given, (ast.GeneratorExp, ast.ListComp)):
             target = given.generators[0].target
@@ -335,7 +339,23 @@ class Predicates(ComparedNumbers):
         else:
             name = "flag" if "flag" not in self.kinds.names else "each_flag"
             each = f"{name}.bool().reshape(()) for {name} in {self.source.of(iterable)}"
-        return Condition(f"{self.torch}.stack([{each}]).{node.func.id}()", "tensor", 0, "bool", True)
+        asked = Condition(f"{self.torch}.stack([{each}]).{node.func.id}()", "tensor", 0, "bool", True)
+        if size is None:
+            return asked
+        word, some = ("and", f"{size} > 0") if node.func.id == "any" else ("or", f"{size} == 0")
+        return joined([Condition(some, "static", is_bool=True), asked], word, self.torch)
+
+    def _size_of(self, iterable: ast.expr) -> str | None:
+        """The text of how many parts a list or a dict of known tensors has, which may be none; None for others."""
+        of_parts = isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Attribute)
+        owner = iterable.func.value if of_parts else iterable  # type: ignore[attr-defined]
+        kind = self.kinds.of(iterable)
+        known = isinstance(kind.value, Sequence) and kind.value.kind in ("list", "tuple")
+        if dotted(owner) is None or kind.what != "container" or not known:
+            return None
+        if of_parts and of_dict(self.kinds.of(owner), iterable.func.attr) is None:  # type: ignore[attr-defined]
+            return None
+        return f"len({self.source.of(owner)})"
 
     def _asked_at_once(self, given: ast.expr) -> str | None:
         """What a comprehension asks of each number of a list that is made of a tensor, asked of the tensor."""
