@@ -118,6 +118,11 @@ REFUSED = [
         "in the same `try` may fail as well",
     ),
     (
+        "a loop that adds to what it carries",
+        "out, n = x[:1], 0\nwhile out.sum() < 3 and n < 5:\n    out = torch.cat([out, x[:1]], 0)\n    n += 1\nreturn out",
+        "`out` grows from round to round",
+    ),
+    (
         "a loop that leaves fewer rows in each round",
         "left = x[x[:, 0] > 0]\nwhile left.numel() > 4:\n    left = left[1:]\n    left = left[left[:, 0] < 2]\nreturn left",
         "the size of `left` changes from round to round",
@@ -591,6 +596,45 @@ def test_padded_sequences_beside_a_result_of_other_dimensions() -> None:
     reason = "has 2 dimensions on one side of the branch and 3 on the other"
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert "torch.cond" not in mended.text
+
+
+def test_a_list_of_modules_that_a_loop_over_what_is_found_takes_itself_from() -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass Experts(nn.ModuleList):\n    def forward(self, k, x):\n"
+    text += "        out = torch.zeros_like(x)\n        for i in k.unique():\n"
+    text += "            out = torch.where((k == i).unsqueeze(1), self[i](x), out)\n        return out\n\n\nclass M(nn.Module):\n"
+    text += "    def __init__(self):\n        super().__init__()\n        self.experts = Experts([nn.Linear(4, 4), nn.Linear(4, 4)])\n\n"
+    text += "    def forward(self, k, x):\n        return self.experts(k, x)\n"
+    mended = mend(text)
+    assert any("`self[i]` takes an item of Python's" in each for each in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
+SUPER = """import torch
+from torch import distributions, nn
+
+
+class OneHot(distributions.OneHotCategorical):
+    def mode(self):
+        return {} * 2
+
+
+class M(nn.Module):
+    def most_likely(self, x):
+        return distributions.Independent(OneHot(logits=x, validate_args=False), 1).mode()
+
+    def forward(self, x):
+        if x.sum() > 0:
+            x = self.most_likely(x)
+        return x
+"""
+
+
+def test_a_property_that_an_arm_comes_to_by_super() -> None:
+    """Dynamo gives the property object itself (measured on torch 2.13)."""
+    mended = mend(SUPER.format("super().logits"))
+    assert any("reads the property `super().logits`" in each for each in mended.refusals), mended.refusals
+    assert "torch.cond" not in mended.text
+    assert "torch.cond" in mend(SUPER.format("self.logits")).text
 
 
 def test_the_rest_of_a_float_that_may_be_a_tensors_is_not_kept_as_a_symbol() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.knowledge import lookup_function, lookup_method
@@ -13,6 +13,7 @@ from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.found_loops import NO_OPERATOR, rewrite_found
 from exportlens.rewriting.listed_items import index_of_listed, items_of_listed
+from exportlens.rewriting.names import bound
 from exportlens.rewriting.sizes import shape_for_listed_length
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
@@ -119,10 +120,15 @@ def _is_whole(place: Conversion) -> bool:
 
 
 def _is_found(node: ast.expr, function: Function | None) -> bool:
-    """Whether an expression is what `nonzero`, `unique`, `bincount` or a mask gives, flattened or converted at most."""
+    """Whether an expression is what `nonzero`, `unique`, `bincount` or a mask gives, flattened, converted or computed with a
+    number at most."""
     if isinstance(node, ast.Name) and function is not None:
-        bound = _bound_to(node.id, function.node)
-        return bool(bound) and all(_is_found(value, None) for value in bound)
+        last = _last_bound(node, function.node)
+        values = _bound_to(node.id, function.node) if last is None else [last]
+        return bool(values) and all(_is_found(value, None) for value in values)
+    if isinstance(node, ast.BinOp):
+        numbers = [isinstance(each, ast.Constant) for each in (node.left, node.right)]
+        return sum(numbers) == 1 and _is_found(node.right if numbers[0] else node.left, function)
     if isinstance(node, ast.Subscript):
         if isinstance(node.slice, ast.Compare):
             return True
@@ -157,6 +163,30 @@ def _bound_to(name: str, function: ast.AST) -> list[ast.expr]:
         if isinstance(node, ast.Assign)
         and any(isinstance(part, ast.Name) and part.id == name for t in node.targets for part in walk(t))
     ]
+
+
+def _last_bound(name: ast.Name, function: ast.AST) -> ast.expr | None:
+    """What the last statement before `name` that certainly ran has bound to it; None where that is not certain."""
+    last: ast.expr | None = None
+    block: Sequence[ast.stmt] = getattr(function, "body", []) if not isinstance(function, ast.Lambda) else []
+    while block:
+        around: ast.stmt | None = None
+        for statement in block:
+            if any(each is name for each in walk(statement)):
+                around = statement
+                break
+            plain = isinstance(statement, ast.Assign) and [ast.unparse(each) for each in statement.targets]
+            if plain == [name.id]:
+                last = statement.value  # type: ignore[attr-defined]
+            elif name.id in bound([statement]):
+                last = None
+        if isinstance(around, (ast.For, ast.While, ast.Try)) and name.id in bound([around]):
+            return None
+        blocks = (getattr(around, part, []) for part in ("body", "orelse"))
+        block = next(
+            (each for each in blocks if any(one is name for one in (n for s in each for n in walk(s)))), []
+        )
+    return last
 
 
 def _gives_several(node: ast.expr) -> bool:

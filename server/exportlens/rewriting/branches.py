@@ -23,6 +23,7 @@ from exportlens.rewriting.copied_outputs import copied_into, may_differ
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
 from exportlens.rewriting.found_rows import checks
+from exportlens.rewriting.given_layouts import lay_as_given
 from exportlens.rewriting.kept_shapes import shaped_as_before
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
@@ -64,6 +65,7 @@ class BranchRewrite(CondText):
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
         refuse_around(source, node, function, kinds)
+        lay_as_given(source, function, kinds)
         super().__init__(source, node, function, kinds, torch)
         self.value, self.arm_values, self.outputs_of = value, arms, outputs
         self.liveness = Liveness(function)

@@ -97,6 +97,18 @@ def given_to(source: Source, function: Function, name: str, kinds: Kinds) -> lis
     return list(_Search(Facts.of(source.tree.body), kinds).given_to(function, name))
 
 
+def calls_of(
+    source: Source,
+    function: Function,
+    kinds: Kinds,
+    look: Callable[[dict[str, ast.expr], Kinds, Function], None],
+) -> None:
+    """Let `look` see what each known call of `function` gives to its parameters, what is known of the names there, and the
+    function around it, whose own parameters are taken for tensors."""
+    search = _Search(Facts.of(source.tree.body), kinds)
+    search.calls_of(function, lambda call, now, caller: look(_given(call, function), now, caller), True)
+
+
 class _Search:
     """One question, and what has been found on the way to its answer."""
 
@@ -146,7 +158,9 @@ class _Search:
         self.calls_of(function, see)
         return found
 
-    def calls_of(self, function: Function, look: Callable[[ast.Call, Kinds, Function], None]) -> None:
+    def calls_of(
+        self, function: Function, look: Callable[[ast.Call, Kinds, Function], None], tensors: bool = False
+    ) -> None:
         """Let `look` see each known call of `function`, what is known of the names there, and the function around it."""
         called = self.called_as(function)
         for facts, modules in self.mentioning(called):
@@ -158,7 +172,7 @@ class _Search:
                     annotated = each.annotation is not None and ast.unparse(each.annotation).endswith(
                         "Tensor"
                     )
-                    what = "tensor" if annotated or caller.name == "forward" else "unknown"
+                    what = "tensor" if annotated or tensors or caller.name == "forward" else "unknown"
                     inside.names[each.arg] = Kind(what, roots=frozenset({f"{LOCAL}{each.arg}"}))
 
                 def see(node: ast.stmt, now: Kinds, caller: Function = caller) -> None:

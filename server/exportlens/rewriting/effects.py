@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
+from exportlens.inference.modules import container_kind
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.draft import Refused, RefusedLog
 from exportlens.rewriting.helper_writes import asks_in_place, written_arguments, written_state
@@ -18,6 +19,7 @@ from exportlens.rewriting.liveness import leaves
 from exportlens.rewriting.names import arguments, bound, dotted, walk_own
 from exportlens.rewriting.own_containers import own_containers
 from exportlens.rewriting.passed_in import unread
+from exportlens.rewriting.super_reads import refuse_super_reads
 from exportlens.rewriting.text import Function, Source
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
@@ -389,6 +391,7 @@ def refuse_effects(
     """
 
     own = own_containers(source, statements)
+    refuse_super_reads(source, statements, kinds)
 
     def see(node: ast.stmt, now: Kinds) -> None:
         line = f"`{_short(source, node)}`"
@@ -423,7 +426,10 @@ def refuse_effects(
 
 
 def _picks_by_data(node: ast.Subscript, kinds: Kinds) -> bool:
-    return kinds.of(node.value).what == "container" and kinds.of(node.slice).from_data
+    owner = kinds.of(node.value)
+    # A ModuleList or a ModuleDict, too.
+    holds = isinstance(owner.value, Instance) and container_kind(owner.value.cls) is not None
+    return (owner.what == "container" or holds) and kinds.of(node.slice).from_data
 
 
 def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds, own: set[str]) -> None:

@@ -14,6 +14,7 @@ from exportlens.inference.values import Value
 from exportlens.rewriting.changing_sizes import refuse_changing_sizes
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import refuse_effects, visit
+from exportlens.rewriting.given_layouts import lay_as_given
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import certainly_bound_before, exits, live_before
@@ -38,6 +39,7 @@ class LoopRewrite(LoopCondition):
         function = source.enclosing_function(node)
         if function is None or isinstance(function, ast.AsyncFunctionDef):
             raise Refused("the loop is not inside a plain function")
+        lay_as_given(source, function, kinds)
         super().__init__(source, node, function, kinds, torch, value)
         self.replacements: list[Replacement] = []
         self.opened: list[str] = []

@@ -140,6 +140,15 @@ def forward(self, labels: torch.Tensor):
         total = total + label
     return total
 """,
+        """
+def forward(self, masks: torch.Tensor):
+    starts = (masks[1:] == 0.0).any(dim=-1).nonzero().squeeze().cpu()
+    if starts.dim() == 0:
+        starts = [starts.item() + 1]
+    else:
+        starts = (starts + 1).tolist()
+    return masks.sum() * len([0] + starts)
+""",
     ],
 }
 
@@ -270,6 +279,12 @@ def forward(self, x: torch.Tensor):
         """
 def forward(self, x: torch.Tensor):
     return sum(row.sum() for row in x) + sum(part.sum() for part in x.unbind(1))
+""",
+        """
+def forward(self, ids: torch.Tensor):
+    found = torch.nonzero(ids > 0)
+    found = ids[:2] + found.shape[1]
+    return ids.sum() * len((found + 1).tolist())
 """,
     ],
 }
