@@ -17,6 +17,7 @@ from exportlens.inference.values import (
     Sequence,
     Tensor,
     Value,
+    options,
 )
 from exportlens.rewriting.begun_by_methods import begun_by_method
 from exportlens.rewriting.begun_in_bases import class_that_begins, class_that_knows
@@ -311,13 +312,14 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             raise Refused(
                 "a list has no buffers: keep its tensors in one buffer, with a dimension for the items, or in a buffer each"
             )
-        if not isinstance(place.old, Tensor) or (
-            isinstance(place.value, Tensor)
-            and None not in (place.old.rank, place.value.rank)
-            and place.old.rank != place.value.rank
-        ):
+        kept_ones = [each for each in options(place.old or Const(None)) if isinstance(each, Tensor)]
+        ranks = {each.rank for each in [*kept_ones, place.value] if isinstance(each, Tensor)} - {None}
+        if len(kept_ones) != len(options(place.old or Const(None))) or len(ranks) > 1:
             raise Refused("the new tensor may be of another shape than the old one")
-        old = dtype_family(place.old.dtype)
+        families = {dtype_family(each.dtype) for each in kept_ones}
+        if len(families) > 1:
+            raise Refused("the tensor of the state may be of one dtype or another")
+        old = families.pop()
         new = dtype_family(place.value.dtype) if isinstance(place.value, Tensor) else None
         # What is written to a tensor of ints loses its fraction.
         if new != old and (old in ("int", "bool") or None not in (old, new)):
@@ -347,7 +349,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             swaps.append(draft.source.swap(other, text))
         fix = draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
         if (
-            place.old.origin == "buffer"
+            all(each.origin == "buffer" for each in kept_ones)
             or (isinstance(place.began, Tensor) and place.began.origin == "buffer")
             or not isinstance(place.owner, Instance)
             or not isinstance(place.owner.cls, ClassValue)
