@@ -45,7 +45,7 @@ from exportlens.rewriting.options_outside import binds_alike, held_again, leaves
 from exportlens.rewriting.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.preparing import prepared, without_unread
 from exportlens.rewriting.rows_in_arms import rows_unbound
-from exportlens.rewriting.running_down import running_down
+from exportlens.rewriting.running_down import running_down, without_else
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
 from exportlens.rewriting.text import Replacement, Source, replaced
@@ -133,6 +133,7 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
+        source, node = without_else(source, node) or (source, node)
         source, node = running_down(source, node) or (source, node)
         try:
             text, functions, before = _looped(source, node, kinds.copy(), torch, value)

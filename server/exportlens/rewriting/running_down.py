@@ -1,12 +1,14 @@
-"""A loop over a range in reverse runs down a range of its own: `range(n - 1, -1, -1)` for `reversed(range(n))`."""
+"""Loops in a plainer form: one over a range in reverse runs down a range of its own, `range(n - 1, -1, -1)` for `reversed(range(n))`,
+and the `else` of one that nothing leaves stands behind it."""
 
 from __future__ import annotations
 
 import ast
 
+from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.ranges import written_int
-from exportlens.rewriting.text import Source, replaced
+from exportlens.rewriting.text import Replacement, Source, replaced
 
 Loop = ast.For | ast.While
 
@@ -29,6 +31,20 @@ def running_down(source: Source, loop: Loop) -> tuple[Source, Loop] | None:
     changed = Source(replaced(source.text, [source.swap(reverse, f"range({last}, {before}, -1)")]))
     loops = (each for each in ast.walk(changed.tree) if isinstance(each, ast.For))
     return changed, next(each for each in loops if changed.start(each) == begin)
+
+
+def without_else(source: Source, loop: Loop) -> tuple[Source, Loop] | None:
+    """The text with the `else` of `loop`, which has no `break`, behind it, and the loop; None where it has none."""
+    if not loop.orelse or "breaks" in exits(loop.body) or not source.begins_line(loop):
+        return None
+    begin, end = source.span([loop.body[-1]])[1], source.span([loop])[1]
+    text = source.newline + source.block(loop.orelse, source.indent_of(loop))
+    comments = source.comments_between(begin, source.span(loop.orelse)[0])
+    lines = "".join(f"{source.newline}{source.indent_of(loop)}{each}" for each in comments)
+    start = source.start(loop)
+    changed = Source(replaced(source.text, [Replacement(begin, end, lines + text)]))
+    loops = (each for each in ast.walk(changed.tree) if isinstance(each, (ast.For, ast.While)))
+    return changed, next(each for each in loops if changed.start(each) == start)
 
 
 def _one_less(source: Source, number: ast.expr) -> str:
