@@ -1744,3 +1744,17 @@ def test_loops_over_a_set_that_do_more_than_to_change_one_cell(body: str, reason
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert "set(x.long().flatten().tolist())" in mended.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["rows = rows[:1]", "rows = [row for row in rows if row.ndim]", "rows = rows + rows"],
+    ids=["a part", "filtered", "longer"],
+)
+@pytest.mark.parametrize("behind", ["y = x + 1\nreturn y, rows", "return rows"])
+def test_lists_of_other_lengths_that_a_branch_would_give(change: str, behind: str) -> None:
+    body = f"rows = []\nfor row in x:\n    rows.append(row * 2)\nif x.sum() > 0:\n    {change}\n{behind}\n"
+    text = HEAD + f"    def forward(self, x: torch.Tensor):\n{textwrap.indent(body, '        ')}"
+    mended = mend(text)
+    assert any("more items on one side" in refusal for refusal in mended.refusals), mended.refusals
+    assert "torch.cond" not in mended.text

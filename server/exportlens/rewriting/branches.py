@@ -28,6 +28,7 @@ from exportlens.rewriting.kept_shapes import shaped_as_before
 from exportlens.rewriting.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.later_numbers import LaterUses
+from exportlens.rewriting.list_lengths import refuse_other_lengths, refuse_other_returned_lengths
 from exportlens.rewriting.liveness import Liveness, always_bound, certainly_bound_before, exits
 from exportlens.rewriting.names import bound, dotted, fresh
 from exportlens.rewriting.open_choices import refuse_open
@@ -245,6 +246,7 @@ class BranchRewrite(CondText):
         for name in names:
             refuse_open(f"`{name}`", [ast.Name(name, ast.Load())], self.kinds, self.source, self.function)
             first, second = (end.names.get(name) for end in ends)
+            refuse_other_lengths(name, (self.then.statements, self.other.statements), (first, second))
             path = copied_into(self.source, self.function, self.node, name, self.kinds)
             if path is not None and first is not None and second is not None and may_differ(first, second):
                 outputs.copied[name] = path
@@ -398,6 +400,9 @@ class BranchRewrite(CondText):
         for _, node, now in results:
             given = [] if node.value is None else outputs.parts_of(node.value)
             refuse_open("the result", given, now, self.source, self.function)
+        refuse_other_returned_lengths(
+            [(arm.statements, outputs.parts_of(node.value), now) for arm, node, now in results if node.value]
+        )
         for arm, node, now in results:
             outputs.swaps = list(arm.replacements)
             text = outputs.returned(node, now, shape, self.writes.memory(now))

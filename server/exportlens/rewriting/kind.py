@@ -163,9 +163,20 @@ def _merged_value(kinds: list[Kind]) -> Value | None:
             for each in values
         )
         # Which items it has is told by those of the kinds.
-        return Sequence(first.kind, None, fields=first.fields) if all(alike) else None
+        element = Tensor() if all(map(holds_tensors_alone, kinds)) else None
+        return Sequence(first.kind, None, element, fields=first.fields) if all(alike) else None
     modules = [value for value in values if isinstance(value, Instance)]
     return one_of(modules) if len(modules) == len(values) else None
+
+
+def holds_tensors_alone(kind: Kind) -> bool:
+    """Whether all that is in a container is tensors, however many."""
+    if kind.items is not None:
+        return all(item.what == "tensor" for item in kind.items)
+    value = kind.value
+    return (
+        isinstance(value, Sequence) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor)
+    )
 
 
 def one_of(modules: list[Instance]) -> Instance | None:

@@ -22,6 +22,7 @@ from exportlens.rewriting.kind import (
     UNKNOWN_KIND,
     Kind,
     element_of,
+    holds_tensors_alone,
     kept,
     merged,
     merged_names,
@@ -229,7 +230,13 @@ class Kinds:
             known = self.names.get(owner.id)
             if known is not None and known.what == "container":
                 parts = [self.of(each) for each in node.args]
-                self.names[owner.id] = replace(known, items=None, keys=(), roots=union([known, *parts]))
+                value = known.value
+                if isinstance(value, Sequence) and not known.keys:
+                    tensors = node.func.attr == "append" and all(each.what == "tensor" for each in parts)
+                    element = Tensor() if tensors and holds_tensors_alone(known) else None
+                    value = Sequence(value.kind, None, element)
+                roots = union([known, *parts])
+                self.names[owner.id] = replace(known, items=None, keys=(), roots=roots, value=value)
 
     def _write_item(self, target: ast.expr, kind: Kind | None) -> None:
         """`values["a"] = t`: the dict holds memory of `t` from now on; None takes an item out."""
@@ -393,10 +400,11 @@ class Kinds:
     def _of_ListComp(self, node: ast.ListComp) -> Kind:
         element = self.in_comprehension(node).of(node.elt)
         plain = len(node.generators) == 1 and not node.generators[0].ifs
-        if element.what == "tensor" and plain and self.has_elements(node.generators[0].iter):
+        if element.what == "tensor" and plain:
             each = Sequence("list", None, Tensor(dtype=element.dtype, rank=element.rank))
+            filled = "tensors" if self.has_elements(node.generators[0].iter) else ""
             return Kind(
-                *("container", None, None, element.roots, "tensors", None, each),
+                *("container", None, None, element.roots, filled, None, each),
                 parted=element.parted,
                 later=element.later,
             )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from exportlens.inference.values import Mapping_
 from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedNumber
-from exportlens.rewriting.kind import LOCAL, NUMPY, SEVERAL, Kind, merged
+from exportlens.rewriting.kind import LOCAL, NUMPY, SEVERAL, Kind, holds_tensors_alone, merged
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.mixed_results import (
     asks_type,
@@ -185,14 +185,10 @@ class NamedOutputs:
                 self._take_numbers_of(text)
             if any(item.what in ("static", "object", "none") for item in kind.items or ()):
                 raise Refused(f"`{text}` holds Python objects that tensor data would choose")
-            if self._unshared(kind, used) and (kind.items is None or (bound and _are_apart(kind.items))):
+            if self._unshared(kind, used) and bound and (kind.items is None or _are_apart(kind.items)):
                 used |= set(kind.roots or ())
                 return text
-            if (
-                kind.items is not None
-                and all(item.what == "tensor" for item in kind.items)
-                and text.isidentifier()
-            ):
+            if holds_tensors_alone(kind) and text.isidentifier():
                 each = fresh("each", {text})
                 if kind.keys or isinstance(kind.value, Mapping_):
                     return f"{{key: {each}.clone() for key, {each} in {text}.items()}}"
