@@ -554,6 +554,11 @@ REFUSED = [
         "parts = [x, x * 2]\nif x.sum() > 0:\n    print('large', parts.pop().sum())\n    x = x * 2\nreturn x + parts[-1]",
         "changes more than it gives",
     ),
+    (
+        "two attributes of one tensor",
+        "self.mean, self.scale = x[0] * 2, x[1] * 2\nif x.sum() > 0:\n    self.mean = x[0].clone()\n    self.scale = self.mean\n    self.scale[0] = 5.0\nreturn x + self.mean + self.scale",
+        "two attributes hold one tensor",
+    ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
 ]
 

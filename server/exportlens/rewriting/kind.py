@@ -24,6 +24,7 @@ from exportlens.inference.values import (
     Static,
     Tensor,
     TensorScalar,
+    Unknown,
     Value,
 )
 
@@ -156,8 +157,20 @@ def _merged_value(kinds: list[Kind]) -> Value | None:
     values = [kind.value for kind in kinds]
     if all(value is values[0] for value in values):
         return values[0]
+    if all(is_given(kind) for kind in kinds):
+        return Unknown("one of several arguments", given="part")
     modules = [value for value in values if isinstance(value, Instance)]
     return one_of(modules) if len(modules) == len(values) else None
+
+
+def is_given(kind: Kind) -> bool:
+    """Whether it is an argument of the model of which nothing is known, or a part of one: what is asked of it tells what it is."""
+    value = kind.value
+    return (
+        kind.what == "unknown"
+        and isinstance(value, Unknown)
+        and (value.argument != "" or value.given == "part")
+    )
 
 
 def one_of(modules: list[Instance]) -> Instance | None:
