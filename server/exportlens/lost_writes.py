@@ -6,7 +6,8 @@ scan where something was written to it before (measured; the program goes on wit
     self.scale = y.mean()
     return x * self.scale       # the first mean
 
-The same goes for an object that is made in between, as what its constructor writes comes before. Non-strict tracing gets it right. A fix that writes such an operator must not come between two writes.
+The same goes for an object that was made while tracing, as its constructor writes to it. Non-strict tracing gets it right.
+A fix that writes such an operator must not come between two writes.
 """
 
 from __future__ import annotations

@@ -556,7 +556,7 @@ REFUSED = [
     ),
     (
         "two attributes of one tensor",
-        "self.mean, self.scale = x[0] * 2, x[1] * 2\nif x.sum() > 0:\n    self.mean = x[0].clone()\n    self.scale = self.mean\n    self.scale[0] = 5.0\nreturn x + self.mean + self.scale",
+        "self.a, self.b = x[0] * 2, x[1] * 2\nif x.sum() > 0:\n    self.a = x[0].clone()\n    self.b = self.a\n    self.b[0] = 5.0\nreturn x + self.a + self.b",
         "two attributes hold one tensor",
     ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),

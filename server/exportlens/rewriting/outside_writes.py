@@ -146,7 +146,9 @@ class OutsideWrites:
                     )
                 for root in kind.roots:
                     if _held_twice(root, now):
-                        raise Refused("two attributes hold one tensor that the branch makes, and writes in place")
+                        raise Refused(
+                            "two attributes hold one tensor that the branch makes, and writes in place"
+                        )
                     if not self.made_inside(root):
                         path = self._path_of_root(root)
                         if not self._is_unrecorded(node, write.base):
