@@ -252,6 +252,8 @@ def element_of(kind: Kind) -> Kind:
             return replace(of_value(kind.value.element, ""), roots=kind.roots)
     if kind.what == "static" and kind.type == "size":
         return Kind("size", type="int")
+    if is_given(kind):
+        return replace(UNKNOWN_KIND, value=Unknown("an element of an argument", given="part"))
     return UNKNOWN_KIND
 
 
