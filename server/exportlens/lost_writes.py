@@ -6,7 +6,8 @@ scan where something was written to it before (measured; the program goes on wit
     self.scale = y.mean()
     return x * self.scale       # the first mean
 
-Non-strict tracing gets it right. A fix that writes such an operator must not come between two writes.
+The same goes for an object that was made while tracing, as its constructor writes to it. Non-strict tracing gets it right.
+A fix that writes such an operator must not come between two writes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 # How the object is known that a method belongs to.
 _SELF = "self"
 _OPERATORS = frozenset({"cond", "while_loop", "map", "scan"})
+# What is set of tensors, whose attributes are no Python state.
+_OF_TENSORS = frozenset({"data", "grad", "requires_grad", "names"})
 # How many methods of the same object are followed, one into the next.
 _MOST_DEEP = 4
 
@@ -86,8 +89,8 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]], certain: 
     foreign: set[str] = set()
     inner: _Function | None = None
     calls = 0
-    for body, node in ways:
-        home = _home(body, node)
+    homes = [(_home(body, node), node) for body, node in ways]
+    for index, (home, node) in enumerate(homes):
         if home is None:
             inner = None
             continue
@@ -99,15 +102,18 @@ def lost_attribute(ways: Iterable[tuple[Iterable[ast.stmt], ast.AST]], certain: 
             continue
         goal = _whole(function, node)
         lost: set[str] = set()
+        given = set() if certain else _made_arguments(homes[index:])
         for start in (function, *_callers(methods, function)):
-            order = _Order(methods, goal, start, _State(certain=certain))
+            known = {path: _Object(written=True) for path in given} if start is function else {}
+            order = _Order(methods, goal, start, _State(known, certain=certain))
             order.block(start.body)
             state = order.state
             if state.read is not None:
                 return state.read
             if not foreign.isdisjoint(_reads(start)):
                 return min(foreign.intersection(_reads(start)))
-            lost |= state.objects.get(_SELF, _Object()).lost
+            for path in (_SELF, *known):
+                lost |= state.objects.get(path, _Object()).lost
         foreign |= lost
     return None
 
@@ -166,6 +172,49 @@ def _callers(methods: dict[str, _Function], function: _Function) -> Iterator[_Fu
                 found.append(method)
                 grown = True
     yield from (method for method in found if method.name != "__init__")
+
+
+def _made_arguments(homes: list[tuple[tuple[dict[str, _Function], _Function] | None, ast.AST]]) -> set[str]:
+    """What the parameters of the first function are known by there that may be given an object that is made while tracing."""
+    if len(homes) < 2 or homes[0][0] is None or homes[1][0] is None:
+        return set()
+    methods, function = homes[0][0]
+    call = homes[1][1]
+    if not isinstance(call, ast.Call):
+        return set()
+    around = homes[1][0][1]
+    outer = {path.partition(":")[2] for path in _made_arguments(homes[1:])}
+    made = outer | {
+        target.id
+        for each in walk(around)
+        if isinstance(each, ast.Assign) and _makes(each.value)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    return {
+        f"{function.name}:{name}"
+        for name, value in _arguments(call, function, bound=bool(methods))
+        if _makes(value) or (isinstance(value, ast.Name) and value.id in made)
+    }
+
+
+def _makes(node: ast.expr) -> bool:
+    """Whether an expression may give an object that is made while tracing, and holds attributes."""
+    if isinstance(node, ast.IfExp):
+        return _makes(node.body) or _makes(node.orelse)
+    return isinstance(node, ast.Call) and not (dotted(node.func) or "").startswith("torch.")
+
+
+def _arguments(call: ast.Call, function: _Function, bound: bool) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters of `function` and what `call` gives them, `self` left out of a method that is `bound`."""
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][bound:]
+    for name, value in zip(places, call.args, strict=False):
+        if isinstance(value, ast.Starred):
+            return
+        yield name, value
+    for each in call.keywords:
+        if each.arg is not None:
+            yield each.arg, each.value
 
 
 def _called(method: _Function) -> set[str]:
@@ -245,6 +294,8 @@ class _Order:
             return
         if isinstance(node, ast.Assign):
             self._each([node.value, *node.targets], reads, stores)
+            if stores and not self.state.certain and _makes(node.value):
+                self._made(node.targets)
         elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute) and reads:
                 self._read(node.target)
@@ -324,7 +375,15 @@ class _Order:
             # Handed on whole: whoever gets it reads what it has.
             self.state.read = min(known.lost)
 
+    def _made(self, targets: Iterable[ast.expr]) -> None:
+        """What a call gives may be an object that was made while tracing: its constructor has written to it."""
+        for each in targets:
+            if isinstance(each, ast.Name) and each.id != self.own:
+                self.state.objects[self.room + each.id] = _Object(written=True)
+
     def _store(self, path: str, attr: str) -> None:
+        if attr in _OF_TENSORS:
+            return
         known = self.state.objects.setdefault(path, _Object())
         if known.crossed and not (path == _SELF and self._is_buffer(attr)):
             known.lost.add(attr)
@@ -353,6 +412,9 @@ class _Order:
             and self.depth < _MOST_DEEP
         ):
             method = self.methods[node.func.attr]
+            passed = self._passed(node, method)
+            for own, theirs in passed:
+                self.state.objects[theirs] = self.state.objects[own]
             key = method.name, self.depth, self.state.key()
             if key not in self.called:
                 inner = _Order(
@@ -361,9 +423,20 @@ class _Order:
                 inner.block(method.body)
                 self.called[key] = inner.state
             self.state = self.called[key].copy()
+            for own, theirs in passed:
+                if theirs in self.state.objects:
+                    self.state.objects[own] = self.state.objects.pop(theirs)
         elif isinstance(node.func, ast.Attribute):
             owner = self._path(node.func.value)
             known = self.state.objects.get(owner or "")
             if known is not None and known.lost and owner != _SELF and self.state.read is None:
                 # What its methods read is not followed; those of the model are its submodules, too.
                 self.state.read = min(known.lost)
+
+    def _passed(self, node: ast.Call, method: _Function) -> list[tuple[str, str]]:
+        """The known objects that a call hands to a method of the same object, and what they are known by there."""
+        pairs = [
+            (self._path(value) or "", f"{method.name}:{name}")
+            for name, value in _arguments(node, method, bound=True)
+        ]
+        return [(own, theirs) for own, theirs in pairs if own in self.state.objects and own != _SELF]

@@ -22,6 +22,11 @@ class Held:
         return self.a + self.b
 
 
+class Made:
+    def __init__(self, a):
+        self.a = a
+
+
 def total(held):
     return held.a + held.b
 
@@ -128,6 +133,30 @@ REFUSED = {
         ),
         "state",
     ),
+    "what a constructor has written": (
+        forward("o = Made(x)\nif (x > 1).any():\n    o.a = o.a.cumsum(0)\nreturn o.a + x\n"),
+        "a",
+    ),
+    "what a constructor has written, in a method": (
+        program("""
+            def turn(self, o: Made, x):
+                if (x > 1).any():
+                    o.a = o.a.cumsum(0)
+
+            def forward(self, x):
+                o = Made(x)
+                self.turn(o, x)
+                return o.a + x
+        """),
+        "a",
+    ),
+    "what a constructor has written, in a submodule": (
+        program(
+            "def forward(self, x):\n    o = Made(x)\n    self.inner(o)\n    return o.a + x\n",
+            "if (x.a > 1).any():\n            x.a = x.a.cumsum(0)\n        return x",
+        ),
+        "a",
+    ),
 }
 
 MENDED = {
@@ -183,6 +212,26 @@ class _Twice(nn.Module):
         y = torch.cond((x > 1).any(), lambda x: x.cumsum(0), lambda x: x.clone(), (x,))
         self.scale = y * 3
         return x + self.scale
+
+
+class _Held:
+    def __init__(self, a: torch.Tensor) -> None:
+        self.a = a
+
+
+class _Made(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        held = _Held(x)
+        held.a = torch.cond((x > 1).any(), lambda x: x.cumsum(0), lambda x: x.clone(), (x,))
+        return x + held.a
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_torch_loses_what_is_written_to_an_object_that_was_made(strict: bool) -> None:
+    (x,) = INPUTS[0]
+    with quietly():
+        program = torch.export.export(_Made(), (x,), strict=strict).module()
+    assert torch.equal(program(x), _Made()(x)) is not strict
 
 
 @pytest.mark.parametrize("strict", [True, False])

@@ -559,6 +559,11 @@ REFUSED = [
         "parts = [x, x * 2]\nif x.sum() > 0:\n    print('large', parts.pop().sum())\n    x = x * 2\nreturn x + parts[-1]",
         "changes more than it gives",
     ),
+    (
+        "two attributes of one tensor",
+        "self.a, self.b = x[0] * 2, x[1] * 2\nif x.sum() > 0:\n    self.a = x[0].clone()\n    self.b = self.a\n    self.b[0] = 5.0\nreturn x + self.a + self.b",
+        "two attributes hold one tensor",
+    ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
 ]
 

@@ -35,10 +35,11 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
     if owner.what == "tensor":
         return _of_property(kinds, node.attr, owner)
     path = dotted(node) or ""
+    if path in kinds.names:
+        # What the code at hand has set it to.
+        return kinds.names[path]
     if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
         return of_value(owner.value.attributes[node.attr], path)
-    if path in kinds.names:
-        return kinds.names[path]
     if isinstance(node.value, ast.Name) and kinds.is_enumeration(node.value.id):
         return Kind("object", roots=frozenset({path}))
     if (

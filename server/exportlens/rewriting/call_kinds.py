@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from exportlens.inference import knowledge
+from exportlens.inference.counted_uses import ATTRIBUTES_OF_TENSORS
 from exportlens.inference.knowledge import Op
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, TensorScalar
@@ -21,6 +22,7 @@ from exportlens.rewriting.kind import (
     Kind,
     element_of,
     extreme,
+    is_given,
     length_from_data,
     numbers,
     of_value,
@@ -121,6 +123,8 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
         return _of_op(kinds, op, node, None) if op is not None else UNKNOWN_KIND
     if isinstance(node.func, ast.Attribute):
         owner = kinds.of(node.func.value)
+        if is_given(owner) and node.func.attr in ATTRIBUTES_OF_TENSORS:
+            owner = replace(owner, what="tensor", value=None)
         if owner.what == "tensor":
             if length_from_data(owner) and _asks_length(node):
                 return Kind("scalar", type="int")

@@ -6,7 +6,7 @@ import functools
 from dataclasses import replace
 
 from exportlens.inference.lattice import join
-from exportlens.inference.values import Const, Instance, Mapping_, Sequence
+from exportlens.inference.values import Const, Instance, Mapping_, Sequence, Value
 from exportlens.rewriting.kind import Kind, of_value, union
 
 # More elements than these are not followed one by one.
@@ -38,8 +38,8 @@ def of_dict(owner: Kind, method: str) -> Kind | None:
         return Kind("container", roots=owner.roots, items=parts)
     if not isinstance(held, Mapping_) or held.rest is not None or held.factory is not None or not held.items:
         return None
-    key = functools.reduce(join, map(Const, held.items))
-    value = functools.reduce(join, held.items.values())
+    known: list[Value] = [Const(key) for key in held.items]
+    key, value = functools.reduce(join, known), functools.reduce(join, held.items.values())
     element = {"keys": key, "values": value, "items": Sequence("tuple", [key, value])}[method]
     return Kind("container", roots=owner.roots, value=Sequence("list", None, element))
 

@@ -24,6 +24,7 @@ from exportlens.inference.values import (
     Static,
     Tensor,
     TensorScalar,
+    Unknown,
     Value,
 )
 
@@ -165,6 +166,8 @@ def _merged_value(kinds: list[Kind]) -> Value | None:
         # Which items it has is told by those of the kinds.
         element = Tensor() if all(map(holds_tensors_alone, kinds)) else None
         return Sequence(first.kind, None, element, fields=first.fields) if all(alike) else None
+    if all(is_given(kind) for kind in kinds):
+        return Unknown("one of several arguments", given="part")
     modules = [value for value in values if isinstance(value, Instance)]
     return one_of(modules) if len(modules) == len(values) else None
 
@@ -176,6 +179,16 @@ def holds_tensors_alone(kind: Kind) -> bool:
     value = kind.value
     return (
         isinstance(value, Sequence) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor)
+    )
+
+
+def is_given(kind: Kind) -> bool:
+    """Whether it is an argument of the model of which nothing is known, or a part of one: what is asked of it tells what it is."""
+    value = kind.value
+    return (
+        kind.what == "unknown"
+        and isinstance(value, Unknown)
+        and (value.argument != "" or value.given == "part")
     )
 
 
@@ -271,6 +284,8 @@ def element_of(kind: Kind) -> Kind:
             return replace(of_value(kind.value.element, ""), roots=kind.roots)
     if kind.what == "static" and kind.type == "size":
         return Kind("size", type="int")
+    if is_given(kind):
+        return replace(UNKNOWN_KIND, value=Unknown("an element of an argument", given="part"))
     return UNKNOWN_KIND
 
 

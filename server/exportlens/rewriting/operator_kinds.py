@@ -6,8 +6,16 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from exportlens.inference.values import Const, Sequence, Tensor, TensorScalar
-from exportlens.rewriting.kind import UNKNOWN_KIND, Kind, binary_dtype, binary_rank, length_from_data, union
+from exportlens.inference.values import Const, Sequence, Tensor, TensorScalar, Unknown
+from exportlens.rewriting.kind import (
+    UNKNOWN_KIND,
+    Kind,
+    binary_dtype,
+    binary_rank,
+    is_given,
+    length_from_data,
+    union,
+)
 
 if TYPE_CHECKING:
     from exportlens.rewriting.kinds import Kinds
@@ -22,7 +30,7 @@ def of_arithmetic(kinds: Kinds, node: ast.BinOp) -> Kind:
         value = Tensor(unbacked=True) if rows else None
         return Kind("tensor", binary_dtype(node.op, left, right), rank, value=value, moved=moved)
     if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
-        return Kind("unknown", roots=union([left, right]))
+        return replace(_of_given([left, right]), roots=union([left, right]))
     kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"
     for what in ("scalar", "size", "number"):
         if what in (left.what, right.what):
@@ -64,8 +72,14 @@ def of_comparison(kinds: Kinds, node: ast.Compare) -> Kind:
     if any(kind.what == "scalar" for kind in given):
         return Kind("scalar", type="bool")
     if any(kind.what == "unknown" for kind in given):
-        return UNKNOWN_KIND
+        return _of_given(given)
     return Kind("number", type="bool")
+
+
+def _of_given(kinds: list[Kind]) -> Kind:
+    """What is computed of something unknown: with an argument of the model, it may be a tensor as the argument may."""
+    value = Unknown("computed with an argument", given="part") if any(map(is_given, kinds)) else None
+    return replace(UNKNOWN_KIND, value=value)
 
 
 def of_logic(kinds: Kinds, node: ast.BoolOp) -> Kind:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import is_unlike, loaded, visit, writes_of
-from exportlens.rewriting.kind import LOCAL, Kind
+from exportlens.rewriting.kind import LOCAL, Kind, numbers
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import exits, leaves
 from exportlens.rewriting.names import bound, dotted, fresh, reads, registers_buffer, walk_own
@@ -145,6 +145,10 @@ class OutsideWrites:
                         f"`{self.source.of(write.base)}`, into which the branch writes, is no tensor as far as is known"
                     )
                 for root in kind.roots:
+                    if _held_twice(root, now):
+                        raise Refused(
+                            "two attributes hold one tensor that the branch makes, and writes in place"
+                        )
                     if not self.made_inside(root):
                         path = self._path_of_root(root)
                         if not self._is_unrecorded(node, write.base):
@@ -211,7 +215,10 @@ class OutsideWrites:
             raise Refused(f"the branch sets `{path}`, which is not known to be a tensor before and after")
         if len({dtype_family(before.dtype), dtype_family(value.dtype)} - {None}) > 1:
             raise Refused(f"the branch sets `{path}` to a tensor of another dtype")
-        now.names[path] = value
+        # What is made here is one memory, whatever else gets to hold it.
+        now.names[path] = (
+            replace(value, roots=frozenset({f"{LOCAL}{next(numbers)}"})) if value.fresh else value
+        )
         found.append((path, True))
 
     def _refuse_aliases(self, written: Written) -> None:
@@ -495,6 +502,12 @@ def augmented_names(statements: Sequence[ast.stmt]) -> set[str]:
         for each in ast.walk(statement)
         if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name)
     }
+
+
+def _held_twice(root: str, now: Kinds) -> bool:
+    """Whether several attributes hold the memory `root`, which was made while following the code."""
+    holders = [path for path, kind in now.names.items() if "." in path and root in (kind.roots or ())]
+    return root.startswith(LOCAL) and len(holders) > 1
 
 
 def bound_anew(statements: Sequence[ast.stmt]) -> set[str]:
