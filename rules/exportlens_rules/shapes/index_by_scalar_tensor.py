@@ -361,7 +361,7 @@ def _is_in_arm(function: Function) -> bool:
 # What takes a number and tells tracing nothing about it.
 _TELLING_NOTHING = frozenset(
     {"item", "int", "float", "full", "full_like", "masked_fill", "masked_fill_", "fill_", "tensor", "print", "embedding", "enumerate",
-     "zip"}
+     "zip", "min", "sym_min"}
 )  # fmt: skip
 
 
@@ -377,14 +377,35 @@ def _may_be_bounded(place: ItemRead | ItemWrite, function: ast.AST) -> bool:
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
             if not silent and any(_names(one, names) for one in given):
                 return True
-        elif isinstance(each, ast.Assign) and any(_names(target, names) for target in each.targets):
-            for call in walk(each.value):
-                if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _CHOOSING:
-                    return True
-    return False
+    return any(
+        isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _FROM_BELOW
+        for value in _computed_of(names, function)
+        for call in walk(value)
+    )
 
 
-_CHOOSING = frozenset({"max", "min", "sym_max", "sym_min", "abs"})
+# An upper bound alone leaves it open whether the place is below zero (measured on torch 2.13).
+_FROM_BELOW = frozenset({"max", "sym_max", "abs"})
+_FROM_ABOVE = frozenset({"min", "sym_min"})
+
+
+def _computed_of(names: set[str], function: ast.AST) -> list[ast.expr]:
+    """What `function` binds `names` to, and what it binds those to that are bounded there."""
+    bindings = [each for each in walk(function) if isinstance(each, ast.Assign)]
+    found: list[ast.expr] = []
+    known: set[str] = set()
+    while names - known:
+        known |= names
+        found = [each.value for each in bindings if any(_names(target, known) for target in each.targets)]
+        names = {
+            one.id
+            for value in found
+            for call in walk(value)
+            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _FROM_ABOVE
+            for one in walk(call)
+            if isinstance(one, ast.Name)
+        }
+    return found
 
 
 def _names(node: ast.expr, names: set[str]) -> bool:

@@ -11,6 +11,7 @@ A while_loop carries what has a name. What holds the same memory sees what is wr
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from exportlens.rewriting.effects import loaded, visit, writes_of
 from exportlens.rewriting.kinds import Kinds
@@ -24,7 +25,7 @@ def with_named_attributes(
     """The text in which `loop` writes names where it wrote attributes of `self`, and that loop, `kinds` becoming those just
     before it; None where it writes none, or where something else in it may look at them."""
     paths = _written(loop, kinds)
-    if not paths or not source.begins_line(loop) or loop.orelse or _calls_methods(source, loop):
+    if not paths or not source.begins_line(loop) or loop.orelse or calls_methods(source, [loop], loop):
         return None
     taken = every_name(source.tree)
     nl, indent = source.newline, source.indent_of(loop)
@@ -69,9 +70,9 @@ def _written(loop: ast.While | ast.For, kinds: Kinds) -> list[str]:
     return list(found)
 
 
-def _calls_methods(source: Source, loop: ast.While | ast.For) -> bool:
-    """Whether the loop calls methods of the class around it, or hands `self` to something."""
-    owner = next((each for each in source.ancestors(loop) if isinstance(each, ast.ClassDef)), None)
+def calls_methods(source: Source, statements: Sequence[ast.stmt], inside: ast.stmt) -> bool:
+    """Whether `statements` call methods of the class around `inside`, or hand `self` to something."""
+    owner = next((each for each in source.ancestors(inside) if isinstance(each, ast.ClassDef)), None)
     methods = {each.name for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else set()
     own = owner is not None and all(
         (dotted(each) or "").rpartition(".")[2] == "Module" for each in owner.bases
@@ -80,7 +81,8 @@ def _calls_methods(source: Source, loop: ast.While | ast.For) -> bool:
         isinstance(each, ast.Name)
         and each.id == "self"
         and not (isinstance(parent := source.parents[each], ast.Attribute) and parent.attr not in methods)
-        for each in ast.walk(loop)
+        for statement in statements
+        for each in ast.walk(statement)
     )
 
 

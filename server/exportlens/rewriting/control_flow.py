@@ -11,6 +11,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Place, Site, Truth
 from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.asked_numbers import read_as_bools
+from exportlens.rewriting.attributes_set_in_loops import NAMED, set_behind_loop
 from exportlens.rewriting.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.context import RewriteContext
 from exportlens.rewriting.conversion import converted
@@ -76,6 +77,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)
+        named = set_behind_loop(draft.source, node)
+        if named is not None:
+            return draft.fix(NAMED, named, uses_torch=False)
         seen = asked_before(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if seen is not None:
             return draft.fix(SEEN, seen, uses_torch=False)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from exportlens.inference.values import ClassValue, Instance
 from exportlens.rewriting.afterwards import afterwards
 from exportlens.rewriting.decisions import hazard_among
 from exportlens.rewriting.draft import Refused
 from exportlens.rewriting.effects import loaded, visit, writes_of
+from exportlens.rewriting.function_kinds import own_function
 from exportlens.rewriting.kind import LOCAL, UNKNOWN_KIND, Kind, merged, union
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.liveness import Liveness
@@ -131,6 +133,8 @@ class LoopMemory:
                 return True
             if hazard_among(self.source, block[index + 1 :], after.copy(), self.torch) is not None:
                 return True
+            if _is_handed_in(block[index + 1 :], name, after):
+                return True
             if isinstance(outer, (ast.For, ast.While)) and name in self.live.before[outer.body[0]]:
                 return True
             if outer is self.function:
@@ -174,6 +178,22 @@ def _has_operator(statements: list[ast.stmt]) -> bool:
     """Whether `statements` call an operator of torch's that takes functions."""
     calls = (each for one in statements for each in walk(one) if isinstance(each, ast.Call))
     return any((dotted(each.func) or "").rpartition(".")[2] in ("cond", "while_loop") for each in calls)
+
+
+def _is_handed_in(statements: list[ast.stmt], name: str, kinds: Kinds) -> bool:
+    """Whether `statements` hand `name` to code of the file that has, or may come to have, such operators."""
+    for call in (each for one in statements for each in walk(one) if isinstance(each, ast.Call)):
+        if name not in reads([*call.args, *(each.value for each in call.keywords)]):
+            continue
+        helper, module = own_function(kinds, call), kinds.of(call.func).value
+        bodies: list[ast.AST] = [] if helper is None else [helper]
+        if isinstance(module, Instance) and isinstance(module.cls, ClassValue):
+            bodies += [each for each in module.cls.node.body if getattr(each, "name", "") != "__init__"]
+        if any(isinstance(each, (ast.If, ast.IfExp, ast.While)) for body in bodies for each in walk(body)):
+            return True
+        if _has_operator([each for each in bodies if isinstance(each, ast.stmt)]):
+            return True
+    return False
 
 
 def _counts_by_data(statements: list[ast.stmt], kinds: Kinds) -> bool:
