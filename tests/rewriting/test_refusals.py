@@ -24,6 +24,11 @@ INIT = """
 
 REFUSED = [
     (
+        "a gradient that is taken away on one way behind the branch",
+        "y = x.detach()\nif x.sum() > 0:\n    y = self.linear(x).detach()\nif self.count:\n    y.requires_grad_(False)\nreturn y",
+        "what torch.cond gives is no leaf",
+    ),
+    (
         "an attribute that has other dimensions on either side",
         "if x.sum() > 0:\n    self.high = x.min()\nelse:\n    self.high = torch.zeros(3) * x.sum()\nreturn x - self.high",
         "`self.high` has ",
