@@ -81,13 +81,14 @@ def _is_other_float(source: Source, home: Function, name: str, kinds: Kinds) -> 
     given = given_to(source, home, name, kinds)
     default = defaults_of(home.args).get(name) if given else None
     given += [kinds.of(default)] if default is not None else []
-    floats = [each.what == "number" and each.type == "float" for each in given]
-    values = {each.value.value if isinstance(each.value, Const) else None for each in given}
-    if len(values) < 2 and values != {None}:
-        return False
-    if any(floats) and any(each.what == "unknown" for each in given):
+    floats = [each for each in given if each.what == "number" and each.type == "float"]
+    values = {each.value.value if isinstance(each.value, Const) else None for each in floats}
+    several = len(values) > 1 or values == {None}
+    if len(floats) == len(given):
+        return several
+    if floats and (several or any(each.what == "unknown" for each in given)):
         raise Refused(
             f"a branch inside of a branch reads the float `{name}`, of which calls of `{home.name}` give several: torch.cond takes none "
             "of those, and not all of them are known to be floats"
         )
-    return bool(given) and all(floats)
+    return False
