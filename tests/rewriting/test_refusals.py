@@ -24,6 +24,11 @@ INIT = """
 
 REFUSED = [
     (
+        "a gradient that is taken away on one way behind the branch",
+        "y = x.detach()\nif x.sum() > 0:\n    y = self.linear(x).detach()\nif self.count:\n    y.requires_grad_(False)\nreturn y",
+        "what torch.cond gives is no leaf",
+    ),
+    (
         "an attribute that has other dimensions on either side",
         "if x.sum() > 0:\n    self.high = x.min()\nelse:\n    self.high = torch.zeros(3) * x.sum()\nreturn x - self.high",
         "`self.high` has ",
@@ -1763,3 +1768,14 @@ def test_lists_of_other_lengths_that_a_branch_would_give(change: str, behind: st
     mended = mend(text)
     assert any("more items on one side" in refusal for refusal in mended.refusals), mended.refusals
     assert "torch.cond" not in mended.text
+
+
+def test_a_float_of_calls_in_a_branch_inside_of_a_branch_that_may_be_something_else_stays() -> None:
+    helper = "def band(x, low=-1.0):\n    if x.sum() < -9:\n        return x\n    if x.sum() < 0:\n        return x * low\n    return x * 0\n"
+    forward = "\n    def forward(self, x: torch.Tensor, by):\n        return band(x) + band(x, -3.0) + band(x, {})\n"
+    text = HEAD.replace("class M", helper + "\n\nclass M") + INIT.lstrip("\n")
+    refused = mend(text + forward.format("by"))
+    assert any("a branch inside of a branch reads the float `low`" in each for each in refused.refusals), (
+        refused.refusals
+    )
+    assert "low_held" in mend(text + forward.format("-2.0")).text

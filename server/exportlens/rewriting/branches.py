@@ -39,6 +39,7 @@ from exportlens.rewriting.padded_rows import refuse_padded_rows
 from exportlens.rewriting.predicates import Predicates
 from exportlens.rewriting.rounds_by_sizes import refuse_rounds_by_sizes
 from exportlens.rewriting.same_kinds import same_tensor
+from exportlens.rewriting.switched_off import is_switched_off
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unbound_names import refuse_unbound
 from exportlens.source.walking import walk
@@ -279,6 +280,11 @@ class BranchRewrite(CondText):
             f"{indent}{name} = {name}.item()"
             for name in names
             if name in outputs.as_count or name in outputs.as_number
+        ]
+        after += [
+            f"{indent}{name} = {name}.detach()"
+            for name in names
+            if is_switched_off(self.source, self.region_end, name, self.function)
         ]
         ending = (
             [f"{indent}return"]

@@ -48,6 +48,7 @@ from exportlens.rewriting.rows_in_arms import rows_unbound
 from exportlens.rewriting.running_down import running_down, without_else
 from exportlens.rewriting.sorting import sorted_text
 from exportlens.rewriting.squeezed_rows import kept_in_rounds
+from exportlens.rewriting.switched_off import refuse_switched_off
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.transposed import transposed_by_methods
 from exportlens.rewriting.unset_reads import refuse_unset
@@ -154,6 +155,7 @@ def convert(
             with contextlib.suppress(Refused):
                 return convert(*written, kinds.copy(), torch, None, ({}, {}))
         try:
+            refuse_switched_off(source, node)
             return ternary_text(source, node, kinds, torch, value), "Rewrite with torch.cond"
         except Refused as refused:
             written = as_statement(source, node, kinds)

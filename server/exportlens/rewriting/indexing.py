@@ -88,8 +88,17 @@ def indexed_by_tensors(
 
 
 def _is_one_number(statement: ast.Assign | ast.AugAssign, kinds: Kinds) -> bool:
-    given = kinds.of(statement.value)
-    return given.what in ("number", "size") or (given.what == "tensor" and given.rank == 0)
+    return _is_certainly_one(statement.value, kinds)
+
+
+def _is_certainly_one(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` is one number, of Python's or in a tensor. What an operator makes of something unknown may have its dimensions."""
+    given = kinds.of(node)
+    if not (given.what in ("number", "size") or (given.what == "tensor" and given.rank == 0)):
+        return False
+    if isinstance(node, ast.BinOp):
+        return all(_is_certainly_one(each, kinds) for each in (node.left, node.right))
+    return True
 
 
 def _has_numbers(node: ast.Subscript, kinds: Kinds) -> bool:
@@ -299,7 +308,7 @@ def _text(
     # What is written has no dimension for the index: it fits where that is the first one.
     statement = source.enclosing_statement(node)
     value = getattr(statement, "value", None)
-    one = value is not None and (kinds.of(value).what == "number" or kinds.of(value).rank == 0)
+    one = value is not None and _is_certainly_one(value, kinds)
     written = isinstance(statement, ast.Assign) or getattr(statement, "target", None) is node
     if written and not (before == 0 or one) and len(numbers) == 1:
         return _moved_to_front(source, node, parts, swaps[0], numbers[0])
@@ -330,11 +339,12 @@ def _is_one_int_of_a_tensor(part: Value) -> bool:
 
 
 def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:
-    """Whether `node` is an int of a tensor, or may be: what stands for one int does for several as well."""
+    """Whether `node` is an int of a tensor, or may be: what stands for one int does for several as well. An index that has no
+    dimensions is an int unless something says that it is a bool."""
     kind = kinds.of(_read_of(node, kinds) or node)
     return (
         kind.what == "tensor"
-        and _is_int(kind.dtype)
+        and (_is_int(kind.dtype) or (kind.dtype is None and kind.rank == 0))
         and kind.rank in (0, None)
         and not length_from_data(kind)
     )

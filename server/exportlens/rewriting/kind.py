@@ -324,8 +324,10 @@ def returned(returns: Returns, tensor: Kind, bound: Any, op: Op | None) -> Kind:
 def _part(returns: Returns, whole: Kind, bound: Any) -> Kind:
     """One of several tensors that a call gives."""
     rank = None if bound is None else knowledge.rank_after(returns.rank, bound)
-    # Of indices that may be one number it is not said that they are whole: they index as lists do wherever torch sorts.
-    told = bound is not None and (rank is not None or returns.dtype != "=int64")
+    # Of indices that torch sorts it is not said that they are whole where they may be one number: they index as lists do. Those of
+    # what is taken of a dimension, `t.min(dim=0)`, are one number wherever `t` is a row.
+    taken = (returns.rank or "").startswith("reduce")
+    told = bound is not None and (rank is not None or returns.dtype != "=int64" or taken)
     dtype = knowledge.dtype_after(returns.dtype, bound) if told else None
     return Kind("tensor", dtype, rank, whole.roots, value=whole.value, moved=whole.moved)
 

@@ -26,6 +26,7 @@ from exportlens.rewriting.ranges import bounds_of
 from exportlens.rewriting.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.same_kinds import same_kind
 from exportlens.rewriting.sharing import to_separate
+from exportlens.rewriting.switched_off import is_switched_off
 from exportlens.rewriting.text import Replacement, Source, replaced
 from exportlens.rewriting.unfaked_operators import refuse_unfaked
 
@@ -274,6 +275,11 @@ class LoopRewrite(LoopCondition):
         # What while_loop gives back may not be written in place where gradients are recorded.
         copied = [name for name in targets if name in self.cloned and name not in self.read_back]
         after += [f"{indent}{name} = {name}.clone()" for name in copied]
+        after += [
+            f"{indent}{name} = {name}.detach()"
+            for name in targets
+            if is_switched_off(source, self.node, name, self.function)
+        ]
         for name in written:
             if not self.is_own(name):
                 new = fresh(f"new_{name}", self.taken)

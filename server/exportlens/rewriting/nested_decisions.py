@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from exportlens.rewriting.decisions import hazard_among
 from exportlens.rewriting.draft import Refused
+from exportlens.rewriting.floats_deeper import floats_held_deeper
 from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.text import Source
 
@@ -28,7 +29,7 @@ def settled(text: str, functions: list[str], kinds: Kinds, torch: str, convert: 
                 if found is not None:
                     break
         if found is None:
-            return text
+            return floats_held_deeper(text, functions, kinds, torch)
         node, now = found
         text = convert(source, node, now, torch)
     raise Refused("branches on tensor data are nested too deeply")
