@@ -312,9 +312,10 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
             raise Refused(
                 "a list has no buffers: keep its tensors in one buffer, with a dimension for the items, or in a buffer each"
             )
-        kept_ones = [each for each in options(place.old or Const(None)) if isinstance(each, Tensor)]
+        before = [*options(place.old or Const(None))]
+        kept_ones = [each for each in before if isinstance(each, Tensor)]
         ranks = {each.rank for each in [*kept_ones, place.value] if isinstance(each, Tensor)} - {None}
-        if len(kept_ones) != len(options(place.old or Const(None))) or len(ranks) > 1:
+        if len(kept_ones) != len(before) or len(ranks) > 1:
             raise Refused("the new tensor may be of another shape than the old one")
         families = {dtype_family(each.dtype) for each in kept_ones}
         if len(families) > 1:
