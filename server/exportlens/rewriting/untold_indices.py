@@ -34,10 +34,10 @@ def _given(node: ast.expr, function: ast.AST) -> Iterator[ast.expr | None]:
             for target in each.targets:
                 yield from _bound_to(target, each.value, node.id)
         elif isinstance(each, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.withitem)):
-            target = each.optional_vars if isinstance(each, ast.withitem) else each.target
-            if target is not None and any(
+            held = each.optional_vars if isinstance(each, ast.withitem) else each.target
+            if held is not None and any(
                 isinstance(one, ast.Name) and one.id == node.id and isinstance(one.ctx, ast.Store)
-                for one in ast.walk(target)
+                for one in ast.walk(held)
             ):
                 yield None
 
