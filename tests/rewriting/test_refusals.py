@@ -1619,6 +1619,24 @@ def test_an_index_in_an_arm_that_may_be_one_number_or_a_mask() -> None:
     assert mended.text == text
 
 
+@pytest.mark.parametrize(
+    ("index", "lines"),
+    [
+        ("c = labels[i]", "y[:, c] = x.sum(1) * i"),
+        ("c = labels.kthvalue(2).values", "y[:, c] = x.sum(1) * i"),
+        ("c = labels.max(dim=0).values", "y = y + x[c]"),
+    ],
+)
+def test_an_index_in_a_loop_that_may_be_one_number(index: str, lines: str) -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += "    def forward(self, x: torch.Tensor, labels: torch.Tensor):\n        y, i = x.clone(), 0\n"
+    text += f"        while i < 3 and y.sum() < 5:\n            {index}\n            if y.sum() > -5:\n                {lines}\n"
+    text += "            i += 1\n        return y\n"
+    mended = mend(text)
+    assert any("one number" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 def test_a_row_that_is_written_behind_slices_at_a_point() -> None:
     text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
     text += "    def forward(self, x: torch.Tensor, click):\n        y = torch.zeros_like(x)\n"

@@ -19,7 +19,7 @@ from exportlens.rewriting.names import dotted
 from exportlens.rewriting.number_indices import index_in_brackets, is_int
 from exportlens.rewriting.operands import tensor_behind
 from exportlens.rewriting.precedence import primary
-from exportlens.rewriting.row_indices import text_in_arm, text_of_single_items
+from exportlens.rewriting.row_indices import is_ellipsis, text_in_arm, text_of_single_items
 from exportlens.rewriting.text import Replacement, Source, replaced
 
 _Node = TypeVar("_Node", ast.If, ast.While, ast.While | ast.For)
@@ -54,12 +54,14 @@ def indexed_by_tensors(
                 view = isinstance(each.ctx, ast.Load) and not _is_used_up(source, each, statement, now)
                 roots = now.of(each.value).roots
                 text = _text(source, each, now)
-                if text is None and not certain:
+                if certain and text is not None and not _has_numbers(each, now):
+                    continue
+                if text is None and (not certain or isinstance(each.ctx, ast.Store)):
                     one = isinstance(statement, (ast.Assign, ast.AugAssign)) and _is_one_number(
                         statement, now
                     )
                     text = text_in_arm(source, each, now, function, torch, one=one)
-                if text is None or (certain and not _has_numbers(each, now)):
+                if text is None:
                     continue
                 if view and (roots is None or roots & written):
                     raise Refused(
@@ -284,18 +286,28 @@ def _text(
         numbers = [index for index, part in enumerate(known) if _is_one_int_of_a_tensor(part)]
     if not numbers:
         return None
-    before, seen = 0, False
+    before, behind, seen, rest = 0, 0, False, False
     for index, part in enumerate(parts):
         if index in numbers:
             if seen and index - 1 not in numbers:
                 return None
             seen = True
-        elif isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value is None):
-            before += 0 if seen else 1
+        elif isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, ...)):
+            before, behind = (before, behind + 1) if seen else (before + 1, behind)
+            rest |= is_ellipsis(part) and not seen
         elif not (known and is_int(known[index])) and (
             kinds.of(part).what not in ("number", "size") or kinds.of(part).type != "int"
         ):
             return None
+    # Behind an ellipsis dimensions are counted from the end: the index must certainly be one number.
+    if rest and not all(
+        _has_no_dimensions(known[index])
+        if known
+        else kinds.of(_read_of(parts[index], kinds) or parts[index]).rank == 0
+        for index in numbers
+    ):
+        return None
+    at = -1 - behind if rest else before
     swaps = [
         source.swap(
             parts[index], f"{primary(source.of(_read_of(parts[index], kinds) or parts[index]))}.unsqueeze(0)"
@@ -304,22 +316,26 @@ def _text(
     ]
     text = source.of(node, swaps)
     if isinstance(node.ctx, ast.Load):
-        return f"{text}.select({before}, 0)"
+        return f"{text}.select({at}, 0)"
     # What is written has no dimension for the index: it fits where that is the first one.
     statement = source.enclosing_statement(node)
     value = getattr(statement, "value", None)
     one = value is not None and _is_certainly_one(value, kinds)
     written = isinstance(statement, ast.Assign) or getattr(statement, "target", None) is node
     if written and not (before == 0 or one) and len(numbers) == 1:
-        return _moved_to_front(source, node, parts, swaps[0], numbers[0])
+        return _moved_to_front(source, node, parts, swaps[0], (numbers[0], at))
     return text if written and (before == 0 or one) else None
 
 
 def _moved_to_front(
-    source: Source, node: ast.Subscript, parts: list[ast.expr], index: Replacement, at: int
+    source: Source, node: ast.Subscript, parts: list[ast.expr], index: Replacement, places: tuple[int, int]
 ) -> str | None:
-    """`x.movedim(1, 0)[j.unsqueeze(0)]` for `x[:, j]`, to which a row is written; None where other indices than `:` stand around it."""
-    if not all(_is_whole_slice(each) for number, each in enumerate(parts) if number != at):
+    """`x.movedim(1, 0)[j.unsqueeze(0)]` for `x[:, j]`, to which a row is written; None where other indices than `:` stand around it.
+    `places` are where it stands among the indices, and its dimension."""
+    standing, at = places
+    if not all(
+        _is_whole_slice(each) or is_ellipsis(each) for number, each in enumerate(parts) if number != standing
+    ):
         return None
     return f"{primary(source.of(node.value))}.movedim({at}, 0)[{index.text}]"
 
@@ -330,6 +346,10 @@ def _is_whole_slice(node: ast.expr) -> bool:
 
 def _is_tensor(owner: Value) -> bool:
     return all(isinstance(each, Tensor) for each in options(owner))
+
+
+def _has_no_dimensions(value: Value) -> bool:
+    return all(isinstance(each, Tensor) and each.rank == 0 for each in options(value))
 
 
 def _is_one_int_of_a_tensor(part: Value) -> bool:

@@ -13,6 +13,7 @@ from exportlens.rewriting.kinds import Kinds
 from exportlens.rewriting.number_indices import is_int
 from exportlens.rewriting.precedence import primary
 from exportlens.rewriting.text import Function, Source
+from exportlens.rewriting.untold_indices import untold_kind
 from exportlens.source.walking import walk
 
 # What gives the items of a tensor in another dtype or place.
@@ -74,12 +75,16 @@ def text_in_arm(
         for index, each in enumerate(known)
         if each.what == "tensor" and each.rank is None and each.dtype is None
     ]
-    ways = [_item_kind(parts[index], function) for index in untold]
-    if "" in ways:
+    in_loops = [_item_kind(parts[index], function) for index in untold]
+    ways = [
+        way or untold_kind(parts[index], kinds, function) for way, index in zip(in_loops, untold, strict=True)
+    ]
+    read = isinstance(node.ctx, ast.Load)
+    if "" in ways or ("item" in ways and read):
         return None
     if any(_is_asked_as_several(parts[index], function) for index in untold):
         return None
-    if "row" in ways and isinstance(node.ctx, ast.Load):
+    if "row" in ways and read:
         raise Refused(
             f"nothing tells whether `{source.of(node.slice)}` is one number or a mask, and torch.cond takes no index that is one "
             "number: convert it, `.long()`, or annotate what it comes from"
@@ -88,7 +93,13 @@ def text_in_arm(
         index for index, each in enumerate(known) if each.what in ("number", "size") and each.type == "int"
     }
     made = "{}" if not kinds.supposed else f"{torch}.as_tensor({{}})"
-    return _unsqueezed(source, node, untold, numbers, torch, made=made, one=one)
+    text = _unsqueezed(source, node, untold, numbers, torch, made=made, one=one)
+    if text is None and "" in in_loops:
+        raise Refused(
+            f"nothing tells whether `{source.of(node.slice)}` has one number for an index, which torch.cond and while_loop do "
+            "not take: use `torch.where` with `torch.arange`, or annotate what it comes from"
+        )
+    return text
 
 
 def _is_one_number(value: Value) -> bool:
@@ -107,7 +118,7 @@ def _unsqueezed(
     made: str,
     one: bool,
 ) -> str | None:
-    """`node` with a dimension more at its indices `items`, beside `numbers` and slices that stand first.
+    """`node` with a dimension more at its indices `items`, beside `numbers` and slices that stand first and last.
 
     What is written fits behind slices only where it is `one` number. `made` is the text of what makes a tensor of an item.
     """
@@ -115,10 +126,13 @@ def _unsqueezed(
     read = isinstance(node.ctx, ast.Load)
     slices = 0
     while slices < len(parts) and (
-        isinstance(parts[slices], ast.Slice) or (not read and _is_ellipsis(parts[slices]))
+        isinstance(parts[slices], ast.Slice) or (not read and is_ellipsis(parts[slices]))
     ):
         slices += 1
-    if not items or {*range(slices, len(parts))} - {*items, *numbers} or (slices and not (read or one)):
+    end = len(parts)
+    while end > slices and isinstance(parts[end - 1], ast.Slice):
+        end -= 1
+    if not items or {*range(slices, end)} - {*items, *numbers} or (slices and not (read or one)):
         return None
     texts = {index: made.format(source.of(parts[index])) for index in items}
     swaps = [
@@ -129,7 +143,7 @@ def _unsqueezed(
     return f"{text}.select({slices}, 0)" if read else text
 
 
-def _is_ellipsis(node: ast.expr) -> bool:
+def is_ellipsis(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is Ellipsis
 
 

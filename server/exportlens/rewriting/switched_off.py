@@ -23,6 +23,11 @@ def is_switched_off(source: Source, last: ast.stmt, name: str, function: Functio
                 raise Refused(
                     f"`{name}.requires_grad` is set on some ways behind the branch, and what torch.cond gives is no leaf"
                 )
+            if any(_asks(inner, name) for inner in ast.walk(each)):
+                raise Refused(
+                    f"`{name}.requires_grad` is asked behind the branch, and what torch.cond gives has a gradient wherever "
+                    "one of the arms reads a parameter"
+                )
             if name in bound([each]):
                 return False
         owner = source.parents[statement]
@@ -57,6 +62,16 @@ def _switches_off(node: ast.AST, name: str) -> bool:
         and len(given_) == 1
         and isinstance(given_[0], ast.Constant)
         and given_[0].value is False
+    )
+
+
+def _asks(node: ast.AST, name: str) -> bool:
+    """Whether `node` reads `name.requires_grad`."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "requires_grad"
+        and isinstance(node.ctx, ast.Load)
+        and _is(node.value, name)
     )
 
 
