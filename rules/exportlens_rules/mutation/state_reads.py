@@ -316,6 +316,15 @@ def resets_by_kept_names(owner: object) -> bool:
 
 
 def _sets_names_of_loops(method: ast.FunctionDef) -> bool:
+    """Kept on the node, as each write of an attribute asks it of all methods of the class, and it never changes."""
+    known: bool | None = getattr(method, "sets_names_of_loops", None)
+    if known is None:
+        known = _sets_names(method)
+        method.sets_names_of_loops = known  # type: ignore[attr-defined]
+    return known
+
+
+def _sets_names(method: ast.FunctionDef) -> bool:
     named = {
         each.args[1].id
         for each in ast.walk(method)
