@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
+from exportlens.rewriting.context import nowhere
 from exportlens.rewriting.effects import visit
 from exportlens.rewriting.kind import LOCAL, Kind
 from exportlens.rewriting.kinds import Kinds
@@ -103,9 +104,12 @@ def calls_of(
     kinds: Kinds,
     look: Callable[[dict[str, ast.expr], Kinds, Function], None],
 ) -> None:
-    """Let `look` see what each known call of `function` gives to its parameters, what is known of the names there, and the
-    function around it, whose own parameters are taken for tensors."""
-    search = _Search(Facts.of(source.tree.body), kinds)
+    """Let `look` see what each call of `function` in the same chunks gives to its parameters, what is known of the names there,
+    and the function around it, whose own parameters are taken for tensors. Other files are left out: in a large workspace
+    following all that call a method of a common name takes longer than all else."""
+    near = kinds.copy()
+    near.elsewhere = nowhere
+    search = _Search(Facts.of(source.tree.body), near)
     search.calls_of(function, lambda call, now, caller: look(_given(call, function), now, caller), True)
 
 
