@@ -3,7 +3,7 @@
     python -m tests.rewriting.shapes [FOLDER ...]     # folders: other modules, a column of their own
 
 A shape is the flagged statement without its names and its constants: two branches that differ in those alone are one.
-The pairs of cases/ are each exported and compared in both modes by test_pairs.py.
+The pairs of cases/ are each exported and compared by test_pairs.py, in one mode by turns or (`make pairs`) in both.
 """
 
 from __future__ import annotations

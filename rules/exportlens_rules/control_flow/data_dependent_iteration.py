@@ -175,9 +175,8 @@ def _last_bound(name: ast.Name, function: ast.AST) -> ast.expr | None:
             if any(each is name for each in walk(statement)):
                 around = statement
                 break
-            plain = isinstance(statement, ast.Assign) and [ast.unparse(each) for each in statement.targets]
-            if plain == [name.id]:
-                last = statement.value  # type: ignore[attr-defined]
+            if isinstance(statement, ast.Assign) and list(map(ast.unparse, statement.targets)) == [name.id]:
+                last = statement.value
             elif name.id in bound([statement]):
                 last = None
         if isinstance(around, (ast.For, ast.While, ast.Try)) and name.id in bound([around]):

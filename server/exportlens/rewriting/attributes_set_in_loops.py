@@ -14,6 +14,7 @@ import ast
 from collections.abc import Sequence
 
 from exportlens.rewriting.attributes_in_loops import calls_methods
+from exportlens.rewriting.leaving import left_loop
 from exportlens.rewriting.liveness import exits
 from exportlens.rewriting.names import dotted, every_name, fresh
 from exportlens.rewriting.text import Function, Replacement, Source, replaced
@@ -54,13 +55,7 @@ def set_behind_loop(source: Source, node: ast.AST) -> str | None:
 def _loop_of(source: Source, node: ast.AST) -> ast.While | ast.For | None:
     if isinstance(node, ast.While):
         return node
-    if not isinstance(node, ast.If) or "breaks" not in exits([node]):
-        return None
-    around = (
-        each for each in source.ancestors(node) if isinstance(each, (ast.While, ast.For, ast.FunctionDef))
-    )
-    found = next(around, None)
-    return found if isinstance(found, (ast.While, ast.For)) else None
+    return left_loop(source, node) if isinstance(node, ast.stmt) else None
 
 
 def _set(node: ast.AST) -> str | None:

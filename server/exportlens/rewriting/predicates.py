@@ -326,8 +326,9 @@ class Predicates(ComparedNumbers):
         if at_once is not None:
             return Condition(f"({at_once}).{node.func.id}()", "tensor", 0, "bool", True)
         iterable = given.generators[0].iter if isinstance(given, (ast.GeneratorExp, ast.ListComp)) else given
-        size = None if self.kinds.has_elements(iterable) else self._size_of(iterable)
-        if size is None and not self.kinds.has_elements(iterable):
+        filled = self.kinds.has_elements(iterable)
+        size = None if filled else self._size_of(iterable)
+        if size is None and not filled:
             raise Refused(f"`{self.source.of(iterable)}` may be empty, of which `torch.stack` takes nothing")
         if isinstance(given, (ast.GeneratorExp, ast.ListComp)):
             target = given.generators[0].target
@@ -347,13 +348,14 @@ class Predicates(ComparedNumbers):
 
     def _size_of(self, iterable: ast.expr) -> str | None:
         """The text of how many parts a list or a dict of known tensors has, which may be none; None for others."""
-        of_parts = isinstance(iterable, ast.Call) and isinstance(iterable.func, ast.Attribute)
-        owner = iterable.func.value if of_parts else iterable  # type: ignore[attr-defined]
+        # `d.items()` has as many parts as `d`.
+        method = iterable.func if isinstance(iterable, ast.Call) else None
+        owner = method.value if isinstance(method, ast.Attribute) else iterable
         kind = self.kinds.of(iterable)
         known = isinstance(kind.value, Sequence) and kind.value.kind in ("list", "tuple")
         if dotted(owner) is None or kind.what != "container" or not known:
             return None
-        if of_parts and of_dict(self.kinds.of(owner), iterable.func.attr) is None:  # type: ignore[attr-defined]
+        if isinstance(method, ast.Attribute) and of_dict(self.kinds.of(owner), method.attr) is None:
             return None
         return f"len({self.source.of(owner)})"
 
