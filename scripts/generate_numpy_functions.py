@@ -19,7 +19,7 @@ import torch
 import torch._numpy
 
 ROOT = Path(__file__).parent.parent
-TARGET = ROOT / "server" / "exportlens" / "rewriting" / "numpy_functions.json"
+TARGET = ROOT / "server" / "exportlens" / "rewriting" / "arrays" / "numpy_functions.json"
 UNTRACED = ROOT / "rules" / "exportlens_rules" / "randomness" / "untraced_numpy.json"
 OTHER_NAMES = {
     "absolute": "abs",

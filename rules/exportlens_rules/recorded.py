@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from exportlens.inference.places import ItemRead, ItemWrite, Trail
-from exportlens.rewriting.names import dotted
-from exportlens.rewriting.placed_writes import in_place_call
+from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.sizes.placed_writes import in_place_call
 from exportlens.source.walking import walk
 
 from exportlens_rules.reading import keeps_gradients, nodes_around

@@ -16,7 +16,7 @@ from exportlens.rule import registry
 
 if TYPE_CHECKING:
     from exportlens.export.report import Report
-    from exportlens.rewriting.runtime_causes import RuntimeCause
+    from exportlens.rewriting.exporting.runtime_causes import RuntimeCause
 
 Place = tuple[str, Path, Range]
 """Which finding: its code, its file, and its range there."""

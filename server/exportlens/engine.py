@@ -29,9 +29,9 @@ from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.lost_writes import lost_attribute
 from exportlens.memory import Memory, Reach
-from exportlens.rewriting.callers import identifiers
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.imports import document_imports
+from exportlens.rewriting.code.callers import identifiers
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.imports import document_imports
 from exportlens.rule import Report, concerns, registry
 from exportlens.source.collector import collector_paused
 from exportlens.source.document import Chunk, Document

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator
 from exportlens.finding import Fix
 from exportlens.inference.places import Truth
 from exportlens.outcome import FAILS, Mode, TorchVersion
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.code.names import dotted
 from exportlens.rule import Report
 from exportlens.source.document import Document
 

@@ -16,7 +16,7 @@ import ast
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from exportlens.rewriting.names import dotted, registers_buffer
+from exportlens.rewriting.code.names import dotted, registers_buffer
 from exportlens.source.walking import children, walk
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

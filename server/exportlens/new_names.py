@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from exportlens.finding import Edit, Finding, Position
-from exportlens.rewriting.names import fresh
+from exportlens.rewriting.code.names import fresh
 from exportlens.source.document import Document
 from exportlens.source.positions import Lines
 

@@ -15,9 +15,9 @@ from exportlens.export.session import project_root
 from exportlens.export.verify import Texts
 from exportlens.finding import Finding, Refusal, Severity
 from exportlens.fixing import apply_edits, apply_fixes
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.export_calls import trace_in_mode
-from exportlens.rewriting.runtime_causes import RuntimeCause, causes_of
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.export_calls import trace_in_mode
+from exportlens.rewriting.exporting.runtime_causes import RuntimeCause, causes_of
 from exportlens.source.document import Document
 
 if TYPE_CHECKING:

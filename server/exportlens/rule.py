@@ -19,7 +19,7 @@ from exportlens.inference.places import Place, Trail
 from exportlens.outcome import Mode, Outcome, TorchVersion
 
 if TYPE_CHECKING:
-    from exportlens.rewriting.context import RewriteContext
+    from exportlens.rewriting.code.context import RewriteContext
 
 RULE_URL = "https://github.com/exportlens/exportlens/blob/main/docs/rules/{code}.md"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from exportlens.finding import Applicability, Edit, Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Report, Rule
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from exportlens.rewriting.plain_objects import OF_MODULES
+from exportlens.rewriting.state.plain_objects import OF_MODULES
 from torch import nn
 
 from tests.rewriting.fixing_all import mend

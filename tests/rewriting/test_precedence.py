@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from exportlens.rewriting.text import Source, replaced
+from exportlens.rewriting.code.text import Source, replaced
 
 AROUND = [
     "hole + 1", "1 + hole", "1 - hole", "hole * 2", "2 * hole", "hole @ w", "hole ** 2", "2 ** hole", "-hole", "not hole", "~hole",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from exportlens.checking import check_files
 from exportlens.finding import Fix
-from exportlens.rewriting.registered_lists import ATTRIBUTES
+from exportlens.rewriting.state.registered_lists import ATTRIBUTES
 from torch import nn
 
 from tests.rewriting.fixing_all import mend

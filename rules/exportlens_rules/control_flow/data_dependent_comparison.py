@@ -9,9 +9,9 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place, Truth
 from exportlens.inference.values import Tensor, TensorScalar
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.asked_identity import number_itself
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import extreme_of_pairs, extreme_of_tensor, symbolic_extreme
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.decisions.asked_identity import number_itself
+from exportlens.rewriting.numbers.python_numbers import extreme_of_pairs, extreme_of_tensor, symbolic_extreme
 from exportlens.rule import Example, Report
 
 from exportlens_rules.control_flow.decision import Decision

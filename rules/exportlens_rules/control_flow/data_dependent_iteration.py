@@ -10,11 +10,11 @@ from exportlens.inference.knowledge import lookup_function, lookup_method
 from exportlens.inference.places import Conversion, Iteration, Place
 from exportlens.inference.values import Function, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.found_loops import NO_OPERATOR, rewrite_found
-from exportlens.rewriting.listed_items import index_of_listed, items_of_listed
-from exportlens.rewriting.names import bound
-from exportlens.rewriting.sizes import shape_for_listed_length
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.names import bound
+from exportlens.rewriting.lists.listed_items import index_of_listed, items_of_listed
+from exportlens.rewriting.loops.found_loops import NO_OPERATOR, rewrite_found
+from exportlens.rewriting.sizes.sizes import shape_for_listed_length
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 

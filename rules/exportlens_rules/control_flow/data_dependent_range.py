@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_range
-from exportlens.rewriting.found_loops import rewrite_found
+from exportlens.rewriting.loops.found_loops import rewrite_found
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words

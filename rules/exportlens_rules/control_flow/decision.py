@@ -10,7 +10,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Instance, Shape, Tensor, Value
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_truth
 from exportlens.rule import Report, Rule
 

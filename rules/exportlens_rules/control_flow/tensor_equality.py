@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.equality import elementwise_answer
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.decisions.equality import elementwise_answer
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tested, tensors_in, words

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance
-from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
-from exportlens.rewriting.names import assigned_pairs, dotted
+from exportlens.rewriting.code.names import assigned_pairs, dotted
+from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none
 
 from exportlens_rules.mutation.state_reads import certainly_written, parents, reads
 from exportlens_rules.reading import ancestors

@@ -10,8 +10,8 @@ from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite, Place
 from exportlens.inference.values import ClassValue, Instance, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.registrations import detached_where_written
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.registrations import detached_where_written
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.state_reads import converts, loaded

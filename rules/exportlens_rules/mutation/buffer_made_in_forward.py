@@ -10,8 +10,8 @@ from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite, Call, Place
 from exportlens.inference.values import ClassValue, Const, Instance, Tensor, Unknown
 from exportlens.outcome import OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.made_buffers import attribute_for_buffer, is_none_by_default
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.made_buffers import attribute_for_buffer, is_none_by_default
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Mutation, Place
 from exportlens.inference.values import Const, Shape, Static, Tensor, Value, options
 from exportlens.outcome import OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.registrations import register_written
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.registrations import register_written
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, words

@@ -19,10 +19,10 @@ from exportlens.inference.values import (
     options,
 )
 from exportlens.outcome import BAKED, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.kept_windows import window_in_buffer
-from exportlens.rewriting.names import assigned_pairs
-from exportlens.rewriting.own_attributes import items_as_attributes
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.names import assigned_pairs
+from exportlens.rewriting.state.kept_windows import window_in_buffer
+from exportlens.rewriting.state.own_attributes import items_as_attributes
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls

@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Instance, Sequence, Value
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.data_attribute import clone_for_copy
+from exportlens.rewriting.calls.data_attribute import clone_for_copy
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import base_names, tensors_in, words

@@ -9,9 +9,9 @@ from functools import partial
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite, ContainerWrite
 from exportlens.inference.values import ClassValue, Const, Function, Instance, Tensor, options
-from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
-from exportlens.rewriting.carried_reads import carried_by_calls
-from exportlens.rewriting.names import arguments, assigned_pairs, dotted
+from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted
+from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none
+from exportlens.rewriting.state.carried_reads import carried_by_calls
 
 from exportlens_rules.mutation.state_reads import (
     ALIKE,

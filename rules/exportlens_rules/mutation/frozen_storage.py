@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Mutation, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.registrations import clone_before_write
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.registrations import clone_before_write
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import Place
 from exportlens.inference.values import ClassValue
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.code.names import dotted
 
 from exportlens_rules.mutation.kept_holders import called_with
 

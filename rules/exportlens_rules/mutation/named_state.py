@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.inference.places import AttributeWrite
-from exportlens.rewriting.plain_writes import NamedWrite, named_write, reads_by_name
+from exportlens.rewriting.state.plain_writes import NamedWrite, named_write, reads_by_name
 
 from exportlens_rules.mutation.state_reads import certainly_written, converts, parents, reads
 from exportlens_rules.reading import ancestors

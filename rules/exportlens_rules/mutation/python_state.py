@@ -19,10 +19,10 @@ from exportlens.inference.values import (
     options,
 )
 from exportlens.outcome import BAKED, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.names import assigned_pairs
-from exportlens.rewriting.number_state import number_in_buffer
-from exportlens.rewriting.plain_writes import written_plainly
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.names import assigned_pairs
+from exportlens.rewriting.state.number_state import number_in_buffer
+from exportlens.rewriting.state.plain_writes import written_plainly
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import (

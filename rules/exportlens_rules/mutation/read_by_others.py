@@ -6,7 +6,7 @@ import ast
 
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import Tensor, options
-from exportlens.rewriting.plain_writes import NamedWrite
+from exportlens.rewriting.state.plain_writes import NamedWrite
 
 from exportlens_rules.mutation.state_reads import FACTS, converts, loaded, parents, reads
 from exportlens_rules.reading import ancestors

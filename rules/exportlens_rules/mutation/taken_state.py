@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, ContainerWrite, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import BAKED, FAILS, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.counted_iterators import counted_in_attribute
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.counted_iterators import counted_in_attribute
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.iterator_makers import is_traced_strictly, makers_of

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeWrite, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.data_attribute import assign_data
+from exportlens.rewriting.calls.data_attribute import assign_data
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.tensor_data import HARMLESS

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeRead, Place
 from exportlens.outcome import FAILS, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.data_attribute import detach_data
+from exportlens.rewriting.calls.data_attribute import detach_data
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.tensor_data import is_write, reads_data

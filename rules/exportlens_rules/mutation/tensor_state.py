@@ -17,13 +17,13 @@ from exportlens.inference.values import (
     options,
 )
 from exportlens.outcome import BAKED, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.named_attributes import copied_by_name
-from exportlens.rewriting.numbers_replaced import number_as_tensor
-from exportlens.rewriting.plain_writes import written_plainly
-from exportlens.rewriting.recurrent_state import copy_state_of_layer
-from exportlens.rewriting.registrations import copy_into_state
-from exportlens.rewriting.unbegun_numbers import begun_by_a_number, is_one_float
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.named_attributes import copied_by_name
+from exportlens.rewriting.state.numbers_replaced import number_as_tensor
+from exportlens.rewriting.state.plain_writes import written_plainly
+from exportlens.rewriting.state.recurrent_state import copy_state_of_layer
+from exportlens.rewriting.state.registrations import copy_into_state
+from exportlens.rewriting.state.unbegun_numbers import begun_by_a_number, is_one_float
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.begun_elsewhere import (

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import Const, Instance, Shape
-from exportlens.rewriting.begun_questions import asks_for_it, asks_for_none
-from exportlens.rewriting.names import dotted
+from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none
 
 from exportlens_rules.mutation.begun_elsewhere import is_written_in_other_methods
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads

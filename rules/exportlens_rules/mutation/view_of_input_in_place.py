@@ -6,8 +6,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.old_calls import view_for_in_place
+from exportlens.rewriting.calls.old_calls import view_for_in_place
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Function, Sequence, Shape, TensorScalar, Unknown, Value, options
 from exportlens.outcome import OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import largest_by_torch
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.numbers.python_numbers import largest_by_torch
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.operators.branches import assigned_names, own_statements, parameters

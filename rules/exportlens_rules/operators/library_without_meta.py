@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.libraries import to_custom_op
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.libraries import to_custom_op
 from exportlens.rule import Example, Report, Rule
 
 _HEAD = """

@@ -10,8 +10,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Bound, Function
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.registrations import register_fake
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.registrations import register_fake
 from exportlens.rule import Example, Report, Rule
 
 _BAD = """

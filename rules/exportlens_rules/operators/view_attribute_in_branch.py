@@ -9,9 +9,9 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeRead, Place
 from exportlens.inference.values import Tensor
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.names import dotted
-from exportlens.rewriting.transposed import METHODS, transposed_by_method
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.memory.transposed import METHODS, transposed_by_method
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.operators.branches import own_statements

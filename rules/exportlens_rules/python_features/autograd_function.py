@@ -22,11 +22,11 @@ from exportlens.inference.values import (
     options,
 )
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.applied_objects import applied_by_class
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.data_attribute import saved_tensors, unwrap_variable
-from exportlens.rewriting.guards import without_gradients_while_exporting
-from exportlens.rewriting.kept_functions import held_by_partial, is_apply
+from exportlens.rewriting.arms.applied_objects import applied_by_class
+from exportlens.rewriting.calls.data_attribute import saved_tensors, unwrap_variable
+from exportlens.rewriting.calls.kept_functions import held_by_partial, is_apply
+from exportlens.rewriting.checks.guards import without_gradients_while_exporting
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import base_names, keeps_gradients, words

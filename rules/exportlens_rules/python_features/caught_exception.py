@@ -10,8 +10,8 @@ from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import Caught, Place
 from exportlens.inference.values import ClassValue, Function, Instance, Value
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.caught_errors import arguments_set, chosen_by_branch, raised_by_statement
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.checks.caught_errors import arguments_set, chosen_by_branch, raised_by_statement
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

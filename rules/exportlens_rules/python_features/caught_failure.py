@@ -9,8 +9,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Division, ItemRead, Place
 from exportlens.inference.values import Const, Sequence, Tensor, Value
 from exportlens.outcome import WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.failing_operators import (
+from exportlens.rewriting.checks.failing_operators import (
     TELLING,
     asked_for_success,
     asked_for_zero,
@@ -18,7 +17,8 @@ from exportlens.rewriting.failing_operators import (
     catches_failure,
     catches_missing_item,
 )
-from exportlens.rewriting.liveness import exits
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.liveness import exits
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_tensor, words

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, With
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.generator_contexts import generator_written_out, without_contextlib
+from exportlens.rewriting.calls.generator_contexts import generator_written_out, without_contextlib
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Bound, Function
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.modules_in_forward import without_mark
+from exportlens.rewriting.calls.modules_in_forward import without_mark
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from exportlens.finding import Fix, Refusal
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.contexts import entered_in_eager_only
-from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rewriting.calls.contexts import entered_in_eager_only
+from exportlens.rewriting.checks.guards import statement_not_while_compiling
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion, Place
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.number_sets import without_set
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.decisions.number_sets import without_set
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

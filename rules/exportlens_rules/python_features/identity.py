@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import BAKED, FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.identities import identity_for_id, member_by_identity, recorded_by
+from exportlens.rewriting.calls.identities import identity_for_id, member_by_identity, recorded_by
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.calls import CallOf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.guards import statement_not_while_compiling
+from exportlens.rewriting.checks.guards import statement_not_while_compiling
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

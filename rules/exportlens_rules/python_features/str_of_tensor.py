@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion, Place
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.guards import log_not_while_compiling
+from exportlens.rewriting.checks.guards import log_not_while_compiling
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words

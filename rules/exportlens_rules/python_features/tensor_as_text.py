@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import BAKED, FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.guards import log_not_while_compiling
+from exportlens.rewriting.checks.guards import log_not_while_compiling
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_data, is_scalar, is_tensor, words

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.plain_calls import isinstance_of_tensor
+from exportlens.rewriting.calls.plain_calls import isinstance_of_tensor
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_tensor, words

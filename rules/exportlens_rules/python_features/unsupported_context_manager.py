@@ -10,13 +10,13 @@ from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import Call, Place, With
 from exportlens.inference.values import ClassValue, Function, Instance, Sequence, Value
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.contexts import (
+from exportlens.rewriting.calls.contexts import (
     device_of_each,
     entered_by_calls,
     entered_in_eager_only,
     stacked_contexts,
 )
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import class_name, words

@@ -6,9 +6,9 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Mapping_, Sequence, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.bisected import BISECTING
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.plain_calls import method_for_copy, power_for_pow
+from exportlens.rewriting.calls.plain_calls import method_for_copy, power_for_pow
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.decisions.bisected import BISECTING
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -8,8 +8,8 @@ import json
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.contexts import entered_in_eager_only
+from exportlens.rewriting.calls.contexts import entered_in_eager_only
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

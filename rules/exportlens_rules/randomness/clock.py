@@ -5,8 +5,8 @@ from __future__ import annotations
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rewriting.clocks import clock_in_eager_only
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.calls.clocks import clock_in_eager_only
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Definition, NumpyRead, Place
 from exportlens.inference.values import ClassValue
 from exportlens.outcome import OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.held_numbers import held_number, number_made_before
+from exportlens.rewriting.arrays.held_numbers import held_number, number_made_before
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import children, walk
 

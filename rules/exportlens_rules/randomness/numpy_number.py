@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import NumpyRead, Place
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.numpy_numbers import python_for_numpy
+from exportlens.rewriting.arrays.numpy_numbers import python_for_numpy
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, words

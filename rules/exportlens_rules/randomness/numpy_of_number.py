@@ -9,8 +9,8 @@ from exportlens.inference.numpy_calls import FUNCTIONS
 from exportlens.inference.places import Call, ItemRead, ItemWrite, Place
 from exportlens.inference.values import Array, Sequence
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.math_calls import torch_for_math
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.numbers.math_calls import torch_for_math
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import numbers_in, words

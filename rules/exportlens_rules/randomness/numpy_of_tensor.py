@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion, Place
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.numpy_arrays import torch_for_numpy
+from exportlens.rewriting.arrays.numpy_arrays import torch_for_numpy
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words

@@ -7,8 +7,8 @@ from exportlens.inference.library import draws_the_same
 from exportlens.inference.places import Call
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.random_numbers import torch_random
+from exportlens.rewriting.calls.random_numbers import torch_random
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

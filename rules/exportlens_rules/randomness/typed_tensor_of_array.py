@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Array
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.old_calls import tensor_of_array
+from exportlens.rewriting.calls.old_calls import tensor_of_array
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 

@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, ItemRead, Place
 from exportlens.inference.values import Sequence, Tensor, Value
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.guards import as_boolean_mask
+from exportlens.rewriting.checks.guards import as_boolean_mask
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words

@@ -8,9 +8,9 @@ from dataclasses import replace
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.sizes import counted_dimensions, range_for_dimensions
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.sizes.sizes import counted_dimensions, range_for_dimensions
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_scalar, words

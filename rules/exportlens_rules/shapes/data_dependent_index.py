@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.inference.values import Shape, Tensor, options
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.chosen_items import choose_among_items
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.branches.chosen_items import choose_among_items
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words

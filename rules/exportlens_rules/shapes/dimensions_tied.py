@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, SizesMeet
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.suggested_shapes import tie_dims
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.exporting.suggested_shapes import tie_dims
 from exportlens.rule import Example, Report, Rule
 
 

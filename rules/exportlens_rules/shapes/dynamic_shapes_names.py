@@ -10,9 +10,9 @@ from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import ExportCall, Place
 from exportlens.inference.values import ClassValue, Function, Instance, Mapping_
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.shape_names import given_inputs, named_as_inputs
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.exporting.shape_names import given_inputs, named_as_inputs
 from exportlens.rule import Example, Report, Rule
 
 

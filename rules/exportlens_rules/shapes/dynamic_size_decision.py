@@ -8,7 +8,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, Truth
 from exportlens.inference.values import Shape
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_truth
 from exportlens.rule import Example, Report, Rule
 

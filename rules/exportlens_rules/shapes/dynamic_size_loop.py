@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Iteration, Place
 from exportlens.inference.values import Shape, Tensor, Value
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.rows import rewrite_rows
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.loops.rows import rewrite_rows
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

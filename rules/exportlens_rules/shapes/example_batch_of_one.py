@@ -9,9 +9,9 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ExportCall, Place
 from exportlens.inference.values import Const, Mapping_, Named, Sequence, Tensor, Value
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.example_sizes import grow_examples, written_sizes
-from exportlens.rewriting.export_calls import forward_parameters
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.example_sizes import grow_examples, written_sizes
+from exportlens.rewriting.exporting.export_calls import forward_parameters
 from exportlens.rule import Example, Report, Rule
 
 _FIXED = Outcome(BAKED, BAKED)

@@ -9,9 +9,9 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.float_evidence import lists_floats
-from exportlens.rewriting.numbers_of_lists import numbers_one_by_one
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.kinds.float_evidence import lists_floats
+from exportlens.rewriting.lists.numbers_of_lists import numbers_one_by_one
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

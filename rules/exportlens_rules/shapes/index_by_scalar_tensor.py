@@ -10,11 +10,11 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite, Place
 from exportlens.inference.values import Function, Sequence, Shape, Slice, Tensor, TensorScalar, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.bounded_writes import fill_where_below, is_bounded_by_data
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.cropped import cut_one_by_one, opened
-from exportlens.rewriting.indexing import index_by_index_tensor
-from exportlens.rewriting.number_indices import (
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.bounded_writes import fill_where_below, is_bounded_by_data
+from exportlens.rewriting.sizes.cropped import cut_one_by_one, opened
+from exportlens.rewriting.sizes.indexing import index_by_index_tensor
+from exportlens.rewriting.sizes.number_indices import (
     has_number_from_data,
     index_by_tensor_of_numbers,
     is_list_of_numbers_from_data,
@@ -23,14 +23,14 @@ from exportlens.rewriting.number_indices import (
     select_by_number,
     write_by_number,
 )
-from exportlens.rewriting.placed_writes import (
+from exportlens.rewriting.sizes.placed_writes import (
     in_place_call,
     is_one_row,
     is_placed_by_data,
     write_by_places,
     write_in_place_by_places,
 )
-from exportlens.rewriting.row_indices import single_items
+from exportlens.rewriting.sizes.row_indices import single_items
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.sizes import shape_for_length
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.sizes import shape_for_length
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, is_data, is_tested, words

@@ -6,8 +6,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.masked_pairs import check_pair, unequal_for_torch
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.masked_pairs import check_pair, unequal_for_torch
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.bisected import BISECTING, bucketized, close_to_zero
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.math_calls import torch_for_math
-from exportlens.rewriting.python_numbers import quotient_and_rest
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.decisions.bisected import BISECTING, bucketized, close_to_zero
+from exportlens.rewriting.numbers.math_calls import torch_for_math
+from exportlens.rewriting.numbers.python_numbers import quotient_and_rest
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, is_tensor, words

@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Tensor
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.sizes import check_rows
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.sizes import check_rows
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import promises_sizes, words

@@ -6,8 +6,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.class_numbers import compared_with_range
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.class_numbers import compared_with_range
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -5,8 +5,8 @@ from __future__ import annotations
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.even_steps import steps_by_arange
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.even_steps import steps_by_arange
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ExportCall, Place, ProgramCall
 from exportlens.inference.values import Const, Sequence, Tensor, Value
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.export_calls import add_dynamic_shapes
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.export_calls import add_dynamic_shapes
 from exportlens.rule import Example, Report, Rule
 
 

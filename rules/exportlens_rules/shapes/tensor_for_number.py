@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScalar, Value, from_data
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.number_arguments import tensors_for_numbers
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.number_arguments import tensors_for_numbers
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -9,8 +9,8 @@ from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import stack_for_tensor
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.numbers.python_numbers import stack_for_tensor
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import numbers_in, tensors_in, words

@@ -7,8 +7,8 @@ from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call
 from exportlens.inference.values import Sequence
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.sizes import empty_for_size
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.sizes.sizes import empty_for_size
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

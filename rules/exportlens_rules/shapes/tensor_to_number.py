@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Place
 from exportlens.inference.values import Tensor, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.python_numbers import item_for_number
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.numbers.python_numbers import item_for_number
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words

@@ -5,8 +5,8 @@ from __future__ import annotations
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.plain_calls import drawn_like
+from exportlens.rewriting.calls.plain_calls import drawn_like
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

@@ -9,10 +9,10 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Output, Place
 from exportlens.inference.values import ClassValue, Instance, Mapping_, Named, Sequence, Value, options
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.caches import register_caches, registers_cache
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.output_classes import register_output_classes
-from exportlens.rewriting.registrations import without_cache
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.caches import register_caches, registers_cache
+from exportlens.rewriting.exporting.output_classes import register_output_classes
+from exportlens.rewriting.state.registrations import without_cache
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.pytrees import ancestors, is_registered

@@ -9,12 +9,12 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Instance, Named, Unknown, Value
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.distributions import (
+from exportlens.rewriting.checks.distributions import (
     makers_without_validation,
     validation_switched_off,
     without_validation,
 )
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import tensors_in, words

@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.registration import LAYERS_WITH_PARAMETERS
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.modules_in_forward import function_for_layer
+from exportlens.rewriting.calls.modules_in_forward import function_for_layer
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

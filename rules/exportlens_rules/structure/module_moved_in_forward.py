@@ -6,8 +6,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.registration import lacks_parameters
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.modules_in_forward import stays_where_it_is
+from exportlens.rewriting.calls.modules_in_forward import stays_where_it_is
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf

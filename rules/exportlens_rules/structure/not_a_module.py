@@ -10,8 +10,8 @@ from exportlens.inference.classes import called_as
 from exportlens.inference.places import ExportCall, Place
 from exportlens.inference.values import Bound, Function, Native, Partial
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.export_calls import wrap_callable
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.export_calls import wrap_callable
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -18,9 +18,9 @@ from exportlens.inference.values import (
     options,
 )
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.distribution_outputs import distributions_in, register_distributions
-from exportlens.rewriting.output_classes import register_output_classes
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.exporting.distribution_outputs import distributions_in, register_distributions
+from exportlens.rewriting.exporting.output_classes import register_output_classes
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.pytrees import REGISTRATIONS, children, is_registered

@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.keywords import with_keywords
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.keywords import with_keywords
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_tensor, words

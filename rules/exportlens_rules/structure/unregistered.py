@@ -8,8 +8,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place, UnregisteredRead
 from exportlens.inference.values import Tensor
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.registered_lists import register_held
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.registered_lists import register_held
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

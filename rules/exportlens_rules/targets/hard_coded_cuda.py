@@ -9,8 +9,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Instance, Value
 from exportlens.outcome import BAKED, FAILS, Outcome
-from exportlens.rewriting.context import RewriteContext
-from exportlens.rewriting.devices import device_of_input
+from exportlens.rewriting.calls.devices import device_of_input
+from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from exportlens.export.verify import VerifyReport
     from exportlens.finding import Finding
     from exportlens.lsp.analysis import Open
-    from exportlens.rewriting.runtime_causes import RuntimeCause
+    from exportlens.rewriting.exporting.runtime_causes import RuntimeCause
 
 Answer = TypeVar("Answer")
 _UNSAVED = "Save {} first: what runs is the file on disk, and it is not what the editor shows."

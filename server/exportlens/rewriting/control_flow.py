@@ -10,36 +10,42 @@ from dataclasses import replace
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Place, Site, Truth
 from exportlens.inference.values import Shape, Value
-from exportlens.rewriting.asked_numbers import read_as_bools
-from exportlens.rewriting.attributes_set_in_loops import NAMED, set_behind_loop
-from exportlens.rewriting.chosen_results import WRITE_OUT_CHOICE, calls_written_out
-from exportlens.rewriting.context import RewriteContext
+from exportlens.rewriting.arms.gradients import none_by_default
+from exportlens.rewriting.arms.idle_masks import KEEP_MASK, kept_text
+from exportlens.rewriting.arms.padded_helpers import padded_in_helpers
+from exportlens.rewriting.arms.preparing import prepared
+from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE, calls_written_out
+from exportlens.rewriting.branches.optional_results import WRITE_OUT, written_where_called
+from exportlens.rewriting.branches.selections import refuse_other_shapes, refuse_unlike, where_text
+from exportlens.rewriting.calls.eager_contexts import MESSAGE, importing, in_eager_alone
+from exportlens.rewriting.checks.guards import logging_guarded, only_logs
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Draft, Refused, RefusedNested, RefusedType, WholeDraft
+from exportlens.rewriting.code.text import Source, edits
 from exportlens.rewriting.conversion import converted
-from exportlens.rewriting.decisions import decided_loop, same_place, test_of, whole
-from exportlens.rewriting.draft import Draft, Refused, RefusedNested, RefusedType, WholeDraft
-from exportlens.rewriting.eager_contexts import MESSAGE, importing, in_eager_alone
-from exportlens.rewriting.effects import kinds_before
-from exportlens.rewriting.filtered import Comprehension, counted, filtering, written_out
-from exportlens.rewriting.gradients import none_by_default
-from exportlens.rewriting.guards import logging_guarded, only_logs
-from exportlens.rewriting.idle_masks import KEEP_MASK, kept_text
-from exportlens.rewriting.idle_rounds import RUN_ANYWAY, run_without_rows
-from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.logical_values import why_not
-from exportlens.rewriting.numbers_of_lists import listed_one_by_one
-from exportlens.rewriting.optional_results import WRITE_OUT, written_where_called
-from exportlens.rewriting.padded_helpers import padded_in_helpers
-from exportlens.rewriting.preparing import prepared
-from exportlens.rewriting.searched_constants import (
+from exportlens.rewriting.decisions.asked_numbers import read_as_bools
+from exportlens.rewriting.decisions.decisions import decided_loop, same_place, test_of, whole
+from exportlens.rewriting.decisions.logical_values import why_not
+from exportlens.rewriting.decisions.searched_constants import (
     WRITE_OUT_SEARCH,
     found_by_comprehension,
     found_by_loop,
 )
-from exportlens.rewriting.searched_lists import SEARCH, counted_at_once, first_found, is_search, searched
-from exportlens.rewriting.seen_numbers import SEEN, asked_before
-from exportlens.rewriting.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
-from exportlens.rewriting.selections import refuse_other_shapes, refuse_unlike, where_text
-from exportlens.rewriting.text import Source, edits
+from exportlens.rewriting.decisions.searched_lists import (
+    SEARCH,
+    counted_at_once,
+    first_found,
+    is_search,
+    searched,
+)
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
+from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
+from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
+from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
+from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
+from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
+from exportlens.rewriting.memory.effects import kinds_before
 
 
 def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:

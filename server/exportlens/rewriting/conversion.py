@@ -9,49 +9,54 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from exportlens.inference.values import Value
-from exportlens.rewriting.assertions import assert_text, checked_before, raise_text, raises
-from exportlens.rewriting.attributes_in_loops import with_named_attributes
-from exportlens.rewriting.best_rounds import begun_by_first_round
-from exportlens.rewriting.bound_by_tests import bound_before
-from exportlens.rewriting.branches import BranchRewrite
-from exportlens.rewriting.choices import as_statement, in_loop, ternary_text
-from exportlens.rewriting.counted_loops import as_while
-from exportlens.rewriting.decisions import with_what_follows
-from exportlens.rewriting.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
-from exportlens.rewriting.early_exits import WITH_WHILE_LOOP, left_early
-from exportlens.rewriting.errors_behind import error_as_way, last_way
-from exportlens.rewriting.first_rounds import first_round_out
-from exportlens.rewriting.flat_choices import numbers_chosen_flat
-from exportlens.rewriting.gradients import detached_around, refuse_nested_without_gradients
-from exportlens.rewriting.growing import grown, grown_for_sizes, grown_to_leave, with_others_first
-from exportlens.rewriting.held_in_loops import held_in_while_loop
-from exportlens.rewriting.idle_writes import written_in_any_case
-from exportlens.rewriting.indexing import indexed_by_tensors
-from exportlens.rewriting.kept_lists import with_kept
-from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.later_gradients import refuse_nested_before_switch
-from exportlens.rewriting.leaving import left_loop
-from exportlens.rewriting.left_undone import logs_kept_out
-from exportlens.rewriting.liveness import exits
-from exportlens.rewriting.logical_values import logical, why_not
-from exportlens.rewriting.loops import LoopRewrite
-from exportlens.rewriting.lost_aliases import refuse_later_writes, refuse_lost_alias
-from exportlens.rewriting.matching import as_branches
+from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
+from exportlens.rewriting.arms.idle_writes import written_in_any_case
+from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switch
+from exportlens.rewriting.arms.preparing import prepared, without_unread
+from exportlens.rewriting.arms.rows_in_arms import rows_unbound
+from exportlens.rewriting.branches.branches import BranchRewrite
+from exportlens.rewriting.branches.choices import as_statement, in_loop, ternary_text
+from exportlens.rewriting.branches.errors_behind import error_as_way, last_way
+from exportlens.rewriting.branches.flat_choices import numbers_chosen_flat
+from exportlens.rewriting.branches.growing import grown, grown_for_sizes, grown_to_leave, with_others_first
+from exportlens.rewriting.branches.open_choices import open_choice_of
+from exportlens.rewriting.branches.options_outside import (
+    binds_alike,
+    held_again,
+    leaves_outside,
+    option_outside,
+)
+from exportlens.rewriting.branches.outputs import NumbersReadBack, Outputs
+from exportlens.rewriting.branches.switched_off import refuse_switched_off
+from exportlens.rewriting.calls.one_device import on_one_device
+from exportlens.rewriting.checks.assertions import assert_text, checked_before, raise_text, raises
+from exportlens.rewriting.checks.left_undone import logs_kept_out
+from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
+from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.text import Replacement, Source, replaced
+from exportlens.rewriting.decisions.decisions import with_what_follows
+from exportlens.rewriting.decisions.logical_values import logical, why_not
+from exportlens.rewriting.decisions.matching import as_branches
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.kept_lists import with_kept
+from exportlens.rewriting.lists.sorting import sorted_text
+from exportlens.rewriting.loops.attributes_in_loops import with_named_attributes
+from exportlens.rewriting.loops.best_rounds import begun_by_first_round
+from exportlens.rewriting.loops.bound_by_tests import bound_before
+from exportlens.rewriting.loops.counted_loops import as_while
+from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP, left_early
+from exportlens.rewriting.loops.first_rounds import first_round_out
+from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
+from exportlens.rewriting.loops.leaving import left_loop
+from exportlens.rewriting.loops.loops import LoopRewrite
+from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
+from exportlens.rewriting.loops.running_down import running_down, without_else
+from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
+from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
-from exportlens.rewriting.numbers_in_loops import held_for_loop
-from exportlens.rewriting.one_device import on_one_device
-from exportlens.rewriting.open_choices import open_choice_of
-from exportlens.rewriting.options_outside import binds_alike, held_again, leaves_outside, option_outside
-from exportlens.rewriting.outputs import NumbersReadBack, Outputs
-from exportlens.rewriting.preparing import prepared, without_unread
-from exportlens.rewriting.rows_in_arms import rows_unbound
-from exportlens.rewriting.running_down import running_down, without_else
-from exportlens.rewriting.sorting import sorted_text
-from exportlens.rewriting.squeezed_rows import kept_in_rounds
-from exportlens.rewriting.switched_off import refuse_switched_off
-from exportlens.rewriting.text import Replacement, Source, replaced
-from exportlens.rewriting.transposed import transposed_by_methods
-from exportlens.rewriting.unset_reads import refuse_unset
+from exportlens.rewriting.sizes.indexing import indexed_by_tensors
+from exportlens.rewriting.sizes.squeezed_rows import kept_in_rounds
+from exportlens.rewriting.state.unset_reads import refuse_unset
 
 
 def converted(

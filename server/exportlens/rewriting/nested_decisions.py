@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from exportlens.rewriting.decisions import hazard_among
-from exportlens.rewriting.draft import Refused
-from exportlens.rewriting.floats_deeper import floats_held_deeper
-from exportlens.rewriting.kinds import Kinds
-from exportlens.rewriting.text import Source
+from exportlens.rewriting.arms.floats_deeper import floats_held_deeper
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.decisions.decisions import hazard_among
+from exportlens.rewriting.kinds.kinds import Kinds
 
 # The whole text in which the decision `node` of `source` is converted, by the kinds before it and torch's name there. Handed
 # on, as what converts a decision converts those inside of it.

@@ -1,0 +1,88 @@
+"""What an arm of a branch knows of the function around it, and as a function of its own takes in by parameters."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import certainly_bound_before, live_before
+from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.memory.outside_writes import Arm
+from exportlens.source.walking import walk
+
+
+def parameters_of(
+    source: Source, function: Function, node: ast.If, arm: Arm, live: frozenset[str]
+) -> list[str]:
+    """The names that the arm binds after it may have read the outside's: they come in as default
+    arguments."""
+    names = bound(arm.statements)
+    _refuse_shared_with_functions(source, function, arm, names)
+    entering = live_before(arm.statements, live, function)
+    needed = [name for name in names if name in entering]
+    # Strict tracing does not take the deletion of a name that another function reads.
+    read, certain = reads(arm.statements), _certain(function, node)
+    needed += [name for name in _deleted(function) if name in read & certain and name not in needed]
+    needed += [name for name in arm.parameters if name not in needed]
+    for name in needed:
+        if name not in certain:
+            raise Refused(f"`{name}` may be unbound before the branch")
+    return needed
+
+
+def _certain(function: Function, node: ast.If) -> set[str]:
+    """The names that certainly are bound where the branch begins."""
+    return certainly_bound_before(function, node) | {
+        each.target.id for each in walk(node.test) if isinstance(each, ast.NamedExpr)
+    }
+
+
+def _deleted(function: Function) -> list[str]:
+    """The names that the function deletes."""
+    return [
+        each.id
+        for statement in walk(function)
+        if isinstance(statement, ast.Delete)
+        for each in statement.targets
+        if isinstance(each, ast.Name)
+    ]
+
+
+def _refuse_shared_with_functions(source: Source, function: Function, arm: Arm, names: list[str]) -> None:
+    """A function inside of this one that the arm calls reads this one's names, not the arm's own."""
+    read = reads(arm.statements)
+    for each in walk(function):
+        parent = source.parents.get(each)
+        given: list[str] = []
+        if isinstance(each, ast.FunctionDef) and each is not function:
+            given = [each.name]
+        elif isinstance(each, (ast.Lambda, ast.GeneratorExp)) and isinstance(parent, ast.Assign):
+            given = [one.id for one in parent.targets if isinstance(one, ast.Name)]
+        shared = set(names) & reads(each) if read.intersection(given) else set()
+        # One that the arm defines goes with it, and reads the arm's own names.
+        if shared and not any(each is inner for one in arm.statements for inner in walk(one)):
+            raise Refused(
+                f"`{given[0]}` reads `{min(shared)}` of the function around it, which the branch binds"
+            )
+
+
+def replace_super(source: Source, function: Function, arm: Arm) -> None:
+    """Name the class and the object that `super()` in the arm means: the arm's function is no method."""
+    for statement in arm.statements:
+        for each in walk(statement):
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Name)
+                and each.func.id == "super"
+                and not each.args
+            ):
+                owner = next(
+                    (one for one in source.ancestors(function) if isinstance(one, ast.ClassDef)),
+                    None,
+                )
+                if owner is None or not function.args.args:
+                    raise Refused("`super()` in the branch")
+                arm.replacements.append(
+                    source.swap(each, f"super({owner.name}, {function.args.args[0].arg})")
+                )

@@ -1,0 +1,334 @@
+"""Calls in an arm of torch.cond that ask how many rows there are, of rows that data picks before the branch.
+
+Measured on torch 2.13: `torch.topk(rows, 4)` in an arm has `rows` checked to have four, and the exported program checks that
+outside of the arm too: it raises where the other arm would run. Of rows that are picked in the arm itself it does not, nor of
+rows that certainly are as many: where the branch only runs for those, it may as well take rows of zeros behind them that make
+up the number, and cut them off again.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from exportlens.rewriting.arms.gradients import without_gradients
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.names import bound
+from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.kinds.kind import length_from_data
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import visit
+from exportlens.source.walking import walk
+
+# By the name: where the dimension is given among the arguments, and whether it is the last where it is not (else all are).
+_ASKING = {
+    "topk": (2, True),
+    "kthvalue": (2, True),
+    "narrow": (1, True),
+    "quantile": (2, False),
+    "nanquantile": (2, False),
+    "argmax": (1, False),
+    "argmin": (1, False),
+    "amax": (1, False),
+    "amin": (1, False),
+    "aminmax": (1, False),
+    "select": (1, True),
+}
+# By the name: which argument says how many. The others ask for one.
+_NUMBER = {"topk": (1, "k"), "kthvalue": (1, "k"), "narrow": (3, "length"), "select": (2, "index")}
+# What these give has as many rows as something else, or none that data tells.
+_REDUCING = frozenset(
+    {
+        "sum",
+        "mean",
+        "max",
+        "min",
+        "std",
+        "var",
+        "norm",
+        "any",
+        "all",
+        "prod",
+        "median",
+        "size",
+        "numel",
+        "item",
+    }
+)
+_CUTTING = frozenset(
+    {"narrow", "unfold", "chunk", "split", "view", "reshape", "flatten", "nonzero", "unique", "masked_select", "diff", "t", "transpose",
+     "permute"}
+)  # fmt: skip
+
+
+def assure_rows(
+    source: Source,
+    function: Function,
+    branch: ast.If,
+    statements: Sequence[ast.stmt],
+    taken: bool,
+    kinds: Kinds,
+    torch: str,
+    made_inside: Callable[[str], bool],
+) -> tuple[list[str], list[str]]:
+    """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, and the names of the
+    rows: the arm runs where `branch`'s condition is `taken`. Raises Refused where the condition does not say that they are as many."""
+    said = dict(_said(function, branch.test, taken))
+    wanted: dict[str, int] = {}
+    for call, rows, now in _asking(statements, kinds):
+        sources, cut = _sources(rows, statements, kinds)
+        kind = now.of(rows)
+        number = _number(call, now)
+        inside = bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
+        if not sources and (inside or not length_from_data(kind)):
+            continue
+        own = bound(statements)
+        assured = _is_assured(sources, cut, number, said, own)
+        selects = isinstance(call.func, ast.Attribute) and call.func.attr == "select"
+        # It is only asked where gradients are recorded: then the program traces both arms with the rows that there are.
+        if selects and (not assured or without_gradients(source, function, branch)):
+            continue
+        if number is None or not assured:
+            raise Refused(
+                f"`{source.of(call)}` in an arm has the exported program ask for as many rows of `{source.of(rows)}` "
+                "on the other way too"
+            )
+        wanted |= {name: max(number, wanted.get(name, 0)) for name in sources}
+    lines = []
+    for name, number in wanted.items():
+        more = f"{number}" if kinds.names[name].rank == 1 else f"{number}, *{name}.shape[1:]"
+        lines.append(
+            f"{name} = {torch}.cat([{name}, {name}.new_zeros({more})])[: {torch}.sym_max({name}.shape[0], {number})]"
+            "  # torch checks the number of rows on the other way, too"
+        )
+    return lines, list(wanted)
+
+
+def _is_assured(
+    sources: set[str], cut: bool, number: int | None, said: Mapping[str, int], own: Sequence[str]
+) -> bool:
+    return (
+        bool(sources)
+        and not cut
+        and number is not None
+        and all(said.get(name, 0) >= number and name not in own for name in sources)
+    )
+
+
+def refuse_asked_rows(source: Source, node: ast.expr, kinds: Kinds) -> None:
+    """Refuse `node`, a side of a ternary, that asks for a number of rows that are picked outside of it."""
+    for call in walk(node):
+        rows = _asked(call, kinds) if isinstance(call, ast.Call) else None
+        selects = (
+            isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "select"
+        )
+        if rows is not None and not selects and _sources(rows, [], kinds)[0]:
+            raise Refused(
+                f"`{source.of(call)}` has the exported program ask for as many rows of `{source.of(rows)}` on the other way too: "
+                "write an `if` statement"
+            )
+
+
+def _asking(statements: Sequence[ast.stmt], kinds: Kinds) -> Iterator[tuple[ast.Call, ast.expr, Kinds]]:
+    """The calls that ask, what they ask for rows, and the kinds there."""
+    found: list[tuple[ast.Call, ast.expr, Kinds]] = []
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        if hasattr(statement, "body"):
+            return
+        for call in ast.walk(statement):
+            rows = _asked(call, now) if isinstance(call, ast.Call) else None
+            if rows is not None and isinstance(call, ast.Call):
+                found.append((call, rows, now.copy()))
+
+    visit(statements, kinds.copy(), see)
+    yield from found
+
+
+def _asked(call: ast.Call, kinds: Kinds) -> ast.expr | None:
+    """The tensor whose first dimension `call` wants long enough."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _ASKING:
+        return None
+    place, is_last = _ASKING[call.func.attr]
+    operands = _operands(call, kinds)
+    if not operands or any(isinstance(each, ast.Starred) for each in operands):
+        return None
+    dims = [each.value for each in call.keywords if each.arg == "dim"] or operands[place : place + 1]
+    rank = kinds.of(operands[0]).rank
+    if not dims:
+        return operands[0] if not is_last or rank == 1 else None
+    try:
+        dim = ast.literal_eval(dims[0])
+    except ValueError:
+        return None
+    return operands[0] if dim in (0, None) or (rank is not None and dim == -rank) else None
+
+
+def _operands(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
+    assert isinstance(call.func, ast.Attribute)
+    is_function = (kinds.qualified(call.func) or "").startswith("torch.")
+    return call.args if is_function else [call.func.value, *call.args]
+
+
+def _number(call: ast.Call, kinds: Kinds) -> int | None:
+    """How many rows `call` wants; None where that is not written."""
+    assert isinstance(call.func, ast.Attribute)
+    if call.func.attr not in _NUMBER:
+        return 1
+    place, name = _NUMBER[call.func.attr]
+    given = [each.value for each in call.keywords if each.arg == name] or _operands(call, kinds)[
+        place : place + 1
+    ]
+    if call.func.attr == "narrow" or not given:
+        return None
+    if call.func.attr == "select":
+        index = ast.literal_eval(given[0]) if isinstance(given[0], (ast.Constant, ast.UnaryOp)) else None
+        return None if type(index) is not int else -index if index < 0 else index + 1
+    return _written(given[0])
+
+
+def _written(node: ast.expr) -> int | None:
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+@dataclass
+class _Sources:
+    statements: Sequence[ast.stmt]
+    kinds: Kinds
+    names: set[str]
+    followed: set[str]
+    cut: bool = False
+
+    def see(self, node: ast.expr) -> None:
+        """Collect the names outside that `node` has its rows from."""
+        if isinstance(node, ast.Name):
+            self._name(node.id)
+        elif isinstance(node, ast.Call):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            if called in _REDUCING:
+                return
+            before = set(self.names)
+            inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+            for each in [*inner, *node.args, *(one.value for one in node.keywords)]:
+                self.see(each)
+            self.cut |= called in _CUTTING and self.names != before
+        elif isinstance(node, ast.Subscript):
+            first = (
+                node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+            )
+            if isinstance(first, ast.Constant) and first.value is not None:
+                return
+            before = set(self.names)
+            self.see(node.value)
+            whole = isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None
+            self.cut |= not whole and self.names != before
+        elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.List, ast.Tuple, ast.Starred)):
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.expr):
+                    self.see(child)
+
+    def _name(self, name: str) -> None:
+        if name in self.followed:
+            return
+        self.followed.add(name)
+        if name not in bound(self.statements):
+            known = self.kinds.names.get(name)
+            if known is not None and length_from_data(known):
+                self.names.add(name)
+            return
+        for statement in self.statements:
+            for each in walk(statement):
+                if isinstance(each, ast.Assign) and any(
+                    isinstance(one, ast.Name) and one.id == name for one in each.targets
+                ):
+                    self.see(each.value)
+
+
+def _sources(node: ast.expr, statements: Sequence[ast.stmt], kinds: Kinds) -> tuple[set[str], bool]:
+    """The names bound outside of `statements` whose rows, as many as data says, are those of `node`; and whether some may be cut off."""
+    found = _Sources(statements, kinds, set(), set())
+    found.see(node)
+    return found.names, found.cut
+
+
+def _said(function: Function, test: ast.expr, taken: bool) -> Iterator[tuple[str, int]]:
+    """The names of tensors, and how many rows each has at least where `test` is `taken`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _said(function, test.operand, not taken)
+    elif isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) == taken:
+            for each in test.values:
+                yield from _said(function, each, taken)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        counted, least = _counted(function, test.left), _least(test.ops[0], test.comparators[0], taken)
+        if counted is not None and least is not None and least > 0:
+            yield counted[0], least if counted[1] else 1
+    elif taken:
+        counted = _counted(function, test)
+        if counted is not None:
+            yield counted[0], 1
+
+
+def _least(operator: ast.cmpop, other: ast.expr, taken: bool) -> int | None:
+    """What a number is at least that is compared so."""
+    value = _written(other)
+    if value is None:
+        return None
+    if isinstance(operator, ast.Gt if taken else ast.LtE):
+        return value + 1
+    if isinstance(operator, ast.GtE if taken else ast.Lt):
+        return value
+    if isinstance(operator, ast.NotEq if taken else ast.Eq):
+        return 1 if value == 0 else None
+    return value if isinstance(operator, ast.Eq if taken else ast.NotEq) else None
+
+
+def _counted(function: Function, node: ast.expr) -> tuple[str, bool] | None:
+    """The name of the tensor of which `node` is the number of rows, or (False) of elements."""
+    if isinstance(node, ast.Name):
+        bindings = [
+            each
+            for each in walk(function)
+            if isinstance(each, (ast.Assign, ast.AugAssign, ast.For, ast.NamedExpr))
+            and node.id in _bound_by(each)
+        ]
+        if (
+            len(bindings) != 1
+            or not isinstance(bindings[0], ast.Assign)
+            or isinstance(bindings[0].value, ast.Name)
+        ):
+            return None
+        counted = _counted(function, bindings[0].value)
+        # It must be the tensor still that was counted.
+        once = counted is not None and sum(counted[0] in _bound_by(each) for each in walk(function)) < 2
+        return counted if once else None
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:
+            return _named(node.args[0], rows=True)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "numel" and not node.args:
+            return _named(node.func.value, rows=False)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "size" and len(node.args) == 1:
+            return _named(node.func.value, rows=True) if _written(node.args[0]) == 0 else None
+    if (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "shape"
+        and _written(node.slice) == 0
+    ):
+        return _named(node.value.value, rows=True)
+    return None
+
+
+def _named(node: ast.expr, *, rows: bool) -> tuple[str, bool] | None:
+    return (node.id, rows) if isinstance(node, ast.Name) else None
+
+
+def _bound_by(node: ast.AST) -> Mapping[str, None]:
+    """The names that `node` itself binds."""
+    targets: Sequence[ast.expr] = ()
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For, ast.NamedExpr)):
+        targets = [node.target]
+    return dict.fromkeys(each.id for target in targets for each in walk(target) if isinstance(each, ast.Name))

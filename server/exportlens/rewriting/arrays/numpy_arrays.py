@@ -1,0 +1,124 @@
+"""NumPy on traced tensors becomes torch: calls by themselves, and the whole way from `t.numpy()` to `torch.from_numpy`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import Call, Conversion
+from exportlens.inference.values import Tensor, Value, options
+from exportlens.rewriting.arrays.array_flow import ArrayWay, is_back
+from exportlens.rewriting.arrays.array_types import RefusedUnlike
+from exportlens.rewriting.arrays.array_ways import torch_for_arrays
+from exportlens.rewriting.arrays.numpy_calls import is_numpy, qualified_name, refuse_numbers, renamed
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Draft, Refused, RefusedDtypes, WholeDraft
+from exportlens.rewriting.code.imports import imported
+from exportlens.rewriting.code.text import Replacement
+
+_MADE = ("numpy.asarray", "numpy.array", "numpy.ascontiguousarray")
+
+
+def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | Refusal:
+    """torch's function for NumPy's on a tensor, or the whole way from `t.numpy()` back to torch."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        function = draft.source.enclosing_function(draft.source.enclosing_statement(node))
+        if function is not None:
+            draft.modules = imported(function.body) | draft.modules
+        if isinstance(place, Conversion) and isinstance(node, ast.Call) and is_numpy(draft, node):
+            if not isinstance(place.value, Tensor):
+                raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
+            if qualified_name(draft, node.func) in _MADE and not _is_given_back(draft, node):
+                # The array is an array to all that follows: NumPy's functions of it are no torch's of a tensor.
+                return _way_of_all(draft, node, {place.value.dtype}, place.variables)
+            refuse_numbers(draft, node, place)
+            return draft.replace("Use torch's function", renamed(draft, node))
+        if isinstance(place, Call):
+            if not isinstance(node, ast.Call) or not all(
+                all(isinstance(option, Tensor) for option in options(value)) for value in place.args[:1]
+            ):
+                raise Refused("not all that NumPy is given is a tensor: rewrite from where the array is made")
+            refuse_numbers(draft, node, place)
+            return draft.replace("Use torch's function", renamed(draft, node))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "numpy":
+            options_of = options(place.value) if isinstance(place, Conversion) else ()
+            dtypes = {each.dtype for each in options_of if isinstance(each, Tensor)}
+            known = place.variables if isinstance(place, Conversion) else {}
+            return _way_out(draft, node, dtypes, known)
+        raise Refused("the array is not made by `.numpy()`")
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
+def _is_given_back(draft: Draft, node: ast.Call) -> bool:
+    """Whether `node` stands where a tensor is made of it at once."""
+    parent = draft.source.parents[node]
+    return isinstance(parent, ast.Call) and node in parent.args and is_back(draft, parent)
+
+
+def _way_of_all(draft: Draft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value]) -> Fix:
+    """The whole way from `first`, with the dtype of everything in it."""
+    whole = WholeDraft.around(draft)
+    begun = whole.found(first)
+    assert isinstance(begun, ast.Call)
+    return whole.replace("Stay in torch", torch_for_arrays(whole, begun, dtypes, known))
+
+
+def _way_out(draft: Draft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value]) -> Fix:
+    """The whole way from `first`, with the dtype of everything in it, or else by what arrays are used for alone."""
+    whole = WholeDraft.around(draft)
+    try:
+        return _way_of_all(draft, first, dtypes, known)
+    except (RefusedUnlike, RefusedDtypes):
+        raise
+    except Refused as refused:
+        reason = refused
+    try:
+        return draft.replace("Stay in torch", _whole_way(draft, first, dtypes, known))
+    except Refused as refused:
+        try:
+            return whole.replace("Stay in torch", _with_functions(whole, first, dtypes, known, refused))
+        except Refused:
+            raise reason from None
+
+
+def _with_functions(
+    whole: WholeDraft, first: ast.Call, dtypes: set[str | None], known: Mapping[str, Value], refused: Refused
+) -> list[Replacement]:
+    """The whole way where it goes through functions of the file; raises `refused` where it does not."""
+    node = whole.found(first)
+    assert isinstance(node, ast.Call)
+    if whole.source.enclosing_function(node) is None:
+        raise refused
+    return _whole_way(whole, node, dtypes, known)
+
+
+def _whole_way(
+    draft: Draft, first: ast.Call, dtypes: set[str | None], variables: Mapping[str, Value]
+) -> list[Replacement]:
+    """The replacements for the array that `first` makes of a tensor of one of `dtypes`, and for all others of the function:
+    they may meet."""
+    function = draft.source.enclosing_function(first)
+    arrays = [
+        each
+        for each in ast.walk(function or draft.source.tree)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "numpy"
+        and not each.args
+        and not each.keywords
+    ]
+    if first not in arrays:
+        raise Refused("the array is made otherwise than by `.numpy()`")
+    way = ArrayWay(draft, arrays, draft.kinds(variables))
+    one = next(iter(dtypes)) if len(dtypes) == 1 else None
+    if one is not None:
+        way.dtypes[first] = one
+    swaps = way.swaps()
+    byte = f".to({draft.torch}.uint8)"
+    if way.indexes and ("uint8" in dtypes or any(each.text == byte for each in swaps)):
+        raise Refused("a tensor of uint8 is a mask where it is an index, an array of it holds numbers")
+    return swaps

@@ -1,0 +1,130 @@
+"""Tensors that are made of numbers get the device of those that they meet: torch.cond and while_loop take one device only.
+
+`total = torch.full((), 0.0)` that an arm adds to is on the device of what is added behind that arm, and on the host behind the
+other. On the host alone nothing changes by `device=x.device`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.calls.devices import is_computed_with
+from exportlens.rewriting.code.names import arguments, registers_buffer
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.kinds.homes import ELSEWHERE, NUMBER, Home, Homes, Names
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
+
+
+def on_one_device(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
+    """`text`, made of `before`, in which tensors that are made of numbers in the function around `node` have the device of what
+    they meet; `kinds` are those at `node`."""
+    source = Source(text)
+    function = source.same_function(before, node)
+    return text if function is None else replaced(text, _Devices(source, function, kinds).swaps())
+
+
+def is_on_host(source: Source, function: Function, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether what the name `node` reads in `function` certainly was made there, with no device named; `kinds` are those before."""
+    reads = _Devices(source, function, kinds).homes().reads
+    homes = reads.get(node, []) if isinstance(node, ast.Name) else []
+    return bool(homes) and all(each.made and not each.elsewhere for each in homes)
+
+
+# What other things have that a function may be given as well.
+_OF_OTHERS = frozenset(name for each in (list, tuple, dict, set, str, float, complex) for name in dir(each))
+
+
+class _Devices:
+    def __init__(self, source: Source, function: Function, kinds: Kinds) -> None:
+        self.source, self.function, self.kinds = source, function, kinds
+        self.entry = kinds_before(function, function.body[0], kinds)
+
+    def homes(self) -> Homes:
+        names = Names(certain={each.arg for each in arguments(self.function.args)})
+        names.homes = {each.arg: self._given(each) for each in arguments(self.function.args)}
+        return Homes(self.function, names, self.kinds, self._is_tensor)
+
+    def swaps(self) -> list[Replacement]:
+        homes, swaps = self.homes(), []
+        own = [each.arg for each in arguments(self.function.args)]
+        for call, paths in homes.needs.items():
+            for path in sorted(paths, key=lambda each: each not in own):
+                if all(self._is_there(path, call, place) for place in homes.places[call]):
+                    swaps += self._with_device(call, path)
+                    break
+        return swaps
+
+    def _is_tensor(self, node: ast.expr) -> bool:
+        """Whether an attribute of the model certainly is a tensor."""
+        return self.kinds.of(node).what == "tensor" or (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and registers_buffer(self.source.tree, node.attr)
+        )
+
+    def _given(self, parameter: ast.arg) -> Home:
+        """Where an argument is: with itself, where it certainly is a tensor."""
+        kind = self.entry.of(ast.Name(parameter.arg, ast.Load()))
+        if kind.what in ("number", "size", "static", "none"):
+            return NUMBER
+        is_tensor = (
+            kind.what == "tensor"
+            and parameter not in self._optional()
+            and parameter.arg not in self.kinds.supposed
+            and (is_computed_with(self.source, self.function, parameter) or self._is_asked(parameter))
+        )
+        return Home(like=(parameter.arg,), elsewhere=True) if is_tensor else ELSEWHERE
+
+    def _is_asked(self, parameter: ast.arg) -> bool:
+        """Whether the function reads an attribute of a parameter that no list and no number has."""
+        reads = (
+            each for each in walk(self.function) if isinstance(each, ast.Name) and each.id == parameter.arg
+        )
+        owned = (self.source.parents[each] for each in reads)
+        return any(isinstance(each, ast.Attribute) and each.attr not in _OF_OTHERS for each in owned)
+
+    def _optional(self) -> list[ast.arg]:
+        """The parameters that may be left out, and be no tensor then."""
+        args = self.function.args
+        places = [*args.posonlyargs, *args.args]
+        left = places[len(places) - len(args.defaults) :]
+        named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+        return [*left, *(each for each, value in named if value is not None)]
+
+    def _is_there(self, path: str, call: ast.Call, names: Names) -> bool:
+        """Whether the tensor at `path` certainly is there where `call` makes one, and not on the host."""
+        home = names.homes.get(path)
+        if "." in path:
+            node = parse_python(path).body[0]
+            is_tensor = isinstance(node, ast.Expr) and self._is_tensor(node.value)
+            return is_tensor and (home is None or (path in home.like and not home.made))
+        if home is None or path not in names.certain or path not in home.like or home.made:
+            return False
+        own = [each for each in arguments(self.function.args) if each.arg == path]
+        if own and not self._given(own[0]).like:
+            return False
+        return self._kinds_at(call).of(ast.Name(path, ast.Load())).what == "tensor"
+
+    def _kinds_at(self, call: ast.Call) -> Kinds:
+        """The kinds before the statement of the function itself that holds `call`."""
+        statement = self.source.enclosing_statement(call)
+        while self.source.enclosing_function(statement) is not self.function:
+            statement = self.source.enclosing_statement(
+                self.source.enclosing_function(statement) or self.function
+            )
+        return kinds_before(self.function, statement, self.kinds)
+
+    def _with_device(self, call: ast.Call, path: str) -> list[Replacement]:
+        """`call` with the device of what is at `path`."""
+        given = [*call.args, *(each.value for each in call.keywords)]
+        last = max((self.source.end(each) for each in given), default=self.source.end(call))
+        end = self.source.end(call) - 1
+        between = self.source.text[last:end]
+        if "#" in between or not given:
+            return []
+        at = last + len(between.rstrip())
+        comma = " " if between.rstrip().endswith(",") else ", "
+        return [Replacement(at, at, f"{comma}device={path}.device")]

@@ -1,0 +1,1 @@
+"""Where code decides on tensor data, and the condition as a tensor: predicates, comparisons, memberships."""

@@ -1,0 +1,162 @@
+"""Numbers of Python that a condition reads out of tensors: the tensors that can be compared in their place."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from exportlens.inference.values import Array, Const
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.precedence import primary
+from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.kinds.kind import Kind
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.source.walking import walk
+
+
+class ComparedNumbers:
+    """Reads numbers that conditions of one Source compare; `torch` is what the file calls that."""
+
+    torch: str
+
+    def __init__(self, source: Source, kinds: Kinds) -> None:
+        self.source = source
+        self.kinds = kinds
+
+    def with_sizes(self, node: ast.expr) -> str:
+        """The text with `t.shape[0]` for `len(t)`, of which Python makes a number, and torch's own for `max` and `min` of two numbers
+        that may be floats, where they are only compared."""
+        swaps = [
+            self.source.swap(each, f"{primary(self.source.of(each.args[0]))}.shape[0]")
+            for each in ast.walk(node)
+            if isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Name)
+            and each.func.id == "len"
+            and self.kinds.of(each).what == "scalar"
+        ]
+        for each in ast.walk(node) if isinstance(node, ast.Compare) else ():
+            if isinstance(each, ast.Call) and self._chooses_float(each):
+                swaps.append(self.source.swap(each.func, f"{self.torch}.sym_{ast.unparse(each.func)}"))
+        return self.source.of(node, swaps)
+
+    def _chooses_float(self, call: ast.Call) -> bool:
+        """Whether `call` is `max` or `min` of two numbers, one of them from data and perhaps a float: non-strict tracing has no operator
+        for it, and torch's own always gives a float, which compares the same."""
+        if not (isinstance(call.func, ast.Name) and call.func.id in ("max", "min")):
+            return False
+        if call.func.id in self.kinds.names or call.keywords:
+            return False
+        given = [self.kinds.of(each) for each in call.args]
+        plain = len(given) == 2 and all(each.what in ("number", "size", "scalar") for each in given)
+        return plain and any(each.what == "scalar" and each.type != "int" for each in given)
+
+    def number_as_tensor(self, node: ast.expr) -> str | None:
+        """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there
+        is none."""
+        return self.as_tensor(node, exact=True)
+
+    def tensor_kind(self, node: ast.expr) -> Kind:
+        """The kind of the tensor behind a conversion such as `t.item()` or `int(t)`."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+            return self.kinds.of(node.func.value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            return self.tensor_kind(node.args[0])
+        return self.kinds.of(node)
+
+    def as_tensor(self, node: ast.expr, exact: bool) -> str | None:
+        """The tensor whose comparison gives what the Python number gives; None where there is none.
+
+        Python compares doubles, torch compares in the tensor's dtype: with a constant that every float
+        dtype holds (`exact`) this is the same, with others the tensor is widened first.
+        """
+        kind = self.kinds.of(node)
+        if kind.what == "tensor":
+            text = self.source.of(node)
+            if exact or kind.dtype in ("bool", "float64") or _is_integer(kind.dtype):
+                return text
+            return f"{primary(text)}.double()"
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "item"
+            and not node.args
+        ):
+            return (
+                self.as_tensor(node.func.value, exact)
+                if self.kinds.of(node.func.value).what == "tensor"
+                else None
+            )
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+            inner = self.tensor_kind(node.args[0])
+            if node.func.id == "float" and kind.what == "scalar":
+                return self.as_tensor(node.args[0], exact)
+            if node.func.id == "int" and kind.what == "scalar":
+                whole = self.as_tensor(node.args[0], exact=True)
+                return (
+                    whole
+                    if whole is None or _is_integer(inner.dtype) or inner.dtype == "bool"
+                    else f"{primary(whole)}.trunc()"
+                )
+            if node.func.id == "abs" and kind.what == "scalar":
+                signed = self.as_tensor(node.args[0], exact)
+                return None if signed is None else f"{primary(signed)}.abs()"
+        return None
+
+    def refuse_arrays(self, node: ast.expr) -> None:
+        """Raise Refused where NumPy answers: torch.cond takes none of its bools."""
+        for each in ast.walk(node):
+            called = isinstance(each, ast.Call) and (
+                (self.kinds.qualified(each.func) or "").startswith("numpy.")
+                or getattr(each.func, "attr", "") == "numpy"
+            )
+            held = isinstance(each, ast.Name) and (
+                isinstance(self.kinds.of(each).value, Array) or self._is_from_numpy(each)
+            )
+            if called or held:
+                raise Refused(f"`{self.source.of(each)}` is NumPy's: compute it with torch first")
+
+    def _is_from_numpy(self, name: ast.Name) -> bool:
+        """Whether a function of NumPy's gives what its function binds to `name`: it compares as NumPy's bools do."""
+        function = self.source.enclosing_function(name)
+        values = [
+            each.value
+            for each in walk(function or name)
+            if isinstance(each, ast.Assign) and any(dotted(target) == name.id for target in each.targets)
+        ]
+        parts = [part for each in values for part in _given(each)]
+        calls = [each for each in parts if isinstance(each, ast.Call)]
+        return any((self.kinds.qualified(each.func) or "").startswith("numpy.") for each in calls)
+
+    def refuse_conversions(self, node: ast.expr) -> None:
+        for each in ast.walk(node):
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Name)
+                and each.func.id in ("int", "float", "bool")
+                and self.kinds.of(each).what == "scalar"
+            ):
+                raise Refused(
+                    f"`{self.source.of(each)}` turns tensor data into a Python number inside the condition"
+                )
+
+
+def _given(node: ast.expr) -> list[ast.expr]:
+    """What an expression may give as it is: the operands of `and` and `or`, the sides of a ternary."""
+    if isinstance(node, ast.BoolOp):
+        return [part for each in node.values for part in _given(each)]
+    if isinstance(node, ast.IfExp):
+        return [*_given(node.body), *_given(node.orelse)]
+    return [node]
+
+
+def _is_integer(dtype: str | None) -> bool:
+    return dtype is not None and dtype.startswith(("int", "uint"))
+
+
+def is_exact(kind: Kind) -> bool:
+    """Whether every float dtype of torch holds this number (bfloat16 has 8 significant bits)."""
+    if kind.what != "number" or not isinstance(kind.value, Const):
+        return False
+    mantissa, exponent = math.frexp(float(kind.value.value))
+    return (mantissa * 256).is_integer() and -13 < exponent < 15

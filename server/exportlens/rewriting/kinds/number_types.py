@@ -1,0 +1,226 @@
+"""The type, int, float or bool, of what a class computes with a number that it holds in an attribute."""
+
+from __future__ import annotations
+
+import ast
+import math
+
+from exportlens.inference.operators import BINARY, fold
+from exportlens.inference.values import Const
+from exportlens.rewriting.code.draft import Draft
+from exportlens.rewriting.code.infinity import infinity
+from exportlens.rewriting.code.names import arguments, assigned_pairs, defaults_of, dotted
+from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.numbers.given_numbers import given_by_calls
+from exportlens.rewriting.numbers.math_calls import NO_FLOAT, SAME_IN_TORCH
+from exportlens.rewriting.sizes.sliced_by_numbers import is_unpacked_size
+
+# Calls that give a number for a number, each of which a fix rewrites where tracing does not take it.
+_CONVERTING = {"float": "float", "int": "int", "round": "int", "abs": ""}
+_MATHEMATICAL = {f"math.{name}": "float" for name in SAME_IN_TORCH} | {"math.pow": "float"}
+_MATHEMATICAL |= {f"numpy.{name}": "float" for name in SAME_IN_TORCH - NO_FLOAT if hasattr(math, name)}
+_MATHEMATICAL |= {f"math.{name}": "int" for name in ("floor", "ceil", "trunc")}
+_MATHEMATICAL |= {f"math.{name}": "bool" for name in ("isfinite", "isinf", "isnan")}
+_BOUNDING = frozenset({"numpy.clip", "numpy.minimum", "numpy.maximum"})
+EXTREMES = {"max": "sym_max", "min": "sym_min"}
+
+
+def chooses(call: ast.Call) -> bool:
+    """Whether `call` is `max` or `min`, or what another fix has made of those."""
+    name = ast.unparse(call.func)
+    return name in EXTREMES or (
+        name.startswith("torch.") and name.removeprefix("torch.") in EXTREMES.values()
+    )
+
+
+class TypedNumber:
+    """The class with the number, and the types of what it computes with it. `given` are the parameters that take the number: of
+    which class and function, and their names."""
+
+    type: str
+
+    def __init__(self, draft: Draft, cls: ast.ClassDef, attr: str) -> None:
+        self.draft, self.source, self.cls = draft, draft.source, cls
+        self.path = f"self.{attr}"
+        self.given: set[tuple[str, str, str]] = set()
+
+    def of_constructor(self, node: ast.AST) -> bool:
+        return getattr(self.source.enclosing_function(node), "name", "") == "__init__"
+
+    def type_of(self, node: ast.expr) -> str | None:
+        """The type of the number that `node` gives, "number" for an int or a float; None where it may be something else."""
+        constant = constant_number(node)
+        if constant is not None:
+            return type(constant).__name__
+        if dotted(node) == self.path:
+            return self.type
+        if isinstance(node, ast.Attribute):
+            if self.draft.qualified(node) in ("math.pi", "math.e", "math.tau", "numpy.pi", "numpy.e"):
+                return "float"
+            return self._type_of_option(node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self.type_of(node.operand)
+        if isinstance(node, ast.Name):
+            function = self.source.enclosing_function(node)
+            if function is not None and (self.cls.name, function.name, node.id) in self.given:
+                return self.type
+            given = [
+                value
+                for each in (ast.walk(function) if function is not None else ())
+                if isinstance(each, ast.Assign)
+                for target, value in assigned_pairs(each)
+                if dotted(target) == node.id
+            ]
+            if not given and function is not None and is_unpacked_size(function, node.id):
+                return "int"
+            if given and all(read_out_of(each) is not None for each in given):
+                return "number"
+            if not given and function is not None and function in self.cls.body:
+                return self._type_given_by_calls(function, node.id)
+            return self.type_of(given[0]) if len(given) == 1 and not self._reads(given[0], node.id) else None
+        if isinstance(node, ast.BinOp):
+            parts = [self.type_of(node.left), self.type_of(node.right)]
+            if isinstance(node.op, (ast.Div, ast.Pow)):
+                return (
+                    "float"
+                    if None not in parts and (isinstance(node.op, ast.Div) or "float" in parts)
+                    else None
+                )
+        elif isinstance(node, ast.IfExp):
+            parts = [self.type_of(node.body), self.type_of(node.orelse)]
+        elif is_size(node):
+            return "int"
+        elif (inner := read_out_of(node)) is not None:
+            return self._type_held(inner) if isinstance(inner, ast.Attribute) else "number"
+        elif isinstance(node, ast.Call) and chooses(node):
+            parts = [self.type_of(each) for each in node.args]
+        elif isinstance(node, ast.Call) and (told := self.type_given(node)) is not None:
+            return told
+        else:
+            return None
+        if not set(parts) <= {"int", "float", "number"}:
+            return None
+        if "number" in parts and "float" not in parts:
+            return "number"
+        return "float" if "float" in parts else "int"
+
+    def _reads(self, value: ast.expr, name: str) -> bool:
+        return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+
+    def _type_given_by_calls(self, function: Function, name: str) -> str | None:
+        """The type of the number that all calls in the file give the parameter `name`."""
+        statements = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
+        default = defaults_of(function.args).get(name)
+        given = given_by_calls(statements, self.cls, function, name, default)
+        types: set[str | None] = set()
+        for each in given or ():
+            constant = constant_number(each)
+            if constant is not None:
+                types.add(type(constant).__name__)
+            else:
+                read = read_out_of(each) is not None or ast.unparse(each).startswith("float(")
+                types.add("int" if is_size(each) else "number" if read else None)
+        if not types or not types <= {"int", "float", "number"}:
+            return None
+        return types.pop() if len(types) == 1 else "number"
+
+    def type_given(self, call: ast.Call) -> str | None:
+        """The type of what a conversion or a function of the math module gives, of numbers of known types."""
+        name = ast.unparse(call.func)
+        given = _CONVERTING.get(name, _MATHEMATICAL.get(self.draft.qualified(call.func)))
+        parts = [self.type_of(each) for each in call.args]
+        if self.draft.qualified(call.func) in _BOUNDING and set(parts) == {"float"} and not call.keywords:
+            return "float"
+        if given is None or not parts or None in parts or call.keywords:
+            return None
+        return (given or parts[0]) if len(parts) == 1 or given == "float" else None
+
+    def _type_held(self, node: ast.Attribute) -> str | None:
+        """The type of the number that a buffer holds which another fix of this kind has made."""
+        for each in ast.walk(self.cls):
+            if (
+                isinstance(each, ast.Call)
+                and ast.unparse(each.func) == "self.register_buffer"
+                and len(each.args) == 2
+            ):
+                name, made = each.args
+                if isinstance(name, ast.Constant) and name.value == node.attr and isinstance(made, ast.Call):
+                    constant = constant_number(made.args[0]) if made.args else None
+                    if self.draft.qualified(made.func) == "torch.tensor" and constant is not None:
+                        return type(constant).__name__
+        return None
+
+    def _type_of_option(self, node: ast.Attribute) -> str | None:
+        """The type of another number of the Module, that `__init__` sets to a constant or to a parameter whose default tells."""
+        sets = [
+            (statement, value)
+            for statement in ast.walk(self.cls)
+            if isinstance(statement, ast.Assign)
+            for target, value in assigned_pairs(statement)
+            if dotted(node) == dotted(target)
+        ]
+        if len(sets) != 1 or not self.of_constructor(sets[0][0]):
+            return None
+        statement, value = sets[0]
+        if isinstance(value, ast.Name):
+            function = self.source.enclosing_function(statement)
+            args = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
+            defaults = defaults_of(args)
+            if value.id in {each.arg for each in arguments(args)} and value.id not in defaults:
+                return self._type_from_callers(args, value.id)
+            value = defaults.get(value.id, value)
+        constant = constant_number(value)
+        return None if constant is None else type(constant).__name__
+
+    def _type_from_callers(self, args: ast.arguments, name: str) -> str:
+        """The type of the number that all of the file give the constructor as its parameter `name`, where they write it out."""
+        names = [each.arg for each in [*args.posonlyargs, *args.args]][1:]
+        types: set[str | None] = set()
+        for placed in self.draft.context.document.placed:
+            for each in (one for statement in placed.chunk.body for one in ast.walk(statement)):
+                if not (isinstance(each, ast.Call) and dotted(each.func) == self.cls.name):
+                    continue
+                given = dict(zip(names, each.args, strict=False)) | {
+                    one.arg: one.value for one in each.keywords if one.arg
+                }
+                number = constant_number(given.get(name))
+                types.add(None if number is None else type(number).__name__)
+        return types.pop() or "number" if len(types) == 1 else "number"
+
+
+def is_size(node: ast.expr) -> bool:
+    """Whether `node` asks how large something is: `x.shape[0]`, `x.size(0)`, `len(x)`."""
+    if isinstance(node, ast.Subscript):
+        one = isinstance(node.slice, (ast.Constant, ast.UnaryOp))
+        return one and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in ("numel", "dim", "nelement") or (
+            node.func.attr == "size" and len(node.args) == 1
+        )
+    return isinstance(node.func, ast.Name) and node.func.id == "len"
+
+
+def read_out_of(node: ast.expr) -> ast.expr | None:
+    """The tensor that `node` reads a number out of by `.item()`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        return node.func.value
+    return None
+
+
+def constant_number(node: ast.expr | None) -> int | float | bool | None:
+    """The number that is written out, or computed of such numbers: `2.0**16`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = constant_number(node.operand)
+        return None if inner is None or isinstance(inner, bool) else -inner
+    if isinstance(node, ast.BinOp):
+        left, right = constant_number(node.left), constant_number(node.right)
+        if left is None or right is None:
+            return None
+        computed = fold(BINARY[type(node.op)], left, right)
+        number = computed.value if isinstance(computed, Const) else None
+        return number if isinstance(number, (bool, int, float)) else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
+        return node.value
+    return infinity(node)

@@ -1,0 +1,1 @@
+"""Lists that tensor data fills, filters or sorts, as tensors and masks."""

@@ -1,0 +1,94 @@
+"""Attributes that a loop on tensor data writes in place: the loop works on a copy under a name, which is written back behind it.
+
+    while row < n:                     means = self.means.clone()
+        self.means[i] = f(row)   ->    while row < n:
+                                           means[i] = f(row)
+                                       self.means.copy_(means)
+
+A while_loop carries what has a name. What holds the same memory sees what is written back.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from exportlens.rewriting.code.names import dotted, every_name, fresh
+from exportlens.rewriting.code.text import Replacement, Source, replaced
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import loaded, visit, writes_of
+
+
+def with_named_attributes(
+    source: Source, loop: ast.While | ast.For, kinds: Kinds
+) -> tuple[Source, ast.While | ast.For] | None:
+    """The text in which `loop` writes names where it wrote attributes of `self`, and that loop, `kinds` becoming those just
+    before it; None where it writes none, or where something else in it may look at them."""
+    paths = _written(loop, kinds)
+    if not paths or not source.begins_line(loop) or loop.orelse or calls_methods(source, [loop], loop):
+        return None
+    taken = every_name(source.tree)
+    nl, indent = source.newline, source.indent_of(loop)
+    swaps: list[Replacement] = []
+    before, behind = [], []
+    for path in paths:
+        uses = [each for each in ast.walk(loop) if isinstance(each, ast.Attribute) and dotted(each) == path]
+        if any(not isinstance(each.ctx, ast.Load) for each in uses) or _has_another_name(loop, path, kinds):
+            return None
+        if not uses or kinds.of(uses[0]).what != "tensor":
+            return None
+        name = fresh(path.split(".")[-1].lstrip("_") or "value", taken)
+        swaps += [source.swap(each, name) for each in uses]
+        before.append(f"{name} = {path}.clone()")
+        behind.append(f"{path}.copy_({name})")
+    start, end = source.start(loop), source.span([loop])[1]
+    swaps.append(Replacement(start, start, "".join(line + nl + indent for line in before)))
+    swaps.append(Replacement(end, end, "".join(nl + indent + line for line in behind)))
+    changed = Source(replaced(source.text, swaps))
+    found = [
+        each for each in ast.walk(changed.tree) if type(each) is type(loop) and changed.start(each) > start
+    ]
+    again = min(found, key=changed.start)
+    assert isinstance(again, (ast.While, ast.For))
+    block, index = changed.block_of(again)
+    kinds.run(block[index - len(before) : index])
+    return changed, again
+
+
+def _written(loop: ast.While | ast.For, kinds: Kinds) -> list[str]:
+    """The attributes of `self` that the loop's body writes in place."""
+    found: dict[str, None] = {}
+
+    def see(node: ast.stmt, now: Kinds) -> None:
+        for write in writes_of(node, now):
+            roots = now.of(loaded(write.base)).roots or ()
+            found.update(
+                dict.fromkeys(root for root in roots if root.startswith("self.") and root.count(".") == 1)
+            )
+
+    visit(loop.body, kinds.copy(), see)
+    return list(found)
+
+
+def calls_methods(source: Source, statements: Sequence[ast.stmt], inside: ast.stmt) -> bool:
+    """Whether `statements` call methods of the class around `inside`, or hand `self` to something."""
+    owner = next((each for each in source.ancestors(inside) if isinstance(each, ast.ClassDef)), None)
+    methods = {each.name for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else set()
+    own = owner is not None and all(
+        (dotted(each) or "").rpartition(".")[2] == "Module" for each in owner.bases
+    )
+    return not own or any(
+        isinstance(each, ast.Name)
+        and each.id == "self"
+        and not (isinstance(parent := source.parents[each], ast.Attribute) and parent.attr not in methods)
+        for statement in statements
+        for each in ast.walk(statement)
+    )
+
+
+def _has_another_name(loop: ast.While | ast.For, path: str, kinds: Kinds) -> bool:
+    """Whether the loop knows the memory of `path` by another name as well."""
+    read = {each.id for each in ast.walk(loop) if isinstance(each, ast.Name)}
+    return any(
+        name in read and path in (kind.roots or ()) for name, kind in kinds.names.items() if name != path
+    )

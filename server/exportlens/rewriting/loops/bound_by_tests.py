@@ -1,0 +1,106 @@
+"""A `while` whose test binds a name: the name is bound before the loop and at the end of each round.
+
+while (gap := error(x)) > 1e-3:        gap = error(x)
+    x = step(x, gap)              ->   while gap > 1e-3:
+                                           x = step(x, gap)
+                                           gap = error(x)
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.text import Replacement, Source, replaced
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.loops.continues import without_continue
+from exportlens.rewriting.memory.effects import repeatable
+from exportlens.source.walking import walk
+
+# What may not compute all of its parts, or computes them several times.
+_UNSURE = (ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+def bound_before(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source, ast.While, Kinds] | None:
+    """The text in which the test of `loop` binds nothing, the loop of it and the kinds just before that; None where it binds
+    nothing anyway. Raises Refused where the test may not bind the name in each round, or does more."""
+    names = [each for each in walk(loop.test) if isinstance(each, ast.NamedExpr)]
+    if not names:
+        return None
+    name = names[0]
+    if len(names) > 1 or _may_not_run(source, name, loop):
+        raise Refused(
+            f"the loop's condition binds `{names[-1].target.id}` on some ways only: bind it in the body"
+        )
+    if not _is_first(loop.test, name, kinds):
+        raise Refused(
+            f"the loop's condition does more before it binds `{name.target.id}`: bind it in the body"
+        )
+    if not all(map(source.begins_line, (loop, *loop.body))):
+        raise Refused("the loop is written on one line")
+    if "continues" in exits(loop.body):
+        changed = without_continue(source, loop)
+        if changed is None or not isinstance(changed[1], ast.While):
+            raise Refused("the loop continues before its end, and its condition binds a name")
+        return bound_before(changed[0], changed[1], kinds)
+    line = f"{name.target.id} = {source.of(name.value)}"
+    if source.newline in line:
+        line = f"{name.target.id} = ({source.of(name.value)})"
+    nl, start, end = source.newline, source.start(loop), source.span(loop.body)[1]
+    head = f"{line}{nl}{source.indent_of(loop)}"
+    outer_start, outer_end = source.start(name), source.end(name)
+    if source.text[outer_start - 1] == "(" and source.text[outer_end : outer_end + 1] == ")":
+        outer_start, outer_end = outer_start - 1, outer_end + 1
+    spaced = " " if source.text[:outer_start].endswith("while") else ""
+    swaps = [
+        Replacement(start, start, head),
+        Replacement(outer_start, outer_end, spaced + name.target.id),
+        Replacement(end, end, f"{nl}{source.indent_of(loop.body[0])}{line}"),
+    ]
+    changed_source = Source(replaced(source.text, swaps))
+    begin = start + len(head)
+    same = next(
+        each
+        for each in walk(changed_source.tree)
+        if isinstance(each, ast.While) and changed_source.start(each) == begin
+    )
+    after = kinds.copy()
+    block, index = changed_source.block_of(same)
+    after.run(block[index - 1 : index])
+    return changed_source, same, after
+
+
+def _may_not_run(source: Source, name: ast.NamedExpr, loop: ast.While) -> bool:
+    """Whether the test may come out without binding the name."""
+    inner: ast.AST = name
+    for outer in source.ancestors(name):
+        if outer is loop:
+            return False
+        if isinstance(outer, _UNSURE):
+            return True
+        if isinstance(outer, ast.BoolOp) and inner is not outer.values[0]:
+            return True
+        if isinstance(outer, ast.Compare) and inner not in (outer.left, outer.comparators[0]):
+            return True
+        inner = outer
+    return True
+
+
+def _is_first(test: ast.expr, name: ast.NamedExpr, kinds: Kinds) -> bool:
+    """Whether what is computed beside the name may as well be computed after it: it has no effect, and does not read it."""
+    inside = {id(each) for each in walk(name)}
+    for each in walk(test):
+        if id(each) in inside:
+            continue
+        if (
+            isinstance(each, ast.Call)
+            and not repeatable(each, kinds)
+            and not any(one is name for one in walk(each))
+        ):
+            return False
+        if isinstance(each, ast.Name) and each.id == name.target.id:
+            before = (each.lineno, each.col_offset) < (name.lineno, name.col_offset)
+            if before:
+                return False
+    return True

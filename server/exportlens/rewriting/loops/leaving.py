@@ -1,0 +1,433 @@
+"""Loops that tensor data leaves early: `break` and `return` become a flag, and what follows becomes branches on it.
+
+    for _ in range(n):            stopped = torch.zeros((), dtype=torch.bool)
+        y = step(x)               for _ in range(n):
+        if close(x, y):               if not stopped:
+            break                         y = step(x)
+        x = y                             stopped = close(x, y)
+                                          if not stopped:
+                                              x = y
+
+The branches on the flag hang on tensor data like any other, and are rewritten as such.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import (
+    Liveness,
+    always_bound,
+    certainly_bound_before,
+    exits,
+    live_before,
+)
+from exportlens.rewriting.code.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.decisions.conditions import scalar_bool
+from exportlens.rewriting.decisions.predicates import Predicates
+from exportlens.rewriting.kinds.kind import UNKNOWN_KIND
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.loops.idle_rest import may_run_idly
+from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.source.parsing import parse_python
+
+_GROWING = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
+Loop = ast.For | ast.While
+# More than this of a loop's body is not written out a second time.
+_MOST_COPIED = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Flagged:
+    """The text with the flag; its loop, and the statements before and after that belong to the rewrite, begin at
+    statement `first` of the block that `path` leads to."""
+
+    text: str
+    path: tuple[tuple[str, int], ...]
+    first: int
+    count: int
+
+    def statements(self, tree: ast.AST, more: int) -> list[ast.stmt]:
+        """The statements of the rewrite in a later text, in which they have become `more` statements more."""
+        return self.block(tree)[self.first : self.first + self.count + more]
+
+    def block(self, tree: ast.AST) -> list[ast.stmt]:
+        """The block that holds them."""
+        node = tree
+        for field, index in self.path[:-1]:
+            node = getattr(node, field)[index]
+        block: list[ast.stmt] = getattr(node, self.path[-1][0])
+        return block
+
+
+def left_loop(source: Source, node: ast.stmt) -> Loop | None:
+    """The loop that the `if` statement `node` may leave by `break` or `return`, or what follows it in the round where it
+    continues; None where there is none."""
+    if not isinstance(node, ast.If):
+        return None
+    ways = exits([node])
+    statement: ast.AST = node
+    for outer in source.ancestors(node):
+        if "continues" in ways and isinstance(statement, ast.stmt):
+            block, index = source.block_of(statement)
+            ways = ways | (exits(block[index + 1 :]) & {"breaks", "returns"})
+        statement = outer
+        if isinstance(outer, (ast.For, ast.While)):
+            return outer if ways & {"breaks", "returns"} else None
+        if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            return None
+    return None
+
+
+def flagged(source: Source, loop: Loop, kinds: Kinds, torch: str, runs: bool = False) -> Flagged:
+    """The whole text with a flag in the place of what leaves `loop`, which has a first round where it `runs`; `kinds` are those
+    inside of it. Raises Refused."""
+    function = source.enclosing_function(loop)
+    if function is None:
+        raise Refused("the loop is not inside a function")
+    return _Flags(source, loop, function, kinds, torch, runs).result()
+
+
+class _Flags:
+    def __init__(
+        self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str, runs: bool
+    ) -> None:
+        self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
+        self.runs = runs
+        self.unit, self.nl = source.indent_unit(), source.newline
+        ways = exits(loop.body)
+        if "raises" in ways:
+            raise Refused("the loop's body may raise")
+        if exits(loop.orelse) - {"falls", "returns"} and exits(loop.orelse) != {"raises"}:
+            raise Refused("the loop's `else` leaves a loop around it, or raises on some of its ways")
+        texts = self._returned() if "returns" in ways else []
+        taken = every_name(source.tree)
+        # One flag ends the loop; where it is left in several ways, each return has one of its own beside it.
+        self.flag = fresh("done" if len(texts) == 1 and "breaks" not in ways else "stopped", taken)
+        several = "breaks" in ways or len(texts) > 1
+        self.returned = {text: fresh("done", taken) if several else self.flag for text in texts}
+        self._refuse_read_targets()
+        self._refuse_growing()
+
+    def _refuse_growing(self) -> None:
+        """What grows in each round has, behind a branch on the flag, a size that later branches cannot take in."""
+        statements = [each for each in ast.walk(self.loop) if isinstance(each, ast.Assign)]
+        for name in filter(None, map(_grown, statements)):
+            first = next((each for each in self.loop.body if name in bound(each)), None)
+            # What each round makes anew does not grow from one to the next.
+            if first is not None and name in reads(first):
+                raise Refused(
+                    f"`{name}` grows in each round until tensor data stops it: start with its largest size, and write each "
+                    "round's part into it"
+                )
+
+    def _returned(self) -> list[str]:
+        """The expressions that the loop's body returns, which have the same value when the loop is over."""
+        found = [
+            each
+            for each in ast.walk(self.loop)
+            if isinstance(each, ast.Return) and self.source.enclosing_function(each) is self.function
+        ]
+        certain = certainly_bound_before(self.function, self.loop)
+        texts: dict[str, None] = {}
+        for each in found:
+            if each.value is None:
+                raise Refused("the loop's body returns no value")
+            outer = next(one for one in self.source.ancestors(each) if isinstance(one, (ast.For, ast.While)))
+            if outer is not self.loop:
+                raise Refused("an inner loop returns")
+            unsure = sorted(name for name in reads(each.value) & set(bound(self.loop)) if name not in certain)
+            if unsure and not self._runs():
+                raise Refused(f"`{unsure[0]}`, which the loop returns, may be unbound after the loop")
+            texts[self.source.of(each.value)] = None
+        return list(texts)
+
+    def _refuse_read_targets(self) -> None:
+        """The rewritten loop runs to its end: what it counts or goes through is then not where it was left."""
+        if not isinstance(self.loop, ast.For):
+            return
+        needed = self._read_later()
+        for name in bound(self.loop.target):
+            if name in needed:
+                raise Refused(f"`{name}` is read after the loop, and says where tensor data left it")
+
+    def result(self) -> Flagged:
+        source, loop = self.source, self.loop
+        indent = source.indent_of(loop)
+        if not source.begins_line(loop):
+            raise Refused("the loop shares its line with another statement")
+        peeled = self._unsure_names()
+        if peeled:
+            self._refuse_peeling(peeled)
+        flags = dict.fromkeys([self.flag, *self.returned.values()])
+        head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
+        before = len(head)
+        rounds = ""
+        if peeled:
+            if isinstance(loop, ast.For) and not self._counts():
+                # The first element is taken before the loop over the others.
+                rounds = fresh("rounds", every_name(source.tree))
+                head.append(f"{indent}{rounds} = list({source.of(loop.iter)})")
+                head.append(f"{indent}{source.of(loop.target)} = {rounds}[0]")
+                before += 2
+            elif (
+                isinstance(loop, ast.For)
+                and isinstance(loop.target, ast.Name)
+                and loop.target.id in reads(loop.body)
+            ):
+                head.append(f"{indent}{loop.target.id} = 0")
+                before += 1
+            head.append(self._block(loop.body, indent))
+            before += len(parse_python(_undented(head[-1], indent)).body)
+        inner = indent + self.unit
+        if isinstance(loop, ast.For):
+            header = source.between(source.start(loop), self._header_end())
+            if rounds:
+                header = f"for {source.of(loop.target)} in {rounds}[1:]:"
+            elif peeled:
+                assert isinstance(loop.iter, ast.Call)
+                count = source.of(loop.iter.args[0])
+                header = f"for {source.of(loop.target)} in range(1, {count}):"
+            lines = [
+                f"{indent}{header}",
+                *(inner + each for each in source.header_comments(loop)),
+                f"{inner}if not {self.flag}:",
+                self._block(loop.body, inner + self.unit),
+            ]
+        else:
+            test = "" if _is_true(loop.test) else f" and {_grouped(source, loop.test)}"
+            notes = [inner + each for each in source.header_comments(loop)]
+            lines = [f"{indent}while not {self.flag}{test}:", *notes, self._block(loop.body, inner)]
+        after: list[str] = []
+        behind = 0
+        endless = isinstance(loop, ast.While) and _is_true(loop.test) and "breaks" not in exits(loop.body)
+        for number, (value, flag) in enumerate(self.returned.items(), 1):
+            if endless and number == len(self.returned):
+                # Nothing else leaves it.
+                after.append(f"{indent}return {value}")
+                behind += 1
+            elif len(self.returned) > 1 or not self._returned_next(value):
+                after += [f"{indent}if {flag}:", f"{inner}return {value}"]
+                behind += 1
+        if loop.orelse:
+            # What `else` holds runs where nothing has left the loop.
+            after += [f"{indent}if not {self.flag}:", source.block(loop.orelse, inner)]
+            behind += 1
+        start, end = source.span([loop])
+        comments = source.comments_between(start, source.start(loop))
+        text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
+        _, index = source.block_of(loop)
+        return Flagged(
+            replaced(source.text, [Replacement(start, end, text)]),
+            _path(source, loop),
+            index,
+            before + 1 + behind,
+        )
+
+    def _returned_next(self, value: str) -> bool:
+        """Whether `value` is returned right behind the loop, however that was left."""
+        block, index = self.source.block_of(self.loop)
+        following = block[index + 1] if index + 1 < len(block) else None
+        return (
+            isinstance(following, ast.Return)
+            and following.value is not None
+            and self.source.of(following.value) == value
+        )
+
+    # --- the first round --------------------------------------------------------------------------------------
+
+    def _unsure_names(self) -> list[str]:
+        """The names that only the loop binds and that are read after it: without a first round they would have no
+        value on one side of a branch on the flag."""
+        certain = certainly_bound_before(self.function, self.loop) - self._placeholders()
+        needed = self._read_later()
+        return [name for name in bound(self.loop.body) if name in needed and name not in certain]
+
+    def _read_later(self) -> frozenset[str]:
+        """The names that are read when the loop is over, however that was left."""
+        after = Liveness(self.function).live_after(self.loop)
+        return after.union(*(reads(parse_python(each)) for each in self.returned))
+
+    def _placeholders(self) -> set[str]:
+        """The names that are None before the loop, and that its first round binds before it reads them."""
+        if not self._runs() or "continues" in exits(self.loop.body):
+            return set()
+        before = kinds_before(self.function, self.loop, self.kinds)
+        entering = live_before(self.loop.body, frozenset(), self.function)
+        anew = always_bound(self._before_leaving(self.loop.body)) - entering
+        return {name for name in anew if before.names.get(name, UNKNOWN_KIND).what == "none"}
+
+    def _runs(self) -> bool:
+        """Whether the loop certainly has a first round that nothing of tensor data decides."""
+        loop = self.loop
+        if isinstance(loop, ast.While):
+            return self.runs or _is_true(loop.test)
+        return self.kinds.has_elements(loop.iter)
+
+    def _counts(self) -> bool:
+        """Whether the loop runs over `range(n)`."""
+        loop = self.loop
+        return (
+            isinstance(loop, ast.For)
+            and isinstance(loop.iter, ast.Call)
+            and isinstance(loop.iter.func, ast.Name)
+            and loop.iter.func.id == "range"
+            and len(loop.iter.args) == 1
+            and isinstance(loop.target, ast.Name)
+        )
+
+    def _refuse_peeling(self, names: list[str]) -> None:
+        if not self._runs():
+            raise Refused(
+                f"`{names[0]}` is bound by the loop, which may run no round at all, and read after it"
+            )
+        if "continues" in exits(self.loop.body):
+            raise Refused(
+                f"`{names[0]}` is bound by the loop and read after it, and the loop continues early"
+            )
+        if sum(isinstance(each, ast.stmt) for each in ast.walk(self.loop)) > _MOST_COPIED:
+            raise Refused(
+                f"`{names[0]}` is bound by the loop and read after it: its first round would have to be written out"
+            )
+        missing = set(names) - always_bound(self._before_leaving(self.loop.body))
+        if missing:
+            raise Refused(
+                f"`{min(missing)}` is read after the loop, and may be unbound when the loop is left"
+            )
+
+    def _before_leaving(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements that run in every round, whatever leaves it."""
+        return [
+            *(
+                each
+                for each in statements[
+                    : next((i for i, each in enumerate(statements) if self._leaves(each)), len(statements))
+                ]
+            )
+        ]
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def _leaves(self, node: ast.stmt) -> bool:
+        if isinstance(node, (ast.For, ast.While)):
+            return "returns" in exits([node])
+        return bool(exits([node]) & {"breaks", "returns"})
+
+    def _block(self, statements: Sequence[ast.stmt], indent: str) -> str:
+        """The statements with flags, at `indent`."""
+        lines: list[str] = []
+        plain: list[ast.stmt] = []
+        for index, node in enumerate(statements):
+            if not self._leaves(node):
+                plain.append(node)
+                continue
+            if plain:
+                lines.append(self.source.block(plain, indent))
+                plain = []
+            if isinstance(node, (ast.Break, ast.Return)):
+                lines += [indent + each for each in self.source.comments_between(*self.source.span([node]))]
+                lines += self._left(node, f"{self.torch}.ones_like({self.flag})", indent)
+                return self.nl.join(lines)
+            if not isinstance(node, ast.If):
+                raise Refused("the loop is left from inside a statement that is no `if`")
+            lines += self._branch(node, indent)
+            rest = list(statements[index + 1 :])
+            if statements is self.loop.body and may_run_idly(rest, self._read_later()):
+                lines += [self.source.block(rest, indent)] if rest else []
+            elif rest:
+                lines.append(f"{indent}if not {self.flag}:")
+                lines.append(self._block(rest, indent + self.unit))
+            return self.nl.join(lines)
+        if plain:
+            lines.append(self.source.block(plain, indent))
+        return self.nl.join(lines) if lines else f"{indent}pass"
+
+    def _left(self, node: ast.Break | ast.Return, value: str, indent: str) -> list[str]:
+        """The lines that set the flags of one way out to `value`."""
+        own = self.flag
+        if isinstance(node, ast.Return) and node.value is not None:
+            own = self.returned[self.source.of(node.value)]
+        lines = [f"{indent}{own} = {value}"]
+        return lines if own == self.flag else [*lines, f"{indent}{self.flag} = {own}.clone()"]
+
+    def _branch(self, node: ast.If, indent: str) -> list[str]:
+        source = self.source
+        now = kinds_before(self.function, node, self.kinds)
+        predicates = Predicates(source, now, self.torch)
+        first, last = source.span([node])
+        above = [indent + each for each in source.comments_between(first, source.start(node))]
+        comments = [indent + each for each in source.comments_between(source.end(node.test), last)]
+        if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], (ast.Break, ast.Return)):
+            try:
+                condition = predicates.read(node.test)
+            except Refused:
+                condition = None
+            if condition is not None and condition.form == "tensor":
+                return [
+                    *above,
+                    *comments,
+                    *self._left(node.body[0], scalar_bool(condition), indent),
+                ]
+        inner = indent + self.unit
+        notes = source.comments_between(source.end(node.test), source.span(node.body)[0])
+        lines = [*above, f"{indent}if {source.of(node.test)}:", *(inner + each for each in notes)]
+        lines.append(self._block(node.body, inner))
+        if node.orelse:
+            notes = source.comments_between(source.span(node.body)[1], source.span(node.orelse)[0])
+            lines += [f"{indent}else:", *(inner + each for each in notes), self._block(node.orelse, inner)]
+        return lines
+
+    def _header_end(self) -> int:
+        """Just behind the colon of a `for` line."""
+        assert isinstance(self.loop, ast.For)
+        return self.source.text.index(":", self.source.end(self.loop.iter)) + 1
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and bool(node.value)
+
+
+def _grouped(source: Source, node: ast.expr) -> str:
+    loose = isinstance(node, (ast.IfExp, ast.NamedExpr, ast.Lambda)) or (
+        isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
+    )
+    return f"({source.of(node)})" if loose or "\n" in source.of(node) else source.of(node)
+
+
+def _path(source: Source, node: ast.AST) -> tuple[tuple[str, int], ...]:
+    """The fields and indices that lead from the tree's root to `node`."""
+    steps: list[tuple[str, int]] = []
+    while node in source.parents:
+        parent = source.parents[node]
+        for field, value in ast.iter_fields(parent):
+            if isinstance(value, list):
+                for index, each in enumerate(value):
+                    if each is node:
+                        steps.append((field, index))
+        if not steps or getattr(parent, steps[-1][0])[steps[-1][1]] is not node:
+            raise Refused("the loop stands in an unusual place")
+        node = parent
+    return tuple(reversed(steps))
+
+
+def _undented(text: str, indent: str) -> str:
+    return "\n".join(line.removeprefix(indent) for line in text.splitlines())
+
+
+def _grown(statement: ast.Assign) -> str | None:
+    """The name that `statement` binds to what it was with more behind or before it: `x = torch.cat([x, y])`."""
+    call, target = statement.value, statement.targets[0]
+    if (
+        not isinstance(target, ast.Name)
+        or not isinstance(call, ast.Call)
+        or (dotted(call.func) or "").rpartition(".")[2] not in _GROWING
+        or not call.args
+        or not isinstance(call.args[0], (ast.List, ast.Tuple))
+    ):
+        return None
+    whole = {each.id for each in call.args[0].elts if isinstance(each, ast.Name)}
+    return target.id if target.id in whole else None

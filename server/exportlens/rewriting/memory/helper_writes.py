@@ -1,0 +1,212 @@
+"""Helpers that write in place to what they are given, `self.fill(mask, n)`, `put(out, row)`, and submodules that do so or write
+their own state."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from exportlens.inference import knowledge
+from exportlens.inference.classes import class_attribute
+from exportlens.inference.values import Bound, ClassValue, Function, Instance, Value
+from exportlens.rewriting.code.names import arguments, dotted
+from exportlens.rewriting.kinds.kind import Kind
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.moving import writes
+
+_DEEPEST = 4
+# What changes a list, a set, a dict or a deque.
+_PUTTING = frozenset(
+    {
+        "append",
+        "appendleft",
+        "extend",
+        "insert",
+        "add",
+        "update",
+        "setdefault",
+        "pop",
+        "popleft",
+        "clear",
+        "remove",
+    }
+)
+
+
+def written_arguments(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
+    """The arguments of `call`, of a function of the file, a method of the class or a submodule, whose memory it writes in place."""
+    function, instance = called_function(call, kinds)
+    if function is None or kinds.depth >= _DEEPEST or not _may_write(function, kinds):
+        return []
+    from exportlens.rewriting.memory.effects import visit
+    from exportlens.rewriting.memory.watching import Watch
+
+    given = given_arguments(call, function, instance is not None)
+    inside = kinds.inside_of(function)
+    if instance is not None:
+        inside.functions = _methods(instance, function, inside)
+        inside.names["self"] = Kind("object", roots=None, value=instance)
+    for each in arguments(function.args):
+        if instance is not None and each.arg == "self":
+            continue
+        kind = kinds.of(given[each.arg]) if each.arg in given else Kind("unknown")
+        inside.names[each.arg] = replace(kind, roots=frozenset({_mark(each.arg)}))
+    watch = Watch()
+    visit(function.body, inside, watch.see)
+    return [value for name, value in given.items() if _mark(name) in watch.written]
+
+
+def written_state(call: ast.Call, kinds: Kinds) -> str | None:
+    """The attribute of a submodule, of a class of the workspace, that its `forward` writes when `call` calls it; None where it
+    writes none, or only while it is trained."""
+    instance = _submodule(call, kinds)
+    function = _forward(instance) if instance is not None else None
+    if instance is None or function is None or kinds.depth >= _DEEPEST:
+        return None
+    inside = kinds.inside_of(function)
+    inside.names["self"] = Kind("object", roots=None, value=instance)
+    functions = _methods(instance, function, kinds)
+    asked, todo = {id(function)}, [function]
+    while todo:
+        for each in _outside_training(todo.pop().body):
+            if isinstance(each, ast.Call):
+                method = functions.get(dotted(each.func) or "")
+                if method is not None and id(method) not in asked:
+                    asked.add(id(method))
+                    todo.append(method)
+                further = written_state(each, inside) if method is None else None
+                if further is not None:
+                    return further
+            path = _written(each)
+            if path.startswith("self."):
+                return path.split(".")[1]
+    return None
+
+
+def _written(node: ast.AST) -> str:
+    """The path of what `node` binds or writes in place; "" where it does neither."""
+    if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        return dotted(node) or ""
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return dotted(node.value) or ""
+    func = node.func if isinstance(node, ast.Call) else None
+    if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.endswith("__"):
+        return dotted(func.value) or ""
+    return puts_in(node)
+
+
+def puts_in(node: ast.AST) -> str:
+    """The path of the list, set, dict or deque that the call `node` changes; "" where it changes none."""
+    func = node.func if isinstance(node, ast.Call) else None
+    changes = isinstance(func, ast.Attribute) and func.attr in _PUTTING
+    return (dotted(func.value) or "") if changes and isinstance(func, ast.Attribute) else ""
+
+
+def _outside_training(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
+    """The nodes of `statements` but those that run only where `self.training` is true."""
+    todo: list[ast.AST] = list(statements)
+    while todo:
+        node = todo.pop()
+        yield node
+        if isinstance(node, ast.If) and _asks_training(node.test):
+            todo += node.orelse
+        else:
+            todo += ast.iter_child_nodes(node)
+
+
+def _asks_training(test: ast.expr) -> bool:
+    """Whether `test` is `self.training`, alone or with more that must hold."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return any(map(_asks_training, test.values))
+    return dotted(test) == "self.training"
+
+
+def called_function(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None, Instance | None]:
+    """The function that `call` runs, and the submodule or object whose method it is."""
+    function = kinds.functions.get(dotted(call.func) or "")
+    if function is not None:
+        return function, None
+    value = kinds.of(call.func).value
+    if isinstance(value, Function):
+        return _definition(value), None
+    if isinstance(value, Bound):
+        receiver = value.receiver
+        owns = isinstance(receiver, Instance) and isinstance(receiver.cls, ClassValue)
+        return (
+            (_definition(value.function), receiver)
+            if owns and isinstance(receiver, Instance)
+            else (None, None)
+        )
+    instance = _submodule(call, kinds)
+    return (None if instance is None else _forward(instance)), instance
+
+
+def _definition(function: Value) -> ast.FunctionDef | None:
+    """The definition of a function of the workspace, also of a lambda."""
+    node = function.node if isinstance(function, Function) else None
+    if isinstance(node, ast.Lambda):
+        returned = ast.copy_location(ast.Return(node.body), node.body)
+        made = ast.FunctionDef(name="", args=node.args, body=[returned], decorator_list=[])
+        return ast.copy_location(made, node)
+    return node if isinstance(node, ast.FunctionDef) else None
+
+
+def _submodule(call: ast.Call, kinds: Kinds) -> Instance | None:
+    """The Module, of a class of the workspace, that `call` calls."""
+    value = kinds.of(call.func).value
+    return value if isinstance(value, Instance) and isinstance(value.cls, ClassValue) else None
+
+
+def _forward(instance: Instance) -> ast.FunctionDef | None:
+    forward = class_attribute(instance.cls, "forward")[0] if isinstance(instance.cls, ClassValue) else None
+    node = forward.node if isinstance(forward, Function) else None
+    return node if isinstance(node, ast.FunctionDef) else None
+
+
+def _methods(instance: Instance, function: ast.FunctionDef, kinds: Kinds) -> dict[str, ast.FunctionDef]:
+    """The functions of the file, and the methods of the submodule in the place of the model's own."""
+    assert isinstance(instance.cls, ClassValue)
+    return {name: each for name, each in kinds.functions.items() if "." not in name} | {
+        f"self.{each.name}": each
+        for each in instance.cls.node.body
+        if isinstance(each, ast.FunctionDef) and each is not function
+    }
+
+
+def _mark(name: str) -> str:
+    return f"given:{name}"
+
+
+def _may_write(function: ast.FunctionDef, kinds: Kinds) -> bool:
+    calls = [each for each in ast.walk(function) if isinstance(each, ast.Call)]
+    ops = ((each, knowledge.lookup_function(kinds.qualified(each.func) or "")) for each in calls)
+    return (
+        writes(function.body)
+        or any((dotted(each.func) or "").startswith("self.") for each in calls)
+        or any((dotted(each.func) or "") in kinds.functions for each in calls)
+        or any(op is not None and asks_in_place(each, op) for each, op in ops)
+    )
+
+
+def asks_in_place(call: ast.Call, op: knowledge.Op) -> bool:
+    """Whether an argument that is given by its place asks to write in place: `F.relu(x, True)`."""
+    at = (
+        [each.name for each in op.params].index("inplace") if op.mutates_when == "inplace" else len(call.args)
+    )
+    given = call.args[at] if at < len(call.args) else None
+    return given is not None and not (isinstance(given, ast.Constant) and given.value is False)
+
+
+def given_arguments(call: ast.Call, function: ast.FunctionDef, is_module: bool) -> dict[str, ast.expr]:
+    """What `call` gives to parameters of `function`, as far as it is written out."""
+    places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    static = any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in function.decorator_list)
+    if is_module or (isinstance(call.func, ast.Attribute) and not static):
+        places = places[1:]
+    given: dict[str, ast.expr] = {}
+    for name, value in zip(places, call.args, strict=False):
+        if isinstance(value, ast.Starred):
+            break
+        given[name] = value
+    return given | {each.arg: each.value for each in call.keywords if each.arg}

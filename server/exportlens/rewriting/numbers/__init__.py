@@ -1,0 +1,1 @@
+"""Numbers of Python that are read out of tensors, and what uses them."""

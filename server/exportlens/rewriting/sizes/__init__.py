@@ -1,0 +1,1 @@
+"""Sizes, slices and indices that are known only when the program runs."""

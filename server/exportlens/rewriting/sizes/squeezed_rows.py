@@ -1,0 +1,165 @@
+"""Row numbers that were found and squeezed: `mask.nonzero().squeeze()` has no dimension where exactly one row was found.
+
+Tracing takes the number of rows for another than one, and the program fails on one: `.squeeze(1)` keeps the dimension.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeVar
+
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.names import dotted, reads
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.source.walking import walk
+
+_Loop = TypeVar("_Loop", ast.For, ast.While, ast.For | ast.While)
+# What takes one row number and a list of one alike.
+_TAKING = frozenset(
+    {
+        "index_select",
+        "index_copy",
+        "index_copy_",
+        "index_add",
+        "index_add_",
+        "index_fill",
+        "index_fill_",
+        "len",
+    }
+)
+_ASKING = frozenset({"numel", "nelement", "size", "shape", "device", "dtype", "new_zeros", "is_cuda"})
+# What is one number of however many rows.
+_REDUCING = frozenset(
+    {"mean", "sum", "max", "min", "amax", "amin", "norm", "std", "var", "prod", "any", "all", "numel"}
+)
+# What makes of each number another one.
+_CONVERTING = frozenset(
+    {"long", "int", "float", "double", "half", "bool", "detach", "clone", "abs", "exp", "log", "sigmoid"}
+)
+
+
+def squeezed_along_rows(
+    source: Source, node: ast.If, kinds: Kinds, torch: str
+) -> tuple[Source, ast.If] | None:
+    """The text where what `node` reads of found rows keeps its dimension, and the branch in it; None where it reads none.
+    Raises Refused where the dimension may be told."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return None
+    read = reads(node)
+    calls = [call for name, call in _squeezed(function) if name in read]
+    if not calls:
+        return None
+    for name, call in _squeezed(function):
+        for each in _uses(function, name) if call in calls else ():
+            if not _is_blind(source, each):
+                raise Refused(
+                    f"`{name}` has no dimension where one row is found, which the program would not know: squeeze the last "
+                    "dimension only, as `.squeeze(1)`"
+                )
+    start = source.start(node)
+    swaps = [Replacement(source.end(each) - 1, source.end(each) - 1, "1") for each in calls]
+    offset = start + sum(1 for each in swaps if each.start < start)
+    changed = Source(replaced(source.text, swaps))
+    return changed, changed.branch_at(offset)
+
+
+def kept_in_rounds(source: Source, loop: _Loop) -> tuple[Source, _Loop] | None:
+    """The text where found rows keep their dimension that the body of `loop` gives back where it is lost, `if i.dim() == 0: i =
+    i.unsqueeze(0)`, and the loop of it; None where it does so with none."""
+    swaps = []
+    for name, call in _squeezed(loop):
+        block, index = source.block_of(source.enclosing_statement(call))
+        following = ast.unparse(block[index + 1]) if index + 1 < len(block) else ""
+        asked = (f"{name}.dim() == 0", f"{name}.ndim == 0", f"len({name}.shape) == 0")
+        given = (f"{name}.unsqueeze(0)", f"{name}.view(-1)", f"{name}.reshape(-1)", f"{name}[None]")
+        if any(following == f"if {test}:\n    {name} = {text}" for test in asked for text in given):
+            swaps.append(Replacement(source.end(call) - 1, source.end(call) - 1, "1"))
+    if not swaps:
+        return None
+    begin, changed = source.start(loop), Source(replaced(source.text, swaps))
+    found = (each for each in walk(changed.tree) if isinstance(each, type(loop)))
+    return changed, next(each for each in found if changed.start(each) == begin)
+
+
+def _squeezed(function: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    """The names that hold found rows, squeezed, and the calls that squeeze."""
+    for each in walk(function):
+        if not isinstance(each, ast.Assign) or len(each.targets) != 1:
+            continue
+        target, call = each.targets[0], each.value
+        if (
+            isinstance(target, ast.Name)
+            and isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr == "squeeze"
+            and not call.args
+            and not call.keywords
+            and isinstance(call.func.value, ast.Call)
+            and getattr(call.func.value.func, "attr", "") == "nonzero"
+            and not any(
+                key.arg == "as_tuple" and getattr(key.value, "value", None) is not False
+                for key in call.func.value.keywords
+            )
+        ):
+            yield target.id, call
+
+
+def _uses(function: Function, name: str) -> Iterator[ast.Name]:
+    for each in walk(function):
+        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
+            yield each
+
+
+def _is_blind(source: Source, node: ast.expr) -> bool:
+    """Whether the use `node` of row numbers gives the same for one number and for a list of it."""
+    parent = source.parents[node]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr in _ASKING
+    if isinstance(parent, ast.Call) and node in parent.args:
+        return str(dotted(parent.func) or getattr(parent.func, "attr", "")).rpartition(".")[2] in _TAKING
+    if isinstance(parent, ast.Tuple):
+        parent = source.parents[parent]
+    if not isinstance(parent, ast.Subscript) or parent.value is node:
+        return False
+    return isinstance(parent.ctx, ast.Store) or _is_reduced(source, parent)
+
+
+def _is_reduced(source: Source, picked: ast.Subscript) -> bool:
+    """Whether the rows `picked` only become one number, or pick again where something is written."""
+    parent = source.parents[picked]
+    if isinstance(parent, ast.Attribute):
+        call = source.parents[parent]
+        return parent.attr in _REDUCING and isinstance(call, ast.Call) and not call.args and not call.keywords
+    if isinstance(parent, ast.Call) and picked in parent.args:
+        name = str(dotted(parent.func) or getattr(parent.func, "attr", "")).rpartition(".")[2]
+        whole = not any(key.arg == "reduction" for key in parent.keywords)
+        return whole and name.endswith(("loss", "cross_entropy"))
+    outer = source.parents[parent] if isinstance(parent, ast.Tuple) else parent
+    if isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store):
+        return True
+    return isinstance(picked.slice, ast.Name) and _is_written_to(source, picked, picked.slice.id)
+
+
+def _is_written_to(source: Source, picked: ast.expr, rows: str) -> bool:
+    """Whether what is made of each row of `picked` is written to the same `rows` of another: `y[rows] = z[x[rows] - 1]`."""
+    parent = source.parents[picked]
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        target = parent.targets[0]
+        return (
+            isinstance(target, ast.Subscript)
+            and isinstance(target.slice, ast.Name)
+            and target.slice.id == rows
+        )
+    if isinstance(parent, ast.BinOp):
+        other = parent.right if parent.left is picked else parent.left
+        return isinstance(other, ast.Constant) and _is_written_to(source, parent, rows)
+    if isinstance(parent, ast.Subscript) and parent.slice is picked and isinstance(parent.ctx, ast.Load):
+        return _is_written_to(source, parent, rows)
+    if isinstance(parent, ast.Attribute) and parent.attr in _CONVERTING:
+        call = source.parents[parent]
+        plain = isinstance(call, ast.Call) and not call.args and not call.keywords
+        return isinstance(call, ast.Call) and plain and _is_written_to(source, call, rows)
+    return False

@@ -1,0 +1,130 @@
+"""Questions whether state has begun, `self.state is None` and `hasattr(self, "state")`, and where it certainly has."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.code.names import assigned_pairs, dotted
+from exportlens.rewriting.code.text import Function, Source
+
+
+def asks_for_it(node: ast.AST, attr: str) -> bool:
+    """Whether `node` is `hasattr(self, attr)`."""
+    return _names_self(node, "hasattr", attr) and isinstance(node, ast.Call) and len(node.args) == 2
+
+
+def names_it(node: ast.AST, attr: str) -> list[ast.expr]:
+    """The name of the attribute in `hasattr(self, attr)` and `getattr(self, attr, None)`."""
+    if asks_for_it(node, attr) or _or_none(node, attr):
+        assert isinstance(node, ast.Call)
+        return [node.args[1]]
+    return []
+
+
+def asks_for_none(node: ast.AST, path: str) -> bool | None:
+    """Whether `node` comes out true where the state has begun, or (False) where it is None; None where it asks something else."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return None
+    right = node.comparators[0]
+    of_it = dotted(node.left) == path or _or_none(node.left, path.removeprefix("self."))
+    if not of_it or not (isinstance(right, ast.Constant) and right.value is None):
+        return None
+    if isinstance(node.ops[0], (ast.Is, ast.Eq)):
+        return False
+    return True if isinstance(node.ops[0], (ast.IsNot, ast.NotEq)) else None
+
+
+def reads_it(node: ast.AST, path: str) -> bool:
+    """Whether `node` is a read of the attribute, also by `getattr(self, attr, None)`."""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.ctx, ast.Load) and dotted(node) == path
+    return _or_none(node, path.removeprefix("self."))
+
+
+def is_set_before(source: Source, function: Function, node: ast.AST, path: str) -> bool:
+    """Whether the state has certainly begun where `node` of `function` is reached: a statement above it in its block, or in
+    one around, binds it, or does so where it is None."""
+    inner: ast.AST = node
+    for outer in source.ancestors(node):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(outer, name, None)
+            if isinstance(block, list) and inner in block:
+                for each in reversed(block[: block.index(inner)]):
+                    if _begins(each, path):
+                        return True
+                    if _may_end(each, path):
+                        return False
+        if outer is function:
+            return False
+        if isinstance(outer, (ast.For, ast.While, ast.If)) and _may_end(outer, path):
+            return False
+        inner = outer
+    return False
+
+
+def _begins(statement: ast.stmt, path: str) -> bool:
+    if isinstance(statement, ast.Assign):
+        return any(dotted(each) == path and not _is_none(value) for each, value in assigned_pairs(statement))
+    if not isinstance(statement, ast.If):
+        return False
+    if _may_end(statement, path):
+        return False
+    body, orelse = (any(_begins(each, path) for each in arm) for arm in (statement.body, statement.orelse))
+    begun = _of_test(statement.test, path)
+    return body and orelse if begun is None else orelse if begun else body
+
+
+def _of_test(test: ast.expr, path: str) -> bool | None:
+    """Whether the None leads to the `orelse` of `test` (True) or to its body (False); None where it may lead to both."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _of_test(test.operand, path)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        wanted = not isinstance(test.op, ast.Or)
+        return wanted if any(_of_test(each, path) is wanted for each in test.values) else None
+    if asks_for_it(test, path.removeprefix("self.")):
+        return True
+    return asks_for_none(test, path)
+
+
+def _may_end(statement: ast.stmt, path: str) -> bool:
+    """Whether `statement` sets the state to None, or deletes it."""
+    return any(
+        isinstance(each, ast.Attribute)
+        and dotted(each) == path
+        and (isinstance(each.ctx, ast.Del) or _is_ended_by(statement, each))
+        for each in ast.walk(statement)
+    )
+
+
+def _is_ended_by(statement: ast.stmt, target: ast.Attribute) -> bool:
+    return any(
+        isinstance(each, ast.Assign) and target in ast.walk(each) and target not in ast.walk(each.value)
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Assign) and any(_is_none(one) for one in ast.walk(each.value))
+    )
+
+
+def _is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _or_none(node: ast.AST, attr: str) -> bool:
+    """Whether `node` is `getattr(self, attr, None)`."""
+    return (
+        _names_self(node, "getattr", attr)
+        and isinstance(node, ast.Call)
+        and len(node.args) == 3
+        and _is_none(node.args[2])
+    )
+
+
+def _names_self(node: ast.AST, function: str, attr: str) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and dotted(node.func) == function
+        and len(node.args) > 1
+        and dotted(node.args[0]) == "self"
+        and isinstance(node.args[1], ast.Constant)
+        and node.args[1].value == attr
+    )

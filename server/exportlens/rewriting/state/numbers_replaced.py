@@ -1,0 +1,108 @@
+"""State that begins as a number and becomes a tensor of one number, as a buffer that begins with it.
+
+    self.integral = 0                    self.register_buffer("integral", torch.tensor(0.0), persistent=False)
+    ...                            ->    ...
+    self.integral += error * dt          self.integral.copy_(self.integral + error * dt)
+
+From the second call on all that reads it gets a tensor anyway. Of a tensor with dimensions the final shape is for the author to say.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.finding import Fix, Refusal
+from exportlens.inference.places import AttributeWrite
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.names import assigned_pairs, dotted
+from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.kinds.number_types import constant_number
+from exportlens.rewriting.state.kept_values import kept_apart
+from exportlens.rewriting.state.registrations import refuse_before_module
+from exportlens.rewriting.state.unbegun_numbers import StateOfOneNumber, begun_as
+
+
+def number_as_tensor(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
+    """The fix that registers the tensor that takes the number's place."""
+    why = "the shape of the tensor is not known: make it a tensor of its final shape in `__init__`"
+    return begun_as(_Replaced, place, context, why)
+
+
+class _Replaced(StateOfOneNumber):
+    """One attribute: where the class begins it with a number, and writes it."""
+
+    def swaps(self) -> list[Replacement]:
+        self._refuse_other_users()
+        swaps: dict[tuple[int, int], Replacement] = {}
+        begun = 0
+        for each in ast.walk(self.cls):
+            found: list[Replacement] = []
+            if isinstance(each, (ast.Assign, ast.AnnAssign)) and self._is_bound_by(each):
+                found = self._bound(each)
+                begun += self._of_constructor(each)
+            elif isinstance(each, ast.AugAssign) and dotted(each.target) == self.path:
+                found = self._computed(each)
+            elif isinstance(each, ast.Delete) and self.path in map(dotted, each.targets):
+                raise Refused(f"`{self.source.of(each)}` deletes the state")
+            elif self._asks_kind(each):
+                raise Refused(f"`{ast.unparse(each)}` tells the number from the tensor")
+            swaps.update({(one.start, one.end): one for one in found})
+        if begun != 1:
+            raise Refused(f"`{self.path}` is not set once in `__init__`")
+        return list(swaps.values())
+
+    def _asks_kind(self, node: ast.AST) -> bool:
+        """Whether `node` asks what the state is, which is a tensor in any case then."""
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in (
+            "isinstance",
+            "type",
+            "hasattr",
+            "is_tensor",
+        ):
+            return any(dotted(each) == self.path for each in node.args)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "is_tensor":
+            return any(dotted(each) == self.path for each in node.args)
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return self.path in (dotted(node.left), dotted(node.comparators[0]))
+        return False
+
+    def _bound(self, statement: ast.Assign | ast.AnnAssign) -> list[Replacement]:
+        source, function = self.source, self.source.enclosing_function(statement)
+        pairs = assigned_pairs(statement)
+        if (
+            function is None
+            or statement.value is None
+            or not source.begins_line(statement)
+            or len(pairs) != 1
+        ):
+            raise Refused(f"`{self.path}` is set together with other targets")
+        number = constant_number(statement.value)
+        if self._of_constructor(statement):
+            if number is None or self.source.parents[statement] is not function:
+                raise Refused(f"`{self.path}` is not set to a number in `__init__`")
+            refuse_before_module(source, statement)
+            made = f"{self.draft.torch}.tensor({float(number)})"
+            return [source.swap(statement, f'self.register_buffer("{self.attr}", {made}, persistent=False)')]
+        if number is not None:
+            return [source.swap(statement, f"{self.path}.fill_({source.of(statement.value)})")]
+        self._refuse_dimensions(function, statement, statement.value)
+        return self._copied(statement, statement.value, "{}")
+
+    def _computed(self, statement: ast.AugAssign) -> list[Replacement]:
+        function = self.source.enclosing_function(statement)
+        if function is None or not self.source.begins_line(statement):
+            raise Refused(f"`{self.source.of(statement)}` shares its line with another statement")
+        if constant_number(statement.value) is None:
+            self._refuse_dimensions(function, statement, statement.value)
+        return self._copied(statement, statement.value, self.source.computed(statement, "{}"))
+
+    def _copied(self, statement: ast.stmt, value: ast.expr, whole: str) -> list[Replacement]:
+        """`statement` as a write in place of `whole`, in which `value` stands at the braces."""
+        source, function = self.source, self.source.enclosing_function(statement)
+        assert function is not None
+        kept = kept_apart(source, function, self.path, statement, self.draft.kinds({}))
+        begin, end = source.start(statement), source.end(statement)
+        inside = [each for each in kept if begin <= each.start <= end]
+        text = f"{self.path}.copy_({whole.replace('{}', source.of(value, inside))})"
+        return [source.swap(statement, text), *(each for each in kept if each not in inside)]

@@ -1,0 +1,110 @@
+"""Tallies: numbers of a model that it counts up, and that only others read, and lists that nothing reads: they are no part of
+what it computes."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.source.walking import walk
+
+# Methods that run without being named by the class itself.
+_RUN = ("forward", "__call__", "__getattr__", "extra_repr")
+
+
+def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
+    """Whether `node` adds a number to an attribute of `self` that starts as a number, and that nothing reads which the model
+    runs."""
+    target = node.target
+    owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    if owner is None or not (isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"):
+        return False
+    if not isinstance(node.op, (ast.Add, ast.Sub)) or not _gives_number(node.value):
+        return False
+    uses = [each for each in walk(owner) if isinstance(each, ast.Attribute) and each.attr == target.attr]
+    for each in uses:
+        parent = source.parents[each]
+        if isinstance(each.ctx, ast.Load):
+            method = source.enclosing_function(each)
+            if method is None or method.name in _RUN or _is_named(owner, method.name):
+                return False
+        elif isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+            if parent.value is None or not _gives_number(parent.value):
+                return False
+        else:
+            return False
+    others = (
+        each
+        for chunk in kinds.around
+        for one in chunk.body
+        if isinstance(one, ast.ClassDef) and one.name != owner.name
+        for each in walk(one)
+    )
+    if any(isinstance(each, ast.Attribute) and each.attr == target.attr for each in others):
+        return False
+    # What else the class extends may read it.
+    bases = {ast.unparse(each).rpartition(".")[2] for each in owner.bases}
+    return bases <= {"Module"} and any(isinstance(source.parents[each], ast.Assign) for each in uses)
+
+
+def is_unread(source: Source, node: ast.stmt) -> bool:
+    """Whether `node` appends to a list of the function's own that nothing else than appending ever reads, and computes
+    nothing for it that may do more."""
+    function = source.enclosing_function(node)
+    name = _appended_to(node)
+    if function is None or name is None:
+        return False
+    assert isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    given = node.value.args[0]
+    if any(isinstance(each, ast.Call) and not _only_asks(each) for each in walk(given)):
+        return False
+    starts = []
+    for each in walk(function):
+        if isinstance(each, (ast.Global, ast.Nonlocal)) and name in each.names:
+            return False
+        if isinstance(each, ast.Name) and each.id == name:
+            parent = source.parents[each]
+            if isinstance(each.ctx, ast.Load):
+                outer = source.parents[source.parents[parent]]
+                if not isinstance(outer, ast.Expr) or _appended_to(outer) != name:
+                    return False
+            else:
+                starts.append(parent)
+    return bool(starts) and all(
+        isinstance(each, ast.Assign) and ast.unparse(each.value) in ("[]", "list()") for each in starts
+    )
+
+
+def _appended_to(node: ast.AST) -> str | None:
+    call = node.value if isinstance(node, ast.Expr) else None
+    method = call.func if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords else None
+    if isinstance(method, ast.Attribute) and method.attr == "append" and isinstance(method.value, ast.Name):
+        return method.value.id
+    return None
+
+
+def _only_asks(call: ast.Call) -> bool:
+    if isinstance(call.func, ast.Name):
+        return call.func.id in ("len", "float", "int")
+    return isinstance(call.func, ast.Attribute) and call.func.attr in (
+        "item", "detach", "cpu", "numel", "size", "sum", "mean", "float", "clone", "data",
+    )  # fmt: skip
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _gives_number(node: ast.expr) -> bool:
+    """Whether `node` is a number of Python, as it is written: a constant, or what is read out of a tensor and nothing more."""
+    if not isinstance(node, ast.Call) or not all(
+        _only_asks(each) for each in walk(node) if isinstance(each, ast.Call)
+    ):
+        return _is_number(node)
+    return ast.unparse(node.func) in ("int", "float", "len") or getattr(node.func, "attr", "") == "item"
+
+
+def _is_named(owner: ast.ClassDef, name: str) -> bool:
+    """Whether the class itself names the method."""
+    return any(isinstance(each, ast.Attribute) and each.attr == name for each in walk(owner))

@@ -1,0 +1,65 @@
+"""Reads of state that the first call does not find yet, in what torch.cond or while_loop would trace in each call.
+
+self.prev = None
+...
+if self.step == 0:            The `if` never reads the None. torch.cond traces both sides in every call, the first one included.
+    y = x
+else:
+    y = x - self.prev
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import leaves
+from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.state.kept_scopes import BLOCKS, File, Read, Scope
+from exportlens.source.document import Chunk
+
+
+def refuse_unset(source: Source, node: ast.AST, around: Iterable[Chunk]) -> None:
+    """Raise Refused where a way through `node`, which does not run in each call, reads what an earlier call must have set."""
+    function = source.enclosing_function(node)
+    owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    if function is None or owner is None:
+        return
+    file = File([*source.tree.body, *(each for chunk in around for each in chunk.body)])
+    scope = Scope(file, function, file.state(owner))
+    for each in _ways(source, node, function):
+        for read in scope.reads(each):
+            raise Refused(_reason(read))
+
+
+def _ways(source: Source, node: ast.AST, function: Function) -> Iterator[ast.AST]:
+    """What of `node`, or behind it, does not run in each call."""
+    if isinstance(node, ast.If):
+        yield from [*node.body, *node.orelse]
+        inner: ast.AST = node
+        if leaves(node.body) or (node.orelse and leaves(node.orelse)):
+            for outer in source.ancestors(node):
+                for name in BLOCKS:
+                    block = getattr(outer, name, None)
+                    if isinstance(block, list) and inner in block:
+                        yield from block[block.index(inner) + 1 :]
+                if outer is function:
+                    break
+                inner = outer
+    elif isinstance(node, (ast.While, ast.For)):
+        yield from node.body
+    elif isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        yield from node.values[1:]
+
+
+def _reason(read: Read) -> str:
+    text, kept = ast.unparse(read.node), read.kept
+    when = "both ways are traced in every call, the first one included"
+    if kept.how == "none":
+        return f"`{text}` is None until a call has set it, and {when}"
+    if kept.how == "missing":
+        return f"`{text}` is not there until a call has set it, and {when}"
+    return f"`{text}` is None or not there until earlier calls have filled `{kept.attr}`, and {when}"
