@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,10 +32,28 @@ from exportlens.lost_writes import lost_attribute
 from exportlens.memory import Memory, Reach
 from exportlens.rewriting.code.callers import identifiers
 from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.imports import document_imports
 from exportlens.rule import Report, concerns, registry
 from exportlens.source.collector import collector_paused
 from exportlens.source.document import Chunk, Document
+
+# How many expressions a fix may read what they are, again and again: twenty times as many as any needed in the code of
+# 150 models.
+_READINGS = 250_000
+
+
+def _bounded(cancelled: Callable[[], bool]) -> Callable[[], bool]:
+    """`cancelled`, which each reading of an expression asks, and which raises Refused where there are too many: code whose ways
+    multiply must not hold up the editor."""
+    readings = itertools.count(1)
+
+    def asked() -> bool:
+        if next(readings) > _READINGS:
+            raise Refused("the ways through this code are too many to follow: divide the function")
+        return cancelled()
+
+    return asked
 
 
 def _run_name(machine: Machine, scope: ModuleScope, name: str) -> None:
@@ -300,14 +319,17 @@ class Engine:
             self.config.torch_version,
             self.config.modes,
             functools.partial(self._elsewhere, document.path),
-            cancelled,
+            _bounded(cancelled),
             self._is_reported,
         )
-        if report.supposing is not None:
-            fix = report.rule.fix(report.supposing, context)
-            if isinstance(fix, Fix):
-                return fix
-        return report.rule.fix(report, context)
+        try:
+            if report.supposing is not None:
+                fix = report.rule.fix(report.supposing, context)
+                if isinstance(fix, Fix):
+                    return fix
+            return report.rule.fix(report, context)
+        except Refused as refused:
+            return Refusal(str(refused))
 
     def _is_reported(self, node: ast.AST) -> bool:
         return any(each.node is node for reports in self._reports.values() for each in reports.values())

@@ -14,7 +14,7 @@ from exportlens.rewriting.memory.placed_views import handed_in
 
 _FIRST, LATER = 1, 2
 # How many names and callers behind one another are followed.
-_NAMES, _CALLERS = 8, 2
+_NAMES, _CALLERS = 30, 2
 _SIZED = frozenset({"zeros", "ones", "empty", "rand", "randn", "new_zeros", "new_ones", "new_empty"})
 _FILLED = frozenset({"full", "new_full"})
 _RANGES = frozenset({"arange", "range", "linspace", "logspace", "randperm"})
@@ -33,6 +33,10 @@ class OpenShapes:
 
     def __init__(self, source: Source, kinds: Kinds, function: Function, depth: int = 0) -> None:
         self.source, self.kinds, self.function, self.depth = source, kinds, function, depth
+        # What names were found to be: a name is asked for wherever it is read, and so are those that it was made of.
+        self._known: dict[str, int] = {}
+        self._circles: set[str] = set()
+        self._callers: dict[Function, OpenShapes] = {}
 
     def opened(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> int:
         """LATER where a size behind the first comes from data, _FIRST where the first alone does, and 0 where nothing tells."""
@@ -123,17 +127,24 @@ class OpenShapes:
         return self.kinds.of(node).what in ("scalar", "tensor")
 
     def _of_Name(self, node: ast.Name, seen: frozenset[str]) -> int:
+        if node.id in self._known:
+            return self._known[node.id]
         if node.id in seen or len(seen) > _NAMES:
+            self._circles.add(node.id)
             return 0
         inner = seen | {node.id}
         found = [self.opened(each, inner) for each in self._given(node.id)]
-        if self.depth > _CALLERS:
-            return max(found, default=0)
-        for each, caller in handed_in(node.id, self.function, self.source):
-            found.append(
-                OpenShapes(self.source, self.kinds, caller, self.depth + 1).opened(each, frozenset())
-            )
-        return max(found, default=0)
+        if self.depth <= _CALLERS:
+            for each, caller in handed_in(node.id, self.function, self.source):
+                if caller not in self._callers:
+                    self._callers[caller] = OpenShapes(self.source, self.kinds, caller, self.depth + 1)
+                found.append(self._callers[caller].opened(each))
+        result = max(found, default=0)
+        self._circles.discard(node.id)
+        # Inside of a circle of names not all of it was seen, but for whether anything is open.
+        if result == LATER or not self._circles & seen:
+            self._known[node.id] = result
+        return result
 
     def _of_Attribute(self, node: ast.Attribute, seen: frozenset[str]) -> int:
         found = self.opened(node.value, seen) if node.attr in ("T", "mT", "data", "real", "imag") else 0
@@ -213,7 +224,7 @@ class OpenShapes:
         if short in _RESIZED:
             return max(found, self._sized(operands[1:]))
         if short in _KEPT or self._is_pointwise(node):
-            return max(self.opened(each, seen) for each in operands)
+            return max([found, *(self.opened(each, seen) for each in operands[1:])])
         return 0
 
     def _sized(self, sizes: list[ast.expr]) -> int:
