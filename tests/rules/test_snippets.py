@@ -7,6 +7,7 @@ from exportlens.finding import Severity
 
 from tests.rules.checking import findings
 from tests.rules.snippets import (
+    autocast,
     control_flow,
     declared_sizes,
     kept_state,
@@ -29,6 +30,7 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
 @pytest.mark.parametrize(
     ("code", "text"),
     _cases(
+        autocast.MUST,
         control_flow.MUST,
         others.MUST,
         declared_sizes.MUST,
@@ -45,6 +47,7 @@ def test_flagged(code: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("code", "text"),
     _cases(
+        autocast.MUST_NOT,
         control_flow.MUST_NOT,
         others.MUST_NOT,
         declared_sizes.MUST_NOT,

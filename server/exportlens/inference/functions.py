@@ -323,7 +323,13 @@ def _memo_key(machine: Machine, function: Function, local: dict[str, Value]) -> 
     """A key under which the same call gives the same result and the same places; None where that is not sure."""
     if function.closure is not None:
         return None
-    parts: list[Any] = [id(function.node), machine.version, machine.tracing, machine.without_gradients > 0]
+    parts: list[Any] = [
+        id(function.node),
+        machine.version,
+        machine.tracing,
+        machine.without_gradients > 0,
+        machine.autocast,
+    ]
     for name, value in local.items():
         key = _key(value, 0)
         if key is None:
@@ -343,6 +349,7 @@ def _key(value: Value, depth: int) -> Any:
             value.rank,
             value.unbacked,
             value.requires_grad,
+            value.recast,
         )
     if isinstance(value, (Const, Static, Shape, TensorScalar, Array, Unknown)):
         return value

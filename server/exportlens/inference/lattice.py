@@ -58,6 +58,7 @@ def _join_alike(left: Value, right: Value) -> Value | None:
             dims=left.dims if left.dims == right.dims else None,
             converted=left.converted and right.converted,
             single=left.single if left.single == right.single else None,
+            recast=left.recast and right.recast,
         )
     if isinstance(left, Static) and isinstance(right, Static):
         return Static(left.type if left.type == right.type else "")

@@ -131,6 +131,8 @@ class Machine:
         self.supposed: dict[str, Tensor] = {}
         # How many contexts around here switch gradients off.
         self.without_gradients = 0
+        # Whether torch.autocast is in force for tensors on the CPU.
+        self.autocast = False
         self.entry: str | None = None
         self.tracing = False
         self.quiet = 0

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from exportlens.inference import dynamic
+from exportlens.inference.autocasting import recast_by_operator
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_held, notice_numpy
@@ -95,10 +96,12 @@ def binary(
         if isinstance(other, Instance) and isinstance(other.cls, ClassValue):
             return Unknown("an operator of an object")
         notice_held(machine, left if other is right else right, other, frame, node)
-        made = broadcast(left, right, division=isinstance(op, ast.Div), matmul=isinstance(op, ast.MatMult))
+        matmul = isinstance(op, ast.MatMult)
+        made = broadcast(left, right, division=isinstance(op, ast.Div), matmul=matmul)
+        made = recast_by_operator(machine, left, right, made, matmul=matmul)
         if machine.without_gradients and isinstance(made, Tensor) and made.requires_grad:
             made = replace(made, requires_grad=None)
-        if (getattr(left, "dims", None) or getattr(right, "dims", None)) and not isinstance(op, ast.MatMult):
+        if (getattr(left, "dims", None) or getattr(right, "dims", None)) and not matmul:
             return dynamic.met(machine, left, right, made, frame, node)
         return made
     for value, other, prefix in ((left, right, "__"), (right, left, "__r")):

@@ -270,6 +270,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
         requires_grad=tensor.requires_grad,
         open_dim=open_dim,
         converted=view and tensor.converted,
+        recast=tensor.recast,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from exportlens.inference import knowledge
+from exportlens.inference.autocasting import recast
 from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
@@ -202,6 +203,7 @@ def _method_specials(
             name="",
             converted=True,
             requires_grad=tensor.requires_grad if dtype.startswith(("float", "bfloat")) else None,
+            recast=False,
         )
     if name in (
         "cuda",
@@ -245,7 +247,7 @@ def _convert(tensor: Tensor, name: str, args: list[Value], kwargs: dict[str, Val
         ) or (isinstance(value, Const) and isinstance(value.value, str) and value.value.startswith("torch.")):
             dtype = None
     origin = "constant" if tensor.origin == "constant" else "fresh"
-    return replace(tensor, dtype=dtype, origin=origin, converted=name != "type_as")
+    return replace(tensor, dtype=dtype, origin=origin, converted=name != "type_as", recast=False)
 
 
 def _read_out(machine: Machine, tensor: Tensor, how: str, frame: Frame, node: ast.AST) -> Value:
@@ -297,6 +299,7 @@ def apply_op(
     if written is not None:
         return written
     made = Made(machine, chosen, constant, facts, tensors, bound).value(chosen.returned(facts or {}))
+    made = recast(machine, chosen, name, values, made)
     if name in _OF_ARRAYS and isinstance(made, Tensor) and plain_args and isinstance(plain_args[0], Array):
         made = replace(made, rank=None)
     if name == "torch.from_numpy" and isinstance(made, Tensor):

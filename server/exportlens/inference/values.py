@@ -139,6 +139,7 @@ class Tensor(Value):
     `dims` are its sizes where an export call declares them; `single` is a dimension that certainly has one element.
     `root` identifies the storage: two tensors with one root may share memory. `requires_grad` is true where a gradient certainly
     flows, as far as parameters have one: it was computed from one, or by a layer that has some.
+    `recast` is true where torch.autocast certainly gave it another dtype than it has without.
     """
 
     origin: str = "fresh"
@@ -152,6 +153,7 @@ class Tensor(Value):
     dims: tuple[Value, ...] | None = None
     converted: bool = False
     single: int | None = None
+    recast: bool = False
 
     def describe(self) -> str:
         facts = [
