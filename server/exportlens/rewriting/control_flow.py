@@ -15,6 +15,7 @@ from exportlens.rewriting.arms.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.arms.padded_helpers import padded_in_helpers
 from exportlens.rewriting.arms.preparing import prepared
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE, calls_written_out
+from exportlens.rewriting.branches.left_contexts import LEAVE_BEHIND, left_behind
 from exportlens.rewriting.branches.optional_results import WRITE_OUT, written_where_called
 from exportlens.rewriting.branches.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.calls.eager_contexts import MESSAGE, importing, in_eager_alone
@@ -83,6 +84,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)
+        left = left_behind(draft.source, node)
+        if left is not None:
+            return draft.fix(LEAVE_BEHIND, left, uses_torch=False)
         named = set_behind_loop(draft.source, node)
         if named is not None:
             return draft.fix(NAMED, named, uses_torch=False)
