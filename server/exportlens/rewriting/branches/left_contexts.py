@@ -44,7 +44,12 @@ def left_behind(source: Source, node: ast.AST) -> str | None:
     unit = inner.removeprefix(outer)
     lines = [head, source.block(before, inner)] if before else []
     test = source.text[source.start(node) : source.line_start(source.start(node.body[0]))].rstrip()
-    lines += [*(f"{outer}{each}" for each in source.comments_between(_end_of(source, owner, before), source.start(node)))]
+    lines += [
+        *(
+            f"{outer}{each}"
+            for each in source.comments_between(_end_of(source, owner, before), source.start(node))
+        )
+    ]
     lines.append(f"{outer if before else ''}{test}")
     lines.append(_body(source, node, head, outer + unit, unit))
     if following:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from exportlens.inference.values import Const, Sequence, Tensor, TensorScalar, Unknown
 from exportlens.rewriting.kinds.kind import (
+    SEVERAL,
     UNKNOWN_KIND,
     Kind,
     binary_dtype,
     binary_rank,
     is_given,
     length_from_data,
+    merged,
     union,
 )
 
@@ -21,17 +23,33 @@ if TYPE_CHECKING:
     from exportlens.rewriting.kinds.kinds import Kinds
 
 
+# More options than these are not gone through one by one.
+_MOST_OPTIONS = 4
+
+
 def of_arithmetic(kinds: Kinds, node: ast.BinOp) -> Kind:
-    left, right = kinds.of(node.left), kinds.of(node.right)
+    return _computed(node.op, kinds.of(node.left), kinds.of(node.right))
+
+
+def _computed(op: ast.operator, left: Kind, right: Kind) -> Kind:
     if "tensor" in (left.what, right.what):
-        moved = not isinstance(node.op, ast.MatMult) and (left.moved or right.moved)
-        rank = binary_rank(node.op, left, right)
-        rows = not isinstance(node.op, ast.MatMult) and any(map(length_from_data, (left, right)))
+        # What is a number on one way and a tensor on another gives a tensor on each, beside a tensor.
+        for one, swapped in ((left, False), (right, True)):
+            if one.type == SEVERAL and one.items and len(one.items) <= _MOST_OPTIONS:
+                return merged(
+                    [
+                        _computed(op, left, each) if swapped else _computed(op, each, right)
+                        for each in one.items
+                    ]
+                )
+        moved = not isinstance(op, ast.MatMult) and (left.moved or right.moved)
+        rank = binary_rank(op, left, right)
+        rows = not isinstance(op, ast.MatMult) and any(map(length_from_data, (left, right)))
         value = Tensor(unbacked=True) if rows else None
-        return Kind("tensor", binary_dtype(node.op, left, right), rank, value=value, moved=moved)
+        return Kind("tensor", binary_dtype(op, left, right), rank, value=value, moved=moved)
     if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
         return replace(_of_given([left, right]), roots=union([left, right]))
-    kind = "float" if "float" in (left.type, right.type) or isinstance(node.op, ast.Div) else "int"
+    kind = "float" if "float" in (left.type, right.type) or isinstance(op, ast.Div) else "int"
     for what in ("scalar", "size", "number"):
         if what in (left.what, right.what):
             return Kind(what, type=kind)
