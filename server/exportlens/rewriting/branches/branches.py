@@ -16,6 +16,7 @@ from exportlens.rewriting.arms.arm_parameters import parameters_of, replace_supe
 from exportlens.rewriting.arms.asked_rows import assure_rows
 from exportlens.rewriting.arms.found_rows import checks
 from exportlens.rewriting.arms.padded_rows import refuse_padded_rows
+from exportlens.rewriting.branches.added_anew import add_anew
 from exportlens.rewriting.branches.around import refuse_around
 from exportlens.rewriting.branches.cond_text import CondText
 from exportlens.rewriting.branches.continuations import continuation
@@ -253,6 +254,7 @@ class BranchRewrite(CondText):
                 outputs.copied[name] = path
         later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
         outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
+        add_anew(self.source, (self.then, self.other), outputs.as_tensor, self.kinds)
         for write in self.writes.written:
             one, another = (end.names.get(write.path) for end in ends)
             if write.rebinds and one is not None and another is not None:
