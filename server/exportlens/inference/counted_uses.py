@@ -13,7 +13,7 @@ from exportlens.inference.number_names import called_like_a_number
 from exportlens.inference.parameters import from_annotation
 from exportlens.inference.points import is_point, unpacks_point
 from exportlens.inference.rebinding import local_functions, stands_for_another, was_set, while_bound
-from exportlens.inference.use_counts import CountedName
+from exportlens.inference.use_counts import CountedName, is_compared
 from exportlens.inference.values import Function, Instance, Mapping_, Named, Sequence, Static, Tensor
 from exportlens.source.walking import children, walk
 
@@ -165,6 +165,9 @@ class Uses(CountedName):
             names = [part.id for part in target.elts if isinstance(part, ast.Name)]
             self.container += bool(names) and all(map(called_like_a_number, names))
         self.placed += self.is_it(node.value) and unpacks_point(node)
+        if self.is_part(node.value) and isinstance(target, ast.Name):
+            # `n = sizes[i]`, and then `if n <= 1`.
+            self.weighed += is_compared(self.function.node, target.id)
         value = _copied(node.value) or node.value
         if self.is_it(value) and isinstance(target, ast.Name) and self.depth < _MAX_PASSED_ON:
             self._also_called(target.id, node)

@@ -93,3 +93,15 @@ class CountedName:
         ):
             return any(isinstance(each, ast.BinOp) and self.reckons_with(each) for each in node.args)
         return node is not None and self.is_it(node)
+
+
+def is_compared(function: ast.AST, name: str) -> bool:
+    """Whether a test of `function` compares `name` by its size."""
+    tests = (each.test for each in walk(function) if isinstance(each, (ast.If, ast.While, ast.IfExp)))
+    return any(
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Name)
+        and test.left.id == name
+        and isinstance(test.ops[0], (ast.Gt, ast.Lt, ast.GtE, ast.LtE))
+        for test in tests
+    )
