@@ -47,10 +47,6 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("x = x / float(gate)", ["EXL401"]),
         ("other, gate = 1, int(gate)\n        x = x[:gate] * other", ["EXL401"]),
         ("y, x0 = gate\n        x[y, x0] = 1", ["EXL411"]),
-        (
-            "for i in range(4):\n            n = gate[i]\n            if n > 1:\n                x = self.second(x)",
-            ["EXL101"],
-        ),
         ("for i, n in enumerate(gate):\n            x[i, :n] = 0", ["EXL411"]),
         (
             "for box in gate:\n            if int(box[0] * 4) >= int(box[1] * 4):\n                x = self.second(x)",
@@ -65,6 +61,15 @@ def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: li
     assert [each.code for each in found] == codes
     assert {each.severity for each in found} == {Severity.INFORMATION}
     assert all(any("Only where `gate` is a tensor" in note for note in each.notes) for each in found)
+
+
+def test_items_compared_under_a_name_may_be_of_a_tensor(tmp_path: Path) -> None:
+    """What is called like a number, and has items, is a list of numbers or a tensor."""
+    body = "for i in range(4):\n            n = n_parts[i]\n            if n > 1:\n                x = self.second(x)"
+    found = findings(
+        tmp_path, f"    def forward(self, x, n_parts):\n        {body}\n        return self.first(x)\n"
+    )
+    assert [(each.code, each.severity) for each in found] == [("EXL101", Severity.INFORMATION)]
 
 
 @pytest.mark.parametrize(
