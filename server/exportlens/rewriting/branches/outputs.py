@@ -4,8 +4,10 @@ way."""
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from keyword import iskeyword
 
 from exportlens.inference.values import ClassValue
 from exportlens.rewriting.branches.mixed_results import asks_type_of_result, fits, number_as_tensor
@@ -126,6 +128,40 @@ class Maker:
         return f"{self.function}({', '.join(given)})"
 
 
+@dataclass(frozen=True)
+class DictMaker(Maker):
+    """What makes the dicts that all returns of a branch give, where numbers are among their values; `keywords` are their keys as written."""
+
+    @classmethod
+    def of(cls, source: Source, values: Sequence[tuple[ast.expr, Kinds]]) -> DictMaker | None:
+        dicts = [(value, kinds) for value, kinds in values if isinstance(value, ast.Dict)]
+        keys = [
+            [ast.unparse(key) if isinstance(key, ast.Constant) else "" for key in each.keys]
+            for each, _ in dicts
+        ]
+        if len(dicts) != len(values) or not all(keys[0]) or any(each != keys[0] for each in keys):
+            return None
+        for place in range(len(keys[0])):
+            column = [(each.values[place], kinds) for each, kinds in dicts]
+            if _is_of_python(column):
+                return cls("", tuple(source.of(key) for key in dicts[0][0].keys if key is not None))
+        return None
+
+    def arguments(self, node: ast.expr) -> list[ast.expr]:
+        assert isinstance(node, ast.Dict)
+        return node.values
+
+    def wishes(self) -> list[str]:
+        words = [each.strip("\"'") for each in self.keywords]
+        return [
+            each if each.isidentifier() and not iskeyword(each) and not hasattr(builtins, each) else "result"
+            for each in words
+        ]
+
+    def text(self, texts: list[str]) -> str:
+        return f"{{{', '.join(f'{key}: {text}' for key, text in zip(self.keywords, texts, strict=True))}}}"
+
+
 class Outputs(NamedOutputs):
     """Writes outputs; numbers that are used as numbers are none. `mark` is the number of the oldest memory that was made inside of the branch."""
 
@@ -158,7 +194,7 @@ class Outputs(NamedOutputs):
         ]
         if not values:
             return Shape()
-        self.maker = None if again else Maker.of(self.source, values)
+        self.maker = None if again else Maker.of(self.source, values) or DictMaker.of(self.source, values)
         if self.maker is not None:
             # Of the objects the branch gives what they are made of.
             rows = [(self.maker.arguments(value), kinds) for value, kinds in values]
@@ -376,6 +412,15 @@ class NumbersReadBack(Outputs):
 
     def _needs_tensor(self, kinds: list[Kind]) -> bool:
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _is_of_python(column: Sequence[tuple[ast.expr, Kinds]]) -> bool:
+    """Whether what all ways give are numbers of Python's, or the same constant, and not two ints, which torch.cond gives as they are."""
+    kinds = [each.of(node) for node, each in column]
+    ints = len(kinds) == 2 and all(is_constant(each) and each.type == "int" for each in kinds)
+    same = {ast.dump(node) for node, _ in column if isinstance(node, ast.Constant)}
+    constant = len(same) == 1 and all(isinstance(node, ast.Constant) for node, _ in column)
+    return constant or (all(map(is_number, kinds)) and not ints)
 
 
 def _is_written_dict(node: ast.expr, kinds: Kinds) -> bool:

@@ -310,8 +310,8 @@ def count_of(node: ast.expr, kinds: Kinds) -> int | None:
     if isinstance(node, ast.Call) and not node.keywords and node.args:
         name = dotted(node.func)
         if name == "range":
-            limits = [kinds.of(each).value for each in node.args]
-            known = [each.value for each in limits if isinstance(each, Const) and type(each.value) is int]
+            limits = [_limit(each, kinds) for each in node.args]
+            known = [each for each in limits if each is not None]
             return len(range(*known)) if len(known) == len(limits) else None
         if name in ("enumerate", "reversed", "list", "tuple"):
             return count_of(node.args[0], kinds)
@@ -323,3 +323,16 @@ def count_of(node: ast.expr, kinds: Kinds) -> int | None:
         modules = kind.value.attributes.get("__items__")
         return len(modules.items) if isinstance(modules, Items) and modules.items is not None else None
     return len(kind.items) if kind.what == "container" and kind.items is not None else None
+
+
+def _limit(node: ast.expr, kinds: Kinds) -> int | None:
+    """The number that `node` is, a constant or how many layers there are; None where that is not known."""
+    if isinstance(node, ast.Call) and dotted(node.func) == "len" and len(node.args) == 1:
+        return count_of(node.args[0], kinds)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        left, right = _limit(node.left, kinds), _limit(node.right, kinds)
+        if left is None or right is None:
+            return None
+        return left + right if isinstance(node.op, ast.Add) else left - right
+    value = kinds.of(node).value
+    return value.value if isinstance(value, Const) and type(value.value) is int else None
