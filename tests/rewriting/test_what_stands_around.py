@@ -31,7 +31,7 @@ REFUSED = {
     ),
     "dtypes that torch.autocast chooses": (
         "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = self.linear(x)\n    if y.abs().max() > 1:\n"
-        "        y = y / 2\nreturn y.float()",
+        "        y = y / 2\nreturn y",
         "torch.autocast is in force",
     ),
     "an item that may not be there": (
