@@ -5,9 +5,15 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.rewriting.arrays import array_functions, array_shapes, array_transforms
+from exportlens.rewriting.arrays import (
+    array_functions,
+    array_samples,
+    array_shapes,
+    array_transforms,
+    array_ufuncs,
+)
 from exportlens.rewriting.arrays.array_methods import DTYPES
-from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here
+from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted
 from exportlens.rewriting.arrays.array_reading import Reading
 from exportlens.rewriting.arrays.array_types import (
     FLOATS,
@@ -27,7 +33,13 @@ from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.kinds.float_evidence import holds_floats, is_given, takes_floats
 from exportlens.rewriting.memory.moving import writes
 
-FUNCTIONS = {**array_functions.functions(), **array_shapes.functions(), **array_transforms.functions()}
+FUNCTIONS = {
+    **array_functions.functions(),
+    **array_shapes.functions(),
+    **array_transforms.functions(),
+    **array_samples.functions(),
+    **array_ufuncs.functions(),
+}
 MAKING = array_transforms.MAKING
 _METHODS = METHODS_ALIKE | frozenset(
     {"conj", "diagonal", "dot", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
@@ -147,6 +159,8 @@ class Calls(Reading):
                 return self._back(node, name, given, legacy)
             if given.type.what == "list" and given.type.grows and given.type.holds_arrays:
                 raise Refused("a list of arrays is put together by torch")
+            if given.type.what in ("list", "tuple") and given.type.holds_arrays:
+                return self._stacked(node, name, legacy)
         made = self._generic(node)
         kind = self._kinds(node).of(node)
         return made.typed(TENSOR if kind.what in ("tensor", "unknown") else self._typed(node, kind))
@@ -182,6 +196,51 @@ class Calls(Reading):
         atom = atom or text != given.text
         self.given[node] = dtype
         return Piece(text, replace(TENSOR, dtype="" if words else dtype, rank=given.type.rank), atom)
+
+    def _stacked(self, node: ast.Call, name: str, legacy: str | None) -> Piece:
+        """`torch.tensor([a.max(), 1.0])` of numbers of NumPy's, which torch takes for tensors of their dtype."""
+        items = node.args[0]
+        words = {key.arg: key.value for key in node.keywords}
+        if name == "torch.from_numpy" or words.keys() - {"dtype", "device"}:
+            raise Refused(f"`{self.source.of(node)}` is called in a way that has no counterpart in torch")
+        if not isinstance(items, (ast.List, ast.Tuple)):
+            raise Refused("a list of arrays is put together by torch")
+        wanted = None if legacy is None else f"{self.torch}.{legacy}"
+        if "dtype" in words:
+            wanted = self.piece(words["dtype"]).text
+        found = [self.argument(each) for each in items.elts if not isinstance(each, ast.Starred)]
+        arrays = [each for each in found if each.type.is_array]
+        ranks = {each.type.rank for each in arrays}
+        numbers = [each for each in found if not each.type.is_array]
+        if len(found) < len(items.elts) or (ranks != {0} and (numbers or len(ranks) > 1)):
+            raise Refused("a list holds arrays of other shapes than one another, as far as is known")
+        if any(
+            each.type.what != "number" or each.type.dtype not in ("int", "float", "bool") for each in numbers
+        ):
+            raise Refused("not all in a list is an array that was a tensor, or a number")
+        dtype = arrays[0].type.dtype
+        fit = {"float": {"int", "float"}, "int": {"int"}}.get(family(dtype), set())
+        unlike = (
+            len({each.type.dtype for each in arrays}) > 1 or not {each.type.dtype for each in numbers} <= fit
+        )
+        if wanted is None and unlike:
+            raise Refused("numbers of several dtypes are put together by torch")
+        texts = []
+        for each in found:
+            if wanted is not None and (unlike or numbers):
+                text = f"{each.closed}.to({wanted})"
+                text = text if each.type.is_array else f"{self.torch}.tensor({each.text}, dtype={wanted})"
+            else:
+                like = next((one for one in arrays if one.text.isidentifier()), None)
+                text = lifted(self, each, dtype, like).text
+            texts.append(text)
+        made = f"{self.torch}.stack([{', '.join(texts)}])"
+        more = [wanted] if wanted is not None and not (unlike or numbers) else []
+        more += [f"device={self.piece(words['device']).text}"] if "device" in words else []
+        made += f".to({', '.join(more)})" if more else ""
+        rank = None if None in ranks else len(ranks) and max(ranks) + 1  # type: ignore[type-var]
+        self.given[node] = wanted or dtype
+        return Piece(made, replace(TENSOR, dtype="" if wanted else dtype, rank=rank))
 
     def _method(self, node: ast.Call, name: str, owner: Piece) -> Piece:
         assert isinstance(node.func, ast.Attribute)
@@ -346,7 +405,7 @@ class Calls(Reading):
         if any(each.what != "number" or each.dtype not in families for each in numbers):
             raise RefusedUnlike(f"`{self.source.of(node)}` gives one of several dtypes")
         either = bool(numbers) or any(each.or_number for each in held)
-        if either and family(held[0].dtype) != "float":
+        if either and family(held[0].dtype) != "float" and held[0].dtype != "int64":
             raise RefusedUnlike(f"`{self.source.of(node)}` gives a number of NumPy's or one of Python's")
         return self.splice(node, parts, replace(array(held[0].dtype, 0), or_number=either))
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from exportlens.inference.values import Array
 from exportlens.rewriting.arrays.array_indexing import index_of, indexed
+from exportlens.rewriting.arrays.array_memory import writes_arrays
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_names import made_before
 from exportlens.rewriting.arrays.array_numbers import of_others
@@ -31,13 +32,13 @@ from exportlens.rewriting.arrays.array_types import (
     merged,
     real_of,
 )
+from exportlens.rewriting.arrays.numpy_integers import given_to_name
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
-from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.code.text import Function, Replacement
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
-from exportlens.rewriting.memory.moving import writes
 
 _NUMBERS = frozenset({"pi", "e", "inf", "nan", "euler_gamma"})
 SIGNS: dict[type[ast.AST], str] = {
@@ -68,6 +69,8 @@ class Reading:
         self.draft, self.source, self.kinds = draft, draft.source, kinds
         self.torch = draft.torch
         self.copies = copies
+        # The functions that arrays go through, where one of them writes.
+        self.writing: list[Function] = []
         # The call that makes the array which is asked for.
         self.begun: ast.AST | None = None
         # The function that is read first.
@@ -337,7 +340,29 @@ class Reading:
             for each in ast.walk(function)
             if isinstance(each, (ast.stmt, ast.expr)) and self.source.start(each) >= end
         ]
-        return writes(later)
+        return writes_arrays(later)
+
+    def is_of_sizes(self, node: ast.expr) -> bool:
+        """Whether `node` is computed of numbers, sizes and what NumPy holds, and of no data."""
+        if isinstance(node, ast.Constant):
+            return True
+        if isinstance(node, ast.Name):
+            function = self.source.enclosing_function(node)
+            given = given_to_name(node.id, function)
+            if len(given) != 1 or any(each is node for each in ast.walk(given[0])):
+                return self.names.get(node.id, OTHER).what == "constant" or self.piece(node).type.is_held
+            return self.is_of_sizes(given[0])
+        if isinstance(node, ast.Attribute):
+            return node.attr in ("shape", "size", "ndim") or self.piece(node).type.what in ("held", "number")
+        if isinstance(node, ast.Call):
+            name = self.draft.qualified(node.func)
+            if not name.startswith("numpy.") and name not in ("len", "int", "float"):
+                return isinstance(node.func, ast.Attribute) and self.is_of_sizes(node.func.value)
+            return all(self.is_of_sizes(each) or name == "len" for each in node.args)
+        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Subscript, ast.List, ast.Tuple, ast.Slice)):
+            inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+            return all(map(self.is_of_sizes, inner))
+        return False
 
     def unheld(self, node: ast.expr, piece: Piece) -> Piece:
         """`piece` as an array that becomes a tensor, where NumPy makes or holds it."""

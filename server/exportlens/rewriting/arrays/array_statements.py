@@ -151,6 +151,14 @@ class Way(Lists):
                 raise Refused("an array is made in a statement that is not followed")
 
     def _read_Assign(self, node: ast.Assign) -> None:
+        target = node.targets[-1]
+        several = isinstance(target, ast.Tuple) and any(
+            isinstance(each, ast.Subscript) for each in target.elts
+        )
+        if several and len(node.targets) == 1 and isinstance(node.value, ast.Tuple):
+            assert isinstance(target, ast.Tuple)
+            self._store_each(target, node.value)
+            return
         if len(node.targets) > 1 or not isinstance(node.targets[0], ast.Subscript):
             piece = self._put(node.value)
             for target in node.targets:
@@ -160,6 +168,26 @@ class Way(Lists):
                     self.bind(target, piece.type, node.value)
             return
         self._store(node.targets[0], node.value, self.piece(node.value))
+
+    def _store_each(self, targets: ast.Tuple, values: ast.Tuple) -> None:
+        """`rows[k], columns[k] = row, column`, where nothing is read of what is written."""
+        if len(targets.elts) != len(values.elts) or any(
+            isinstance(each, ast.Starred) for each in (*targets.elts, *values.elts)
+        ):
+            raise Refused("what is unpacked into items of arrays is not known")
+        written = {each.id for each in ast.walk(targets) if isinstance(each, ast.Name)}
+        written -= {
+            each.id for one in targets.elts if isinstance(one, ast.Subscript) for each in _names(one.slice)
+        }
+        if any(each.id in written for each in _names(values)):
+            raise RefusedUnlike(
+                "a number of NumPy's is read before it is written anew, where torch reads it later"
+            )
+        for target, value in zip(targets.elts, values.elts, strict=True):
+            if isinstance(target, ast.Subscript):
+                self._store(target, value, self.piece(value))
+            else:
+                self.bind(target, self._put(value).type, value)
 
     def _read_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
@@ -491,6 +519,10 @@ class Way(Lists):
         self._put(node.test)
         if node.msg is not None:
             self._put(node.msg)
+
+
+def _names(node: ast.AST) -> list[ast.Name]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
 def _leaves(body: list[ast.stmt]) -> bool:

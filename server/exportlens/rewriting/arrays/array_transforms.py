@@ -147,10 +147,15 @@ def of_matrix(call: Given) -> Piece:
     left = None if rank is None else rank - lower
     text = f"{call.torch}.linalg.{short}({one.text})"
     if short == "svd":
-        vectors = call["compute_uv"].type.value if "compute_uv" in call.given else True
-        if vectors is not False:
-            raise RefusedUnlike("the signs of singular vectors are not determined")
-        return Piece(f"{call.torch}.linalg.svdvals({one.text})", array(real_of(dtype), left))
+        values = array(real_of(dtype), left)
+        if "compute_uv" in call.given and call["compute_uv"].type.value is False:
+            return Piece(f"{call.torch}.linalg.svdvals({one.text})", values)
+        # The signs of singular vectors are not determined (NumPy's and torch's differ for one matrix in three).
+        full = call.flag("full") or "True"
+        if full not in ("True", "False") or "compute_uv" in call.given:
+            raise Refused("which singular vectors are asked for is not written out")
+        text = f"{call.torch}.linalg.svd({one.text}, full_matrices={full})"
+        return Piece(text, Typed("tuple", items=(UNLIKE, values, UNLIKE)))
     if short == "slogdet":
         kind = Typed("tuple", items=(array(dtype, left), array(real_of(dtype), left)))
         return Piece(text, kind)
@@ -158,6 +163,13 @@ def of_matrix(call: Given) -> Piece:
         # The signs of eigenvectors are not determined: what is computed of them may differ.
         return Piece(text, Typed("tuple", items=(array(real_of(dtype), left), UNLIKE)))
     return Piece(text, array(real_of(dtype) if short == "eigvalsh" else dtype, left))
+
+
+def powered(call: Given) -> Piece:
+    one = call.array("a")
+    if family(one.type.dtype) not in ("float", "complex"):
+        raise Refused("torch multiplies matrices of floats alone as often as that")
+    return Piece(f"{call.torch}.linalg.matrix_power({one.text}, {call.integer('n')})", one.type)
 
 
 def solved(call: Given) -> Piece:
@@ -413,7 +425,8 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "gradient": (sloped, "a spacing axis", 1),
         "einsum": (summed_products, "spec a b c d optimize", 2),
         "linalg.norm": (norm, "a ord axis keepdims", 1),
-        "linalg.svd": (of_matrix, "a unknown_full compute_uv", 1),
+        "linalg.svd": (of_matrix, "a full/full_matrices compute_uv", 1),
+        "linalg.matrix_power": (powered, "a n", 2),
         "linalg.solve": (solved, "a b", 2),
         "digitize": (found_in, "a bins right", 2),
         "isin": (among, "a/element b/test_elements unknown_unique invert", 2),

@@ -1,0 +1,180 @@
+"""Functions of NumPy on samples and signals, as torch's: how they vary together, how many fall where, and what lies between points.
+
+NumPy computes most of these in double precision whatever it is given. What is here was compared with NumPy 2 on arrays of single
+and double precision and of ints.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import struct
+
+from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast
+from exportlens.rewriting.arrays.array_types import Typed, array, family, promoted
+from exportlens.rewriting.code.draft import Refused
+
+# What may be called twice for once.
+_PURE = frozenset(
+    {"arange", "as_tensor", "cpu", "detach", "double", "flatten", "float", "full", "is_floating_point", "linspace", "long",
+     "ones", "reshape", "tensor", "to", "zeros"}
+)  # fmt: skip
+_PLAIN = (
+    *(ast.Name, ast.Attribute, ast.Constant, ast.UnaryOp, ast.BinOp, ast.IfExp, ast.List, ast.Tuple),
+    *(ast.expr_context, ast.operator, ast.unaryop, ast.keyword),
+)
+
+
+def twice(piece: Piece) -> str:
+    """The text of `piece` where it is to stand more than once. Raises Refused where much would be computed again."""
+    for each in ast.walk(ast.parse(piece.text, mode="eval").body):
+        picked = isinstance(each, ast.Subscript) and isinstance(each.slice, (ast.Constant, ast.Name))
+        called = (
+            isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _PURE
+        )
+        if not (isinstance(each, _PLAIN) or picked or called):
+            raise Refused(f"`{piece.text}` would be computed twice: give it a name first")
+    return piece.closed
+
+
+def varied(call: Given) -> Piece:
+    """`np.cov` and `np.corrcoef`: in double precision, of one array of rows or columns or of two rows."""
+    one = call.array("a")
+    if family(one.type.dtype) == "complex":
+        raise Refused("how complex numbers vary together is not compared")
+    one = cast(call.scope, one, "float64")
+    text, rank = one.closed, one.type.rank
+    rows = call.flag("rowvar")
+    if rows not in (None, "True", "False", "1", "0"):
+        raise Refused("whether rows or columns vary is not written out")
+    if call.has("b"):
+        other = cast(call.scope, call.array("b"), "float64")
+        if (rank, other.type.rank) != (1, 1):
+            raise Refused("how two tables vary together is not compared")
+        text, rank = f"{call.torch}.stack([{one.text}, {other.text}])", 2
+    elif rows in ("False", "0") and rank != 1:
+        text = f"{text}.T"
+    more = []
+    if call.name == "cov":
+        biased = call.flag("bias")
+        if biased not in (None, "True", "False") or (biased is not None and call.has("ddof")):
+            raise Refused("by how many what varies is divided is not written out")
+        if call.has("ddof"):
+            more.append(f"correction={call.integer('ddof')}")
+        elif biased == "True":
+            more.append("correction=0")
+    # Of one row alone both give a number.
+    found = 2 if call.has("b") else 0 if rank == 1 else None
+    return Piece(f"{call.torch}.{call.name}({', '.join([_bare(text), *more])})", array("float64", found))
+
+
+def _bare(text: str) -> str:
+    """`text` without brackets around all of it."""
+    if text.startswith("(") and text.endswith(")"):
+        try:
+            ast.parse(text[1:-1], mode="eval")
+        except SyntaxError:
+            return text
+        return text[1:-1]
+    return text
+
+
+def between(call: Given) -> Piece:
+    """`np.interp` between points that certainly go to the right: what is there adds up from the first point on."""
+    one, places, values = call.array("a"), call.array("xp"), call.array("fp")
+    if not places.type.ascends:
+        raise Refused(
+            f"whether `{places.text}` goes up everywhere, so that there is one line between two points, is not known"
+        )
+    if values.type.rank != 1 or places.type.rank != 1 or family(values.type.dtype) not in ("float", "int"):
+        raise Refused(f"`{values.text}` is not known to be one row of numbers")
+    at, given = (twice(cast(call.scope, each, "float64")) for each in (places, values))
+    moved = f"({cast(call.scope, one, 'float64').closed}[..., None] - {at}[:-1])"
+    text = f"{given}[0] + {moved}.clamp(min=0).minimum({at}.diff()) @ ({given}.diff() / {at}.diff())"
+    return Piece(text, array("float64", one.type.rank), False)
+
+
+def folded(call: Given) -> Piece:
+    """`np.convolve` and `np.correlate` of two rows, which change places where the second is longer."""
+    one, other = call.array("a"), call.array("b")
+    # NumPy takes nothing but rows: those that are not known are some.
+    if not {one.type.rank, other.type.rank} <= {1, None}:
+        raise Refused(f"`{one.text}` and `{other.text}` are not both rows")
+    dtype = promoted(one.type.dtype, other.type.dtype)
+    if dtype not in ("float32", "float64", "floats", "int64"):
+        raise Refused("torch folds floats and ints of 64 bits alone")
+    mode = call["mode"].type.value if "mode" in call.given else {"convolve": "full"}.get(call.name, "valid")
+    if mode not in ("full", "same", "valid"):
+        raise Refused("which part of what is folded is asked for is not written out")
+    if mode != "valid" and not call.scope.is_of_sizes(call.nodes["b"]):
+        # Around the first there are zeros, which make what is no number of what is none, or has no end.
+        raise RefusedUnlike(
+            f"where `{other.text}` holds NaN or infinity, torch finds it in more places than NumPy"
+        )
+    like = next(
+        (each.text for each in (one, other) if each.text.isidentifier() and each.type.dtype == dtype), None
+    )
+    left, right = (cast(call.scope, each, dtype, like) for each in (one, other))
+    size, over = f"{twice(left)}.numel()", f"{twice(right)}.numel()"
+    turned = f"{right.closed}.flip(0)" if call.name == "convolve" else right.closed
+    text = (
+        f"{call.torch}.nn.functional.conv1d("
+        f"{left.closed}[None, None], {turned}[None, None], padding={over} - 1)[0, 0]"
+    )
+    if mode == "valid":
+        text += f"[min({size}, {over}) - 1 : max({size}, {over})]"
+    elif mode == "same" and call.name == "correlate":
+        raise Refused("the middle of a correlation begins elsewhere where the second row is longer")
+    elif mode == "same":
+        text += f"[(min({size}, {over}) - 1) // 2 :][: max({size}, {over})]"
+    return Piece(text, array(dtype, 1))
+
+
+def counted(call: Given) -> Piece:
+    """`np.histogram(a, bins=8, range=(0, 1))`: how many lie between borders, and the borders."""
+    one = call.array("a")
+    bins, ends = (
+        call["bins"].type.value,
+        [each.value for each in call["range"].type.items] if call.has("range") else [],
+    )
+    if not isinstance(bins, int) or isinstance(bins, bool) or bins < 1:
+        raise Refused("how many bins are counted is not written out as a number")
+    if len(ends) != 2 or not all(isinstance(each, (int, float)) for each in ends):
+        raise Refused(
+            "from where to where is counted is not written out: the smallest and the largest element decide it"
+        )
+    low, high = (float(each) for each in ends)  # type: ignore[arg-type]
+    if not low < high or not all(
+        struct.unpack("f", struct.pack("f", each))[0] == each for each in (low, high)
+    ):
+        raise Refused("the borders are other numbers in single precision")
+    if one.type.dtype not in ("float32", "float64", "floats", "int32", "int64"):
+        raise Refused("torch counts floats and ints alone")
+    of_floats = family(one.type.dtype) == "float"
+    dtype = one.type.dtype if of_floats else "float64"
+    borders = f"{call.torch}.linspace({low!r}, {high!r}, {bins + 1}, dtype={call.torch}.float64)"
+    if dtype == "float32":
+        borders += ".float()"
+    elif dtype == "floats":
+        borders += f".to({twice(one)}.dtype)"
+    flat = one.closed if one.type.rank == 1 else f"{one.closed}.flatten()"
+    flat = flat if dtype == "float64" and of_floats else f"{flat}.double()"
+    # The last bin holds its right border as well: the next number is the first that it does not hold.
+    behind = repr(math.nextafter(high, math.inf))
+    last = f"{call.torch}.tensor([{behind}], dtype={call.torch}.float64)"
+    inner = f"{borders}[:-1]" if dtype == "float64" else f"{borders}[:-1].double()"
+    inner = f"{call.torch}.cat([{inner}, {last}])"
+    count = f"{call.torch}.searchsorted({flat}.sort().values, {inner}).diff()"
+    kind = Typed("tuple", items=(array("int64", 1), array(dtype, 1)))
+    return Piece(f"({count}, {borders})", kind)
+
+
+def functions() -> dict[str, tuple[Handler, str, int]]:
+    return {
+        "cov": (varied, "a/m b/y rowvar bias ddof", 1),
+        "corrcoef": (varied, "a/x b/y rowvar", 1),
+        "interp": (between, "a/x xp fp", 3),
+        "convolve": (folded, "a b/v mode", 2),
+        "correlate": (folded, "a b/v mode", 2),
+        "histogram": (counted, "a bins range", 1),
+    }
