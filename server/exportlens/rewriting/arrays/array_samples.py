@@ -11,7 +11,7 @@ import math
 import struct
 
 from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast
-from exportlens.rewriting.arrays.array_types import Typed, array, family, promoted
+from exportlens.rewriting.arrays.array_types import RefusedUnlike, Typed, array, family, promoted
 from exportlens.rewriting.code.draft import Refused
 
 # What may be called twice for once.
@@ -106,7 +106,8 @@ def folded(call: Given) -> Piece:
     mode = call["mode"].type.value if "mode" in call.given else {"convolve": "full"}.get(call.name, "valid")
     if mode not in ("full", "same", "valid"):
         raise Refused("which part of what is folded is asked for is not written out")
-    if mode != "valid" and not call.scope.is_of_sizes(call.nodes["b"]):
+    spreads = family(dtype) == "float" and mode != "valid"
+    if spreads and not call.scope.is_of_sizes(call.nodes["b"]):
         # Around the first there are zeros, which make what is no number of what is none, or has no end.
         raise RefusedUnlike(
             f"where `{other.text}` holds NaN or infinity, torch finds it in more places than NumPy"
