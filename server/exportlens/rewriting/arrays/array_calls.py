@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.rewriting.arrays import (
+    array_finding,
     array_functions,
     array_samples,
     array_shapes,
@@ -39,10 +40,11 @@ FUNCTIONS = {
     **array_transforms.functions(),
     **array_samples.functions(),
     **array_ufuncs.functions(),
+    **array_finding.functions(),
 }
 MAKING = array_transforms.MAKING
 _METHODS = METHODS_ALIKE | frozenset(
-    {"conj", "diagonal", "dot", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
+    {"conj", "diagonal", "dot", "nonzero", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
 )  # fmt: skip
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 
@@ -426,7 +428,7 @@ def _of_numbers(name: str, kinds: list[Typed]) -> Typed:
     if name == "prod" and first.what in ("shape", "tuple"):
         return Typed("constant", "int64")
     if len(kinds) == 1 and first.is_number and name in FUNCTIONS:
-        if FUNCTIONS[name][0] is array_functions.of_floats:
+        if array_functions.is_of_floats(name):
             if first.what == "constant":
                 return Typed("constant", floating(first.dtype))
             return Typed("constant", "float64")

@@ -73,8 +73,8 @@ def multiplied(scope: Scope, left: Piece, right: Piece) -> tuple[Piece, Piece, T
         rank = {1: one - 1}.get(other, max(one, other)) if one > 1 else (0 if other == 1 else other - 1)
     elif other == 2 and one is not None:
         rank = one
-    left = cast(scope, left, dtype, _named(scope, right))
-    return left, cast(scope, right, dtype, _named(scope, left)), array(dtype, rank)
+    left = cast(scope, left, dtype, named(scope, right))
+    return left, cast(scope, right, dtype, named(scope, left)), array(dtype, rank)
 
 
 def _matched(scope: Scope, left: Piece, right: Piece, dtype: str) -> tuple[Piece, Piece]:
@@ -94,22 +94,22 @@ def _matched(scope: Scope, left: Piece, right: Piece, dtype: str) -> tuple[Piece
         if known.type.has_dimensions and other.type.rank != 0:
             return left, right
         if left.type.dtype == FLOATS:
-            return left, cast(scope, right, FLOATS, _named(scope, left))
-        return cast(scope, left, FLOATS, _named(scope, right)), right
+            return left, cast(scope, right, FLOATS, named(scope, left))
+        return cast(scope, left, FLOATS, named(scope, right)), right
     return cast(scope, left, dtype), cast(scope, right, dtype)
 
 
 def _without_bools(scope: Scope, one: Piece, other: Piece, dtype: str) -> Piece:
     if not one.type.is_array or one.type.dtype != "bool":
         return one
-    return cast(scope, one, dtype, _named(scope, other))
+    return cast(scope, one, dtype, named(scope, other))
 
 
 def _least(left: Piece, right: Piece) -> int:
     return max(left.type.least, right.type.least)
 
 
-def _named(scope: Scope, piece: Piece) -> str | None:
+def named(scope: Scope, piece: Piece) -> str | None:
     """The name of an array of floats in `piece`, whose dtype is the one of all floats that are not known better."""
     for name in _NAME.findall(piece.text):
         kind = scope.names.get(name)

@@ -55,6 +55,7 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.LShift: "<<",
     ast.RShift: ">>",
 }
+_BINDING_NOTHING = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp)
 
 
@@ -341,6 +342,15 @@ class Reading:
             if isinstance(each, (ast.stmt, ast.expr)) and self.source.start(each) >= end
         ]
         return writes_arrays(later)
+
+    def free_name(self, node: ast.AST, wanted: str) -> str:
+        """A name for a part of `node` that is needed twice. Raises Refused where an expression can bind none."""
+        if any(
+            isinstance(each, (ast.comprehension, *_BINDING_NOTHING)) for each in self.source.ancestors(node)
+        ):
+            raise Refused(f"`{self.source.of(node)}` needs a statement of its own")
+        taken = self.draft.taken(self.source.tree)
+        return next(name for number in itertools.count() if (name := f"{wanted}{number or ''}") not in taken)
 
     def is_of_sizes(self, node: ast.expr) -> bool:
         """Whether `node` is computed of numbers, sizes and what NumPy holds, and of no data."""

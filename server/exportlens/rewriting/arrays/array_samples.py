@@ -10,6 +10,7 @@ import ast
 import math
 import struct
 
+from exportlens.rewriting.arrays.array_functions import dims_of, left_of
 from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast
 from exportlens.rewriting.arrays.array_types import RefusedUnlike, Typed, array, family, promoted
 from exportlens.rewriting.code.draft import Refused
@@ -17,7 +18,7 @@ from exportlens.rewriting.code.draft import Refused
 # What may be called twice for once.
 _PURE = frozenset(
     {"arange", "as_tensor", "cpu", "detach", "double", "flatten", "float", "full", "is_floating_point", "linspace", "long",
-     "ones", "reshape", "tensor", "to", "zeros"}
+     "ones", "reshape", "stack", "tensor", "to", "zeros"}
 )  # fmt: skip
 _PLAIN = (
     *(ast.Name, ast.Attribute, ast.Constant, ast.UnaryOp, ast.BinOp, ast.IfExp, ast.List, ast.Tuple),
@@ -37,13 +38,22 @@ def twice(piece: Piece) -> str:
     return piece.closed
 
 
+def named(call: Given, piece: Piece, wish: str) -> tuple[str, str]:
+    """The text of `piece` where it is computed, and where it is needed again."""
+    try:
+        return twice(piece), twice(piece)
+    except Refused:
+        name = call.scope.free_name(call.node, wish)
+        return f"({name} := {piece.text})", name
+
+
 def varied(call: Given) -> Piece:
     """`np.cov` and `np.corrcoef`: in double precision, of one array of rows or columns or of two rows."""
     one = call.array("a")
     if family(one.type.dtype) == "complex":
         raise Refused("how complex numbers vary together is not compared")
     one = cast(call.scope, one, "float64")
-    text, rank = one.closed, one.type.rank
+    rank = one.type.rank
     rows = call.flag("rowvar")
     if rows not in (None, "True", "False", "1", "0"):
         raise Refused("whether rows or columns vary is not written out")
@@ -51,32 +61,35 @@ def varied(call: Given) -> Piece:
         other = cast(call.scope, call.array("b"), "float64")
         if (rank, other.type.rank) != (1, 1):
             raise Refused("how two tables vary together is not compared")
-        text, rank = f"{call.torch}.stack([{one.text}, {other.text}])", 2
+        rank = 2
+        one = Piece(f"{call.torch}.stack([{one.text}, {other.text}])", one.type)
     elif rows in ("False", "0") and rank != 1:
-        text = f"{text}.T"
-    more = []
+        one = Piece(f"{one.closed}.T", one.type)
+    text, again = named(call, one, "rows")
+    # `torch.cov` compares how many there are, which is not exported.
+    name = call.scope.free_name(call.node, "centred")
+    centred = f"({name} := {text} - {again}.mean(-1, keepdim=True))"
     if call.name == "cov":
-        biased = call.flag("bias")
-        if biased not in (None, "True", "False") or (biased is not None and call.has("ddof")):
-            raise Refused("by how many what varies is divided is not written out")
-        if call.has("ddof"):
-            more.append(f"correction={call.integer('ddof')}")
-        elif biased == "True":
-            more.append("correction=0")
+        made = f"{centred} @ {name}.T" if rank == 1 else f"({centred} @ {name}.T).squeeze()"
+        made = f"{made} / {_divisor(call, name)}"
+    else:
+        unit = call.scope.free_name(call.node, "unit")
+        made = f"(({unit} := {centred} / {name}.norm(dim=-1, keepdim=True)) @ {unit}.T).squeeze().clip(-1, 1)"
     # Of one row alone both give a number.
     found = 2 if call.has("b") else 0 if rank == 1 else None
-    return Piece(f"{call.torch}.{call.name}({', '.join([_bare(text), *more])})", array("float64", found))
+    return Piece(made, array("float64", found), call.name != "cov")
 
 
-def _bare(text: str) -> str:
-    """`text` without brackets around all of it."""
-    if text.startswith("(") and text.endswith(")"):
-        try:
-            ast.parse(text[1:-1], mode="eval")
-        except SyntaxError:
-            return text
-        return text[1:-1]
-    return text
+def _divisor(call: Given, name: str) -> str:
+    """What `np.cov` divides by: how many there are, less one where nothing else is said."""
+    biased = call.flag("bias")
+    if biased not in (None, "True", "False") or (biased is not None and call.has("ddof")):
+        raise Refused("by how many what varies is divided is not written out")
+    size = f"{name}.shape[-1]"
+    free = call.integer("ddof") if call.has("ddof") else "0" if biased == "True" else "1"
+    if free in ("0", "1"):
+        return size if free == "0" else f"({size} - 1)"
+    return f"max({size} - {free}, 0)"
 
 
 def between(call: Given) -> Piece:
@@ -88,9 +101,10 @@ def between(call: Given) -> Piece:
         )
     if values.type.rank != 1 or places.type.rank != 1 or family(values.type.dtype) not in ("float", "int"):
         raise Refused(f"`{values.text}` is not known to be one row of numbers")
-    at, given = (twice(cast(call.scope, each, "float64")) for each in (places, values))
-    moved = f"({cast(call.scope, one, 'float64').closed}[..., None] - {at}[:-1])"
-    text = f"{given}[0] + {moved}.clamp(min=0).minimum({at}.diff()) @ ({given}.diff() / {at}.diff())"
+    begun, given = named(call, cast(call.scope, values, "float64"), "values")
+    first, at = named(call, cast(call.scope, places, "float64"), "places")
+    moved = f"({cast(call.scope, one, 'float64').closed}[..., None] - {first}[:-1])"
+    text = f"{begun}[0] + {moved}.clamp(min=0).minimum({at}.diff()) @ ({given}.diff() / {at}.diff())"
     return Piece(text, array("float64", one.type.rank), False)
 
 
@@ -116,11 +130,13 @@ def folded(call: Given) -> Piece:
         (each.text for each in (one, other) if each.text.isidentifier() and each.type.dtype == dtype), None
     )
     left, right = (cast(call.scope, each, dtype, like) for each in (one, other))
-    size, over = f"{twice(left)}.numel()", f"{twice(right)}.numel()"
-    turned = f"{right.closed}.flip(0)" if call.name == "convolve" else right.closed
+    first, again = named(call, left, "row")
+    second, over = named(call, right, "kernel")
+    size, over = f"{again}.numel()", f"{over}.numel()"
+    turned = f"{second}.flip(0)" if call.name == "convolve" else second
     text = (
         f"{call.torch}.nn.functional.conv1d("
-        f"{left.closed}[None, None], {turned}[None, None], padding={over} - 1)[0, 0]"
+        f"{first}[None, None], {turned}[None, None], padding={over} - 1)[0, 0]"
     )
     if mode == "valid":
         text += f"[min({size}, {over}) - 1 : max({size}, {over})]"
@@ -170,8 +186,50 @@ def counted(call: Given) -> Piece:
     return Piece(f"({count}, {borders})", kind)
 
 
+def without_nan(call: Given) -> Piece:
+    """`np.nanmin` and `np.nanmax`: the end of what is sorted, as NaN comes last there."""
+    one = call.array("a")
+    if family(one.type.dtype) not in ("float", "int"):
+        raise Refused("torch sorts floats and ints alone")
+    if call.has("axis") and call["axis"].type.what != "number":
+        raise Refused("the least is found along one axis")
+    kept = call.flag("keepdims") or "False"
+    if kept not in ("True", "False") or (kept == "True" and not call.has("axis")):
+        raise Refused("whether dimensions are kept is not written out")
+    sign = "-" if call.name == "nanmax" else ""
+    if family(one.type.dtype) == "int":
+        more = dims_of(call)
+        name = call.name.removeprefix("nan")
+        text = f"{call.torch}.{f'a{name}' if more else name}({', '.join([one.text, *more])})"
+        return Piece(text, array(one.type.dtype, left_of(call, one.type.rank)))
+    axis = call.integer("axis") if call.has("axis") else "0"
+    flat = one.closed if call.has("axis") or one.type.rank == 1 else f"{one.closed}.flatten()"
+    end = f"select({axis}, 0)" if kept == "False" else f"narrow({axis}, 0, 1)"
+    left = 0 if not call.has("axis") else None if one.type.rank is None else one.type.rank - 1
+    text = f"{sign}{call.torch}.sort({sign}{flat}, dim={axis}).values.{end}"
+    return Piece(text, array(one.type.dtype, one.type.rank if kept == "True" else left), not sign)
+
+
+def spread(call: Given) -> Piece:
+    """`np.nanvar` and `np.nanstd`: the mean of the squares of what is left when the mean is taken away."""
+    one = call.array("a")
+    if family(one.type.dtype) != "float" or one.type.dtype == "float16":
+        raise Refused("torch leaves NaN out of floats alone")
+    more = dims_of(call)
+    kept = [*more[:1], "keepdim=True"] if more else []
+    text, again = named(call, one, "rows")
+    middle = f"{call.torch}.nanmean({', '.join([again, *kept])})"
+    text = f"{call.torch}.nanmean({', '.join([f'({text} - {middle}) ** 2', *more])})"
+    text = f"{text}.sqrt()" if call.name == "nanstd" else text
+    return Piece(text, array(one.type.dtype, left_of(call, one.type.rank)))
+
+
 def functions() -> dict[str, tuple[Handler, str, int]]:
     return {
+        **dict.fromkeys(("nanmin", "nanmax"), (without_nan, "a axis unknown_out keepdims", 1)),
+        **dict.fromkeys(
+            ("nanstd", "nanvar"), (spread, "a axis unknown_dtype unknown_out unknown_ddof keepdims", 1)
+        ),
         "cov": (varied, "a/m b/y rowvar bias ddof", 1),
         "corrcoef": (varied, "a/x b/y rowvar", 1),
         "interp": (between, "a/x xp fp", 3),

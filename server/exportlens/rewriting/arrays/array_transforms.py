@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from exportlens.rewriting.arrays.array_functions import dims_of, left_of
-from exportlens.rewriting.arrays.array_operators import computed, multiplied
+from exportlens.rewriting.arrays.array_operators import computed, multiplied, named
 from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast
 from exportlens.rewriting.arrays.array_types import (
     UNLIKE,
@@ -91,7 +91,8 @@ def summed_products(call: Given) -> Piece:
     if len(ins.split(",")) != len(pieces):
         raise Refused("what `np.einsum` sums is not written out")
     rank = len(out) if arrow else len([each for each in set(ins) - {","} if ins.count(each) == 1])
-    texts = [cast(call.scope, each, dtype).text for each in pieces]
+    like = next((name for each in pieces if (name := named(call.scope, each)) is not None), None)
+    texts = [cast(call.scope, each, dtype, like).text for each in pieces]
     return Piece(f"{call.torch}.einsum({', '.join([call['spec'].text, *texts])})", array(dtype, rank))
 
 
