@@ -14,6 +14,7 @@ from exportlens.rewriting.arrays import (
     array_ufuncs,
 )
 from exportlens.rewriting.arrays.array_methods import DTYPES
+from exportlens.rewriting.arrays.array_operators import beside_tensor
 from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted
 from exportlens.rewriting.arrays.array_reading import Reading
 from exportlens.rewriting.arrays.array_types import (
@@ -163,6 +164,10 @@ class Calls(Reading):
                 raise Refused("a list of arrays is put together by torch")
             if given.type.what in ("list", "tuple") and given.type.holds_arrays:
                 return self._stacked(node, name, legacy)
+        if name in ("torch.where", "torch.clamp", "torch.clip") and not node.keywords:
+            given = self._beside_tensor(node)
+            if given is not None:
+                return given
         made = self._generic(node)
         kind = self._kinds(node).of(node)
         return made.typed(TENSOR if kind.what in ("tensor", "unknown") else self._typed(node, kind))
@@ -198,6 +203,16 @@ class Calls(Reading):
         atom = atom or text != given.text
         self.given[node] = dtype
         return Piece(text, replace(TENSOR, dtype="" if words else dtype, rank=given.type.rank), atom)
+
+    def _beside_tensor(self, node: ast.Call) -> Piece | None:
+        """`torch.clamp(x, low, high)` and `torch.where(x > 0, x, low)` with numbers of NumPy's, beside which a tensor decides the
+        dtype as it does beside tensors without dimensions; None where there are none."""
+        pieces = [self.piece(each) for each in node.args]
+        tensors = [each for each in pieces if each.type.what == "tensor" and each.type.dtype != "bool"]
+        rest = [each for each in pieces if each.type.what != "tensor"]
+        if not tensors or not rest or any(beside_tensor(tensors[0], each) is None for each in rest):
+            return None
+        return self.splice(node, list(zip(node.args, pieces, strict=True)), replace(TENSOR, rank=None))
 
     def _stacked(self, node: ast.Call, name: str, legacy: str | None) -> Piece:
         """`torch.tensor([a.max(), 1.0])` of numbers of NumPy's, which torch takes for tensors of their dtype."""

@@ -45,6 +45,22 @@ def computed(scope: Scope, left: Piece, right: Piece, sign: str) -> tuple[Piece,
     return left, right, replace(kind, or_number=either)
 
 
+def beside_tensor(left: Piece, right: Piece) -> Typed | None:
+    """What an operation gives of a tensor and one number of NumPy's, which stays a tensor; None for anything else. Beside a tensor
+    with dimensions a tensor without them decides the dtype as little as the number does, but for ints beside floats."""
+    tensor, number = (left.type, right.type) if left.type.what == "tensor" else (right.type, left.type)
+    if tensor.what != "tensor" or not number.is_array or number.rank != 0 or tensor.rank == 0:
+        return None
+    if number.dtype == "bool" or family(number.dtype) == "complex":
+        return None
+    whole = tensor.dtype not in ("", "float") and family(tensor.dtype) in ("int", "bool")
+    if whole and (family(number.dtype) != "int" or tensor.dtype == "bool"):
+        raise RefusedUnlike("beside a tensor of ints a number of NumPy's is of single precision")
+    if tensor.rank is None and number.dtype == "float64" and tensor.dtype != "float64":
+        raise RefusedUnlike("a tensor without dimensions decides the dtype beside another one, and a number does not")
+    return replace(tensor, rank=None)
+
+
 def compared(scope: Scope, left: Piece, right: Piece) -> tuple[Piece, Piece, Typed]:
     """Both sides of a comparison as torch needs them, and what it gives."""
     dtype = common([left, right])

@@ -17,7 +17,7 @@ from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_names import made_before
 from exportlens.rewriting.arrays.array_numbers import of_others
 from exportlens.rewriting.arrays.array_operands import is_no_array
-from exportlens.rewriting.arrays.array_operators import compared, computed, multiplied
+from exportlens.rewriting.arrays.array_operators import beside_tensor, compared, computed, multiplied
 from exportlens.rewriting.arrays.array_pieces import Piece
 from exportlens.rewriting.arrays.array_types import (
     NONE,
@@ -391,6 +391,9 @@ class Reading:
 
     def _of_BinOp(self, node: ast.BinOp) -> Piece:
         left, right = self.piece(node.left), self.piece(node.right)
+        tensor = None if isinstance(node.op, ast.MatMult) else beside_tensor(left, right)
+        if tensor is not None:
+            return self.splice(node, [(node.left, left), (node.right, right)], tensor)
         if left.type.is_array or right.type.is_array:
             left, right = self.unheld(node.left, left), self.unheld(node.right, right)
             if isinstance(node.op, ast.MatMult):
@@ -435,6 +438,8 @@ class Reading:
             return self.splice(node, list(zip(sides, pieces, strict=True)), kind)
         if len(node.ops) > 1 or isinstance(node.ops[0], (ast.In, ast.NotIn)):
             raise Refused(f"arrays are compared in `{self.source.of(node)}`")
+        if beside_tensor(*pieces) is not None:
+            return self.splice(node, list(zip(sides, pieces, strict=True)), replace(TENSOR, dtype="bool"))
         left, right = (self.unheld(each, piece) for each, piece in zip(sides, pieces, strict=True))
         left, right, kind = compared(self, left, right)
         return self.splice(node, [(sides[0], left), (sides[1], right)], kind)

@@ -11,7 +11,7 @@ from exportlens.rewriting.arrays.array_helpers import Helpers
 from exportlens.rewriting.arrays.array_indexing import fits, index_of
 from exportlens.rewriting.arrays.array_lists import Lists
 from exportlens.rewriting.arrays.array_numbers import of_others
-from exportlens.rewriting.arrays.array_operators import computed
+from exportlens.rewriting.arrays.array_operators import beside_tensor, computed
 from exportlens.rewriting.arrays.array_pieces import Piece, cast, is_made_here
 from exportlens.rewriting.arrays.array_reading import ATOMS, SIGNS, Again
 from exportlens.rewriting.arrays.array_types import (
@@ -310,6 +310,9 @@ class Way(Lists):
     def _augment_name(self, node: ast.AugAssign, target: ast.Name) -> None:
         value = self.piece(node.value)
         now = self.piece(target)
+        if now.type.what == "tensor" and beside_tensor(now, value) is not None:
+            self._keep(node.value, value)
+            return
         if not now.type.is_array and not value.type.is_array:
             if now.type.holds_arrays or value.type.holds_arrays:
                 raise Refused("lists of arrays are put together")

@@ -130,6 +130,8 @@ class Begin:
         of them are, and else "otherwise"."""
         try:
             ints = self.read({**known, array: "int64"})
+            if ints.replacements() == swaps:
+                return ""
             doubles = self.read({**known, array: "float64"})
         except RefusedRounds:
             # Ints that a round makes floats of are doubles in the next one.
@@ -138,8 +140,6 @@ class Begin:
             return "otherwise"
         except Refused:
             # What torch cannot do to ints is not done to them.
-            return ""
-        if ints.replacements() == swaps:
             return ""
         return "as doubles" if ints.given == doubles.given else "otherwise"
 
