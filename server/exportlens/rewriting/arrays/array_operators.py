@@ -57,7 +57,9 @@ def beside_tensor(left: Piece, right: Piece) -> Typed | None:
     if whole and (family(number.dtype) != "int" or tensor.dtype == "bool"):
         raise RefusedUnlike("beside a tensor of ints a number of NumPy's is of single precision")
     if tensor.rank is None and number.dtype == "float64" and tensor.dtype != "float64":
-        raise RefusedUnlike("a tensor without dimensions decides the dtype beside another one, and a number does not")
+        raise RefusedUnlike(
+            "a tensor without dimensions decides the dtype beside another one, and a number does not"
+        )
     return replace(tensor, rank=None)
 
 
