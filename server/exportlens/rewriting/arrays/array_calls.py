@@ -47,6 +47,11 @@ MAKING = array_transforms.MAKING
 _METHODS = METHODS_ALIKE | frozenset(
     {"conj", "diagonal", "dot", "nonzero", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
 )  # fmt: skip
+# Methods of tensors that leave them their dimensions.
+_ALIKE = frozenset(
+    {"abs", "clamp", "clone", "contiguous", "cpu", "detach", "double", "exp", "float", "half", "log", "relu", "sigmoid", "sqrt",
+     "softmax", "tanh", "to", "type_as"}
+)  # fmt: skip
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 
 
@@ -92,6 +97,8 @@ class Calls(Reading):
             kind = (
                 Typed("shape", rank=owner.type.rank) if node.func.attr == "size" and not node.args else TENSOR
             )
+            if kind is TENSOR and node.func.attr in _ALIKE:
+                kind = replace(TENSOR, least=owner.type.least)
             if node.func.attr in ("size", "dim", "numel") and kind is TENSOR:
                 kind = SIZE
             if node.func.attr in ("item", "tolist", "split", "chunk", "unbind"):

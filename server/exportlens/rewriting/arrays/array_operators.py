@@ -56,7 +56,7 @@ def beside_tensor(left: Piece, right: Piece) -> Typed | None:
     whole = tensor.dtype not in ("", "float") and family(tensor.dtype) in ("int", "bool")
     if whole and (family(number.dtype) != "int" or tensor.dtype == "bool"):
         raise RefusedUnlike("beside a tensor of ints a number of NumPy's is of single precision")
-    if tensor.rank is None and number.dtype == "float64" and tensor.dtype != "float64":
+    if not tensor.has_dimensions and number.dtype == "float64" and tensor.dtype != "float64":
         raise RefusedUnlike(
             "a tensor without dimensions decides the dtype beside another one, and a number does not"
         )

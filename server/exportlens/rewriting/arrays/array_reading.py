@@ -16,7 +16,7 @@ from exportlens.rewriting.arrays.array_memory import writes_arrays
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_names import made_before
 from exportlens.rewriting.arrays.array_numbers import of_others
-from exportlens.rewriting.arrays.array_operands import is_no_array
+from exportlens.rewriting.arrays.array_operands import has_dimensions, is_no_array
 from exportlens.rewriting.arrays.array_operators import beside_tensor, compared, computed, multiplied
 from exportlens.rewriting.arrays.array_pieces import Piece
 from exportlens.rewriting.arrays.array_types import (
@@ -209,7 +209,8 @@ class Reading:
         if isinstance(value, Array):
             return Typed("held", value.dtype or "", value.rank)
         if kind.what == "tensor":
-            return replace(TENSOR, dtype=kind.dtype or "", rank=kind.rank)
+            least = kind.rank if kind.rank is not None else has_dimensions(self.source, node)
+            return replace(TENSOR, dtype=kind.dtype or "", rank=kind.rank, least=least)
         if kind.what == "none":
             return NONE
         if kind.what in ("number", "size", "scalar"):

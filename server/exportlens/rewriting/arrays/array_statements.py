@@ -12,9 +12,11 @@ from exportlens.rewriting.arrays.array_indexing import fits, index_of
 from exportlens.rewriting.arrays.array_lists import Lists
 from exportlens.rewriting.arrays.array_numbers import of_others
 from exportlens.rewriting.arrays.array_operators import beside_tensor, computed
-from exportlens.rewriting.arrays.array_pieces import Piece, cast, is_made_here
+from exportlens.rewriting.arrays.array_pieces import Piece, cast, is_made_here, lifted
 from exportlens.rewriting.arrays.array_reading import ATOMS, SIGNS, Again
 from exportlens.rewriting.arrays.array_types import (
+    COMPLEXES,
+    FLOATS,
     NONE,
     OTHER,
     UNLIKE,
@@ -22,6 +24,7 @@ from exportlens.rewriting.arrays.array_types import (
     RefusedRounds,
     RefusedUnlike,
     Typed,
+    array,
     family,
     merged,
 )
@@ -215,7 +218,9 @@ class Way(Lists):
             self._keep(node, value)
             self.swaps.update(self._inside(target))
             return
-        value = self.unheld(node, value)
+        value = (
+            self._listed(node, owner) if value.type.what in ("list", "tuple") else self.unheld(node, value)
+        )
         self._note_written(target, owner, value)
         fits(owner, value)
         index = index_of(self, target, owner)
@@ -229,6 +234,34 @@ class Way(Lists):
         self._keep(target.value, owner)
         for each, piece in index.parts:
             self._keep(each, piece)
+
+    def _listed(self, node: ast.expr, owner: Piece) -> Piece:
+        """A list that is written there as an array of the dtype of the one that it is written into."""
+        if not isinstance(node, (ast.List, ast.Tuple)):
+            raise Refused(
+                f"what `{self.source.of(node)}` holds, which is written into an array, is not known"
+            )
+        parts = [self.argument(each) for each in node.elts]
+        numbers = [each for each in parts if each.type.is_number]
+        if not parts or any(each.type.rank for each in parts) or owner.type.dtype in (FLOATS, COMPLEXES):
+            raise Refused(
+                f"`{self.source.of(node)}`, which is written into an array, is not known to hold numbers"
+            )
+        if family(owner.type.dtype) != "float" and {family(each.type.dtype) for each in parts} - {
+            "int",
+            "bool",
+        }:
+            raise RefusedUnlike("NumPy cuts off what is behind the point")
+        for each in parts:
+            fits(owner, each)
+        if len(numbers) == len(parts):
+            text = f"{self.torch}.tensor({self.source.of(node)}, dtype={self.torch}.{owner.type.dtype})"
+            return Piece(text, array(owner.type.dtype, 1))
+        # NumPy takes nothing but parts of one shape.
+        ranks = {each.type.rank for each in parts if each.type.is_array} - {None}
+        rank = 1 if numbers or 0 in ranks else None
+        texts = [lifted(self, each, owner.type.dtype).text for each in parts]
+        return Piece(f"{self.torch}.stack([{', '.join(texts)}])", array(owner.type.dtype, rank))
 
     def _put_in(self, target: ast.Subscript, node: ast.expr, value: Piece, owner: Piece) -> None:
         """Let a dict that a name has hold `value` under a key that is written there."""

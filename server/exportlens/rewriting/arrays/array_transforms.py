@@ -357,6 +357,20 @@ def identity(call: Given) -> Piece:
     return Piece(f"{call.torch}.eye({', '.join([*sizes, text])})", array(dtype, 2))
 
 
+def places(call: Given) -> Piece:
+    """`np.indices((h, w))`: the numbers of rows and of columns."""
+    kind = call["shape"].type
+    if kind.what == "tuple" and all(each.what == "number" for each in kind.items):
+        rank: int | None = len(kind.items)
+    elif kind.what == "shape":
+        rank = kind.rank
+    else:
+        raise Refused(f"which shape `{call['shape'].text}` is is not known")
+    rows = f"*map({call.torch}.arange, {call['shape'].text})"
+    text = f'{call.torch}.stack({call.torch}.meshgrid({rows}, indexing="ij"))'
+    return Piece(text, array("int64", None if rank is None else rank + 1))
+
+
 def counting(call: Given) -> Piece:
     """`np.arange`: of whole numbers torch counts in 64 bits as well."""
     given = [call[name] for name in ("start", "stop", "step") if name in call.given]
@@ -410,6 +424,7 @@ MAKING: dict[str, tuple[Handler, str, int]] = {
     "full": (filled, "shape value/fill_value dtype", 2),
     "eye": (identity, "n/N m/M unknown_k dtype", 1),
     "identity": (identity, "n dtype", 1),
+    "indices": (places, "shape/dimensions", 1),
     "arange": (counting, "start stop step dtype", 1),
     "linspace": (spaced, "start stop n/num unknown_endpoint unknown_retstep dtype", 2),
 }
