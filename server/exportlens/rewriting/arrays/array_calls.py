@@ -32,7 +32,7 @@ from exportlens.rewriting.arrays.array_types import (
 )
 from exportlens.rewriting.arrays.numpy_calls import LEGACY
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.kinds.float_evidence import holds_floats, is_given, takes_floats
+from exportlens.rewriting.kinds.float_evidence import holds_floats, is_bound_once, is_given, takes_floats
 from exportlens.rewriting.memory.moving import writes
 
 FUNCTIONS = {
@@ -87,6 +87,8 @@ class Calls(Reading):
         return self._call_of_python(node, name)
 
     def _other_call(self, node: ast.Call, owner: Piece) -> Piece:
+        if owner.type.what == "tensor" and self._is_listed_for_numpy(node):
+            return self._made_of_list(node, owner)
         made = self._generic(node)
         kind = OTHER
         first = self.piece(node.args[0]).type if node.args and self.whole else OTHER
@@ -126,11 +128,14 @@ class Calls(Reading):
         if not known or known == "bfloat16":
             raise Refused(f"which dtype the array of `{owner.text}` has is not known")
         text, atom, root = owner.text, owner.atom, _root_of(tensor)
+        made_of: tuple[str, str] | None = None
         function = self.source.enclosing_function(tensor)
         certain = function is None or root is None or holds_floats(self.source, function, root)
         if not dtype and root is not None and not certain and owner.text.startswith(root):
             self.assumed.add(place)
-            if place in self.guarded:
+            if place in self.guarded or self.assumption.get(place) == "float64":
+                if function is not None and text.startswith(root) and is_bound_once(function, root):
+                    made_of = (root, FLOATS if place in self.guarded else "int64")
                 floats, rest = f"{root} if {root}.is_floating_point() else {root}.double()", text[len(root) :]
                 text, atom = (f"({floats}){rest}", True) if rest else (floats, False)
         forced = any(key.arg == "force" for key in node.keywords)
@@ -141,7 +146,39 @@ class Calls(Reading):
         if text == root and function is not None and function in self.evident and is_given(function, root):
             # What nothing else is known of would not be seen to be a tensor any more.
             text += ".detach()"
-        return Piece(text, array(known, kind.rank), atom)
+        return Piece(text, replace(array(known, kind.rank), made_of=made_of), atom)
+
+    def _is_listed_for_numpy(self, node: ast.Call) -> bool:
+        """Whether `node` is `t.tolist()` of which NumPy makes an array."""
+        call = self.source.parents.get(node)
+        return (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "tolist"
+            and not node.args
+            and isinstance(call, ast.Call)
+            and call.args[:1] == [node]
+            and self.draft.qualified(call.func).startswith("numpy.")
+        )
+
+    def _made_of_list(self, node: ast.Call, owner: Piece) -> Piece:
+        """The array of doubles, or of ints of 64 bits, that NumPy makes of the numbers of a tensor."""
+        assert isinstance(node.func, ast.Attribute)
+        kind = self._kinds(node.func.value).of(node.func.value)
+        dtype = self.dtypes.get(node) or kind.dtype or ""
+        known = {"": self.assumption.get(node, "float64"), "int": "int64", "float": "float64"}.get(
+            dtype, dtype
+        )
+        root, function = _root_of(node.func.value), self.source.enclosing_function(node)
+        certain = function is None or root is None or holds_floats(self.source, function, root)
+        if not dtype and not certain:
+            self.assumed.add(node)
+        text = owner.closed if ".detach()" in owner.text else f"{owner.closed}.detach()"
+        made = {"float": "float64", "int": "int64", "bool": "bool"}.get(family(known))
+        if made is None:
+            raise Refused(f"what NumPy makes of `{self.source.of(node)}` is not known")
+        if known == made and made != "float64":
+            return Piece(text, array(made, kind.rank))
+        return Piece(f"{text}.{'double' if made == 'float64' else 'long'}()", array(made, kind.rank))
 
     def _made_by_numpy(self, node: ast.Call, name: str) -> Piece:
         """`np.asarray(t)`, and `np.array(t, dtype=np.float32)`."""
@@ -289,7 +326,7 @@ class Calls(Reading):
     def _call_of_numpy(self, node: ast.Call, name: str) -> Piece:
         if name in ("asarray", "array", "ascontiguousarray") and len(node.args) == 1:
             given = self.piece(node.args[0])
-            if given.type.what == "tensor" or node is self.begun:
+            if given.type.what == "tensor" or (node is self.begun and not given.type.is_array):
                 return self._made_by_numpy(node, name)
         nodes = [*node.args, *(key.value for key in node.keywords)]
         pieces = [self.piece(each) for each in nodes]

@@ -51,6 +51,8 @@ class Scope(Protocol):
     torch: str
     # Whether arrays may be written to, so that a copy must be one.
     copies: bool
+    # Whether an array is made of the dtype of a tensor that is made doubles.
+    kept: bool
 
     def piece(self, node: ast.expr) -> Piece: ...
 

@@ -70,6 +70,7 @@ class Reading:
         self.draft, self.source, self.kinds = draft, draft.source, kinds
         self.torch = draft.torch
         self.copies = copies
+        self.kept = False
         # The functions that arrays go through, where one of them writes.
         self.writing: list[Function] = []
         # The call that makes the array which is asked for.

@@ -226,9 +226,17 @@ class Way(Lists):
         index = index_of(self, target, owner)
         if index.flipped:
             raise Refused("tensors take no slice with a negative step")
+        kept = owner.type.made_of is not None
+        if kept and value.type.is_array and index.picks:
+            raise RefusedUnlike("torch converts nothing that is written element by element")
         if value.type.is_array and index.picks and value.type.dtype != owner.type.dtype:
             value = cast(self, value, owner.type.dtype, owner.text)
-        if family(owner.type.dtype) == "int" and value.type.is_array and family(value.type.dtype) == "float":
+        if (
+            not kept
+            and family(owner.type.dtype) == "int"
+            and value.type.is_array
+            and family(value.type.dtype) == "float"
+        ):
             value = cast(self, value, owner.type.dtype)
         self._keep(node, value)
         self._keep(target.value, owner)

@@ -294,7 +294,12 @@ def alike(call: Given) -> Piece:
     if "dtype" in call.given:
         dtype, written = call.dtype()
         more.append(f"dtype={written}")
-    return Piece(f"{call.torch}.{call.name}({', '.join([one.text, *more])})", array(dtype, one.type.rank))
+    elif one.type.made_of is not None:
+        name, dtype = one.type.made_of
+        more.append(f"dtype={name}.dtype")
+        call.scope.kept = True
+    kind = replace(array(dtype, one.type.rank), made_of=None if "dtype" in call.given else one.type.made_of)
+    return Piece(f"{call.torch}.{call.name}({', '.join([one.text, *more])})", kind)
 
 
 _WINDOWS = {

@@ -141,7 +141,11 @@ class Begin:
         except Refused:
             # What torch cannot do to ints is not done to them.
             return ""
-        return "as doubles" if ints.given == doubles.given else "otherwise"
+        if ints.given != doubles.given:
+            return "otherwise"
+        if doubles.kept and self.read(known, {array}).replacements() != doubles.replacements():
+            return "otherwise"
+        return "as doubles"
 
 
 def _root(array: ast.AST) -> str:
