@@ -87,7 +87,8 @@ class Calls(Reading):
         return self._call_of_python(node, name)
 
     def _other_call(self, node: ast.Call, owner: Piece) -> Piece:
-        if owner.type.what == "tensor" and self._is_listed_for_numpy(node):
+        known = owner.type.what == "tensor" or self.source.parents.get(node) is self.begun
+        if known and self._is_listed_for_numpy(node):
             return self._made_of_list(node, owner)
         made = self._generic(node)
         kind = OTHER
@@ -182,6 +183,8 @@ class Calls(Reading):
 
     def _made_by_numpy(self, node: ast.Call, name: str) -> Piece:
         """`np.asarray(t)`, and `np.array(t, dtype=np.float32)`."""
+        if isinstance(node.args[0], ast.Call) and self._is_listed_for_numpy(node.args[0]):
+            raise Refused(f"`{self.source.of(node.args[0])}` is not known to be the numbers of a tensor")
         made = self._made(node, node.args[0], node)
         if {key.arg for key in node.keywords} - {"dtype"}:
             raise Refused(f"`{self.source.of(node)}` is called in a way that has no counterpart in torch")

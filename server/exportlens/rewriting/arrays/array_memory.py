@@ -36,6 +36,10 @@ def _filled(scope: ast.AST) -> Iterator[ast.expr]:
 def is_kept(source: Source, node: ast.Subscript) -> bool:
     """Whether what `node` picks is kept as it is, and not only computed with."""
     parent = source.parents.get(node)
+    around = source.parents.get(parent) if isinstance(parent, (ast.List, ast.Tuple)) else None
+    if isinstance(around, (ast.Assign, ast.Call)):
+        # What is written into an array, or put together with others, is copied there.
+        parent = around
     if isinstance(parent, ast.Assign):
         return any(not isinstance(each, ast.Subscript) for each in parent.targets)
     if isinstance(parent, ast.Call):

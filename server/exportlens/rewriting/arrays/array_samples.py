@@ -17,7 +17,7 @@ from exportlens.rewriting.code.draft import Refused
 
 # What may be called twice for once.
 _PURE = frozenset(
-    {"arange", "as_tensor", "cpu", "detach", "double", "flatten", "float", "full", "is_floating_point", "linspace", "long",
+    {"arange", "as_tensor", "cpu", "detach", "double", "flatten", "float", "full", "is_floating_point", "linspace", "long", "movedim",
      "ones", "reshape", "stack", "tensor", "to", "zeros"}
 )  # fmt: skip
 _PLAIN = (
@@ -40,11 +40,13 @@ def twice(piece: Piece) -> str:
 
 def named(call: Given, piece: Piece, wish: str) -> tuple[str, str]:
     """The text of `piece` where it is computed, and where it is needed again."""
+    if all(each.isidentifier() for each in piece.text.split(".")):
+        return piece.text, piece.text
     try:
-        return twice(piece), twice(piece)
-    except Refused:
         name = call.scope.free_name(call.node, wish)
-        return f"({name} := {piece.text})", name
+    except Refused:
+        return twice(piece), twice(piece)
+    return f"({name} := {piece.text})", name
 
 
 def varied(call: Given) -> Piece:
@@ -64,17 +66,18 @@ def varied(call: Given) -> Piece:
         rank = 2
         one = Piece(f"{call.torch}.stack([{one.text}, {other.text}])", one.type)
     elif rows in ("False", "0") and rank != 1:
-        one = Piece(f"{one.closed}.T", one.type)
+        one = Piece(f"{one.closed}.{'T' if rank == 2 else 'movedim(-1, 0)'}", one.type)
     text, again = named(call, one, "rows")
     # `torch.cov` compares how many there are, which is not exported.
     name = call.scope.free_name(call.node, "centred")
     centred = f"({name} := {text} - {again}.mean(-1, keepdim=True))"
     if call.name == "cov":
-        made = f"{centred} @ {name}.T" if rank == 1 else f"({centred} @ {name}.T).squeeze()"
-        made = f"{made} / {_divisor(call, name)}"
+        made = f"{call.torch}.inner({centred}, {name})"
+        made = f"{made if rank == 1 else f'{made}.squeeze()'} / {_divisor(call, name)}"
     else:
         unit = call.scope.free_name(call.node, "unit")
-        made = f"(({unit} := {centred} / {name}.norm(dim=-1, keepdim=True)) @ {unit}.T).squeeze().clip(-1, 1)"
+        share = f"({unit} := {centred} / {name}.norm(dim=-1, keepdim=True))"
+        made = f"{call.torch}.inner({share}, {unit}).squeeze().clip(-1, 1)"
     # Of one row alone both give a number.
     found = 2 if call.has("b") else 0 if rank == 1 else None
     return Piece(made, array("float64", found), call.name != "cov")
@@ -101,11 +104,19 @@ def between(call: Given) -> Piece:
         )
     if values.type.rank != 1 or places.type.rank != 1 or family(values.type.dtype) not in ("float", "int"):
         raise Refused(f"`{values.text}` is not known to be one row of numbers")
-    begun, given = named(call, cast(call.scope, values, "float64"), "values")
+    begun, given = named(call, cast(call.scope, values, "float64"), "heights")
     first, at = named(call, cast(call.scope, places, "float64"), "places")
     moved = f"({cast(call.scope, one, 'float64').closed}[..., None] - {first}[:-1])"
     text = f"{begun}[0] + {moved}.clamp(min=0).minimum({at}.diff()) @ ({given}.diff() / {at}.diff())"
     return Piece(text, array("float64", one.type.rank), False)
+
+
+def _sized(call: Given, given: Piece, made: Piece, wish: str) -> tuple[str, str]:
+    """The text of `made`, which `given` becomes, and of how many elements it has."""
+    if all(each.isidentifier() for each in given.text.split(".")):
+        return made.closed, f"{given.text}.numel()"
+    text, again = named(call, made, wish)
+    return text, f"{again}.numel()"
 
 
 def folded(call: Given) -> Piece:
@@ -130,9 +141,8 @@ def folded(call: Given) -> Piece:
         (each.text for each in (one, other) if each.text.isidentifier() and each.type.dtype == dtype), None
     )
     left, right = (cast(call.scope, each, dtype, like) for each in (one, other))
-    first, again = named(call, left, "row")
-    second, over = named(call, right, "kernel")
-    size, over = f"{again}.numel()", f"{over}.numel()"
+    first, size = _sized(call, one, left, "row")
+    second, over = _sized(call, other, right, "kernel")
     turned = f"{second}.flip(0)" if call.name == "convolve" else second
     text = (
         f"{call.torch}.nn.functional.conv1d("
