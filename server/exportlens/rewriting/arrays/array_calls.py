@@ -13,10 +13,10 @@ from exportlens.rewriting.arrays import (
     array_transforms,
     array_ufuncs,
 )
+from exportlens.rewriting.arrays.array_collections import Collections
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_operators import beside_tensor
 from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted
-from exportlens.rewriting.arrays.array_reading import Reading
 from exportlens.rewriting.arrays.array_types import (
     FLOATS,
     INT,
@@ -55,7 +55,7 @@ _ALIKE = frozenset(
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 
 
-class Calls(Reading):
+class Calls(Collections):
     """Reads calls of NumPy, of torch, of Python and of methods."""
 
     def _of_Call(self, node: ast.Call) -> Piece:
