@@ -128,6 +128,15 @@ def asked(call: Given) -> Piece:
     return Piece(f"{one.closed}.numel()", SIZE)
 
 
+def converted(call: Given) -> Piece:
+    """`np.float32(a)`."""
+    one = call.array("a")
+    if family(one.type.dtype) == "complex":
+        raise RefusedUnlike("NumPy drops the imaginary parts")
+    made = cast(call.scope, one, call.name)
+    return made if made.text != one.text or not call.must_copy else Piece(f"{one.closed}.clone()", one.type)
+
+
 def functions() -> dict[str, tuple[Handler, str, int]]:
     return {
         **dict.fromkeys(("nonzero", "argwhere", "flatnonzero"), (found, "a", 1)),
@@ -136,5 +145,6 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "select": (chosen, "tests/condlist choices/choicelist default", 2),
         "rot90": (turned, "a/m k axes", 1),
         **dict.fromkeys(("shape", "ndim"), (asked, "a", 1)),
+        **dict.fromkeys(("float32", "float64", "int32", "int64"), (converted, "a", 1)),
         "size": (asked, "a axis", 1),
     }
