@@ -1598,7 +1598,7 @@ def test_arrays_keep_the_dtypes_that_numpy_gives(body: str, reason: str) -> None
         ),
         (
             "loss = x.mean()\nreturn loss * rows.astype(np.float64).mean()",
-            "stands beside an array",
+            "a tensor without dimensions decides the dtype beside another one",
         ),
         (
             "out = np.zeros_like(labels)\nout[labels > 0] = labels[labels > 0] * 0.3\nreturn torch.from_numpy(out)",

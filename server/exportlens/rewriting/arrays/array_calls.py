@@ -212,9 +212,9 @@ class Calls(Collections):
             if given.type.what in ("list", "tuple") and given.type.holds_arrays:
                 return self._stacked(node, name, legacy)
         if name in ("torch.where", "torch.clamp", "torch.clip") and not node.keywords:
-            given = self._beside_tensor(node)
-            if given is not None:
-                return given
+            beside = self._beside_tensor(node)
+            if beside is not None:
+                return beside
         made = self._generic(node)
         kind = self._kinds(node).of(node)
         return made.typed(TENSOR if kind.what in ("tensor", "unknown") else self._typed(node, kind))
@@ -302,7 +302,8 @@ class Calls(Collections):
         more = [wanted] if wanted is not None and not (unlike or numbers) else []
         more += [f"device={self.piece(words['device']).text}"] if "device" in words else []
         made += f".to({', '.join(more)})" if more else ""
-        rank = None if None in ranks else len(ranks) and max(ranks) + 1  # type: ignore[type-var]
+        rank = arrays[0].type.rank
+        rank = None if rank is None else rank + 1
         self.given[node] = wanted or dtype
         return Piece(made, replace(TENSOR, dtype="" if wanted else dtype, rank=rank))
 
@@ -466,6 +467,11 @@ class Calls(Collections):
             raise Refused(
                 f"`{self.source.of(node)}` compares arrays that are not known to be numbers of one dtype"
             )
+        parent = self.source.parents.get(node)
+        divides = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
+        if divides and held[0].dtype in ("int32", "int64") and {each.dtype for each in numbers} == {"float"}:
+            # Whichever it is, NumPy divides whole numbers by it in double precision.
+            return self.splice(node, parts, replace(array("float64", 0), or_number=True))
         if any(each.what != "number" or each.dtype not in families for each in numbers):
             raise RefusedUnlike(f"`{self.source.of(node)}` gives one of several dtypes")
         either = bool(numbers) or any(each.or_number for each in held)

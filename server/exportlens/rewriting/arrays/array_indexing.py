@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from exportlens.rewriting.arrays.array_memory import is_kept, is_written
@@ -44,6 +44,8 @@ def indexed(reading: Reading, node: ast.Subscript, owner: Piece) -> Piece:
             raise RefusedUnlike("NumPy turns round without copying, and an array or a tensor is written to")
         dims = ", ".join(map(str, index.flipped))
         return Piece(f"{owner.closed}.flip({dims})", kind)
+    if isinstance(node.slice, ast.Slice) and node.slice.step is None and owner.type.rank == 1:
+        kind = replace(kind, ascends=owner.type.ascends)
     made = reading.splice(node, [(node.value, owner), *index.parts], kind)
     number = index.of_numbers and index.rank in (0, None)
     number = number and max(owner.type.least, _least(reading, node.value)) <= index.used

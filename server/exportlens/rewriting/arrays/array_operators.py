@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import replace
 
 from exportlens.rewriting.arrays.array_pieces import Piece, Scope, cast, common
@@ -22,6 +23,7 @@ def computed(scope: Scope, left: Piece, right: Piece, sign: str) -> tuple[Piece,
         sign in ("//", "%")
         and family(dtype) in ("int", "bool")
         and not (right.type.is_number and isinstance(right.type.value, int) and right.type.value)
+        and not right.type.of_dimension
     ):
         raise RefusedUnlike("NumPy divides whole numbers by zero, and torch raises")
     squares = right.type.what == "number" and isinstance(right.type.value, int) and right.type.value >= 0
@@ -42,7 +44,15 @@ def computed(scope: Scope, left: Piece, right: Piece, sign: str) -> tuple[Piece,
     rank = joint([each.type.rank for each in (left, right) if each.type.is_array])
     kind = array(dtype, rank, _least(left, right))
     either = all(each.type.is_number or each.type.or_number for each in (left, right))
-    return left, right, replace(kind, or_number=either)
+    return left, right, replace(kind, or_number=either, ascends=_ascends(left.type, right.type, sign))
+
+
+def _ascends(left: Typed, right: Typed, sign: str) -> bool:
+    """Whether what is computed of rows that go up goes up as well."""
+    if sign == "+":
+        return left.ascends and right.ascends
+    factor = right.value if left.ascends else left.value if sign == "*" and right.ascends else None
+    return sign in ("*", "/") and isinstance(factor, (int, float)) and factor > 0
 
 
 def beside_tensor(left: Piece, right: Piece) -> Typed | None:
@@ -72,9 +82,23 @@ def compared(scope: Scope, left: Piece, right: Piece) -> tuple[Piece, Piece, Typ
     exact = families <= {"int", "bool"} or (
         families == {"int", "float"} and FLOATS in (left.type.dtype, right.type.dtype)
     )
-    if not (left.type.is_array and right.type.is_array and exact):
+    alike = left.type.is_array and right.type.is_array and exact
+    if not alike and not _is_beside_ints(left.type, right.type):
         left, right = _matched(scope, left, right, dtype)
     return left, right, array("bool", rank, _least(left, right))
+
+
+def _is_beside_ints(left: Typed, right: Typed) -> bool:
+    """Whether whole numbers are compared with a float that single precision, which torch compares in, leaves on the same side of
+    all of them."""
+    held, number = (left, right) if left.is_array else (right, left)
+    value = number.value
+    if family(held.dtype) != "int" or number.what != "number" or not isinstance(value, float):
+        return False
+    if not abs(value) < 2**24:
+        return False
+    single = struct.unpack("f", struct.pack("f", value))[0]
+    return bool(single == value or not single.is_integer())
 
 
 def multiplied(scope: Scope, left: Piece, right: Piece) -> tuple[Piece, Piece, Typed]:

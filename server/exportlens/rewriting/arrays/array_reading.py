@@ -438,6 +438,8 @@ class Reading:
             elif held and not asks:
                 kind = Typed("held", "bool", origins=frozenset().union(*(each.origins for each in held)))
             return self.splice(node, list(zip(sides, pieces, strict=True)), kind)
+        if len(node.ops) > 1 and not any(isinstance(each, (ast.In, ast.NotIn)) for each in node.ops):
+            return self._of_chain(node, sides, pieces)
         if len(node.ops) > 1 or isinstance(node.ops[0], (ast.In, ast.NotIn)):
             raise Refused(f"arrays are compared in `{self.source.of(node)}`")
         if beside_tensor(*pieces) is not None:
@@ -445,6 +447,17 @@ class Reading:
         left, right = (self.unheld(each, piece) for each, piece in zip(sides, pieces, strict=True))
         left, right, kind = compared(self, left, right)
         return self.splice(node, [(sides[0], left), (sides[1], right)], kind)
+
+    def _of_chain(self, node: ast.Compare, sides: list[ast.expr], pieces: list[Piece]) -> Piece:
+        """`1 < a < n` of numbers of NumPy's, which Python asks one after the other."""
+        for left, right in itertools.pairwise(pieces):
+            if left.type.is_number and right.type.is_number:
+                continue
+            first, second, kind = compared(self, left, right)
+            if kind.rank != 0 or (first.text, second.text) != (left.text, right.text):
+                raise Refused(f"arrays are compared in `{self.source.of(node)}`")
+        self.decides.add(self.source.enclosing_function(node))
+        return self.splice(node, list(zip(sides, pieces, strict=True)), array("bool", 0))
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Piece:
         pieces = [self.piece(each) for each in node.values]

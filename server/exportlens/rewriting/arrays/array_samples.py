@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import struct
+from dataclasses import replace
 
 from exportlens.rewriting.arrays.array_functions import dims_of, left_of
 from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast
@@ -192,7 +193,7 @@ def counted(call: Given) -> Piece:
     inner = f"{borders}[:-1]" if dtype == "float64" else f"{borders}[:-1].double()"
     inner = f"{call.torch}.cat([{inner}, {last}])"
     count = f"{call.torch}.searchsorted({flat}.sort().values, {inner}).diff()"
-    kind = Typed("tuple", items=(array("int64", 1), array(dtype, 1)))
+    kind = Typed("tuple", items=(array("int64", 1), replace(array(dtype, 1), ascends=True)))
     return Piece(f"({count}, {borders})", kind)
 
 

@@ -223,6 +223,10 @@ class Way(Writes):
 
     def _unheld_beside(self, one: Typed, other: Typed) -> None:
         """Have torch make what NumPy holds on one way where there is an array that was a tensor on the other."""
+        if one.what == other.what == "list" and one.grows and other.grows:
+            if any(each.is_array for each in (*one.items, *other.items)):
+                self._want((*one.items, *other.items))
+            return
         held, beside = (one, other) if one.what == "held" else (other, one)
         if held.what == "held" and beside.is_array and held.origins and not held.origins <= self.wanted:
             self.wanted |= held.origins

@@ -61,6 +61,8 @@ class Typed:
     or_number: bool = False
     # What a whole number is at least; None where that is not known.
     lowest: int | None = None
+    # Whether it is the size of a dimension.
+    of_dimension: bool = False
     # The name of the tensor, and its dtype, that an array was made of which is made doubles first where it holds ints; an array
     # that is made like it has that dtype.
     made_of: tuple[str, str] | None = None
@@ -100,7 +102,7 @@ OTHER = Typed("other")
 UNLIKE = Typed("unlike")
 NONE = Typed("none")
 INT = Typed("number", "int")
-SIZE = Typed("number", "int", lowest=0)
+SIZE = Typed("number", "int", lowest=0, of_dimension=True)
 TENSOR = Typed("tensor")
 
 
