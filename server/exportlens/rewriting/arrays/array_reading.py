@@ -472,6 +472,8 @@ class Reading:
 
     def _of_IfExp(self, node: ast.IfExp) -> Piece:
         parts = [(each, self.piece(each)) for each in (node.test, node.body, node.orelse)]
+        if any(piece.type.is_array for _, piece in parts[1:]):
+            parts[1:] = [(each, self.unheld(each, piece)) for each, piece in parts[1:]]
         if parts[0][1].type.holds_arrays:
             self.decides.add(self.source.enclosing_function(node))
         return self.splice(node, parts, merged(parts[1][1].type, parts[2][1].type))

@@ -62,10 +62,14 @@ def varied(call: Given) -> Piece:
         raise Refused("whether rows or columns vary is not written out")
     if call.has("b"):
         other = cast(call.scope, call.array("b"), "float64")
+        given = [one.text, other.text]
         if (rank, other.type.rank) != (1, 1):
-            raise Refused("how two tables vary together is not compared")
+            if rows in ("False", "0"):
+                raise Refused("how columns of two tables vary together is not compared")
+            given = [f"{call.torch}.atleast_2d({each})" for each in given]
+        together = "stack" if (rank, other.type.rank) == (1, 1) else "cat"
         rank = 2
-        one = Piece(f"{call.torch}.stack([{one.text}, {other.text}])", one.type)
+        one = Piece(f"{call.torch}.{together}([{', '.join(given)}])", one.type)
     elif rows in ("False", "0") and rank != 1:
         one = Piece(f"{one.closed}.{'T' if rank == 2 else 'movedim(-1, 0)'}", one.type)
     text, again = named(call, one, "rows")
