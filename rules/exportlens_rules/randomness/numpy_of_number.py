@@ -141,8 +141,7 @@ class M(nn.Module):
             return Refusal("whether the number may stay a tensor in all that follows is for you to say")
         made = torch_for_math(report.place, context)
         if isinstance(made, Refusal):
-            listed = torch_for_lists(report.place, context)
-            return made if isinstance(listed, Refusal) else listed
+            return torch_for_lists(report.place, context) or made
         return made
 
 

@@ -306,6 +306,8 @@ class Reading:
             and isinstance(place, int)
             and -len(kind.items) <= place < len(kind.items)
         ):
+            if isinstance(node.value, ast.Call) and owner.text.startswith("("):
+                return Piece(_item(owner.text, place), kind.items[place])
             return self.splice(node, parts, kind.items[place])
         if kind.what == "dict" and isinstance(kind.value, tuple) and place in kind.value:
             return self.splice(node, parts, kind.items[kind.value.index(place)])
@@ -477,6 +479,13 @@ class Reading:
         if parts[0][1].type.holds_arrays:
             self.decides.add(self.source.enclosing_function(node))
         return self.splice(node, parts, merged(parts[1][1].type, parts[2][1].type))
+
+
+def _item(text: str, place: int) -> str:
+    """The text of one part of the tuple that `text` writes out, or its index of it."""
+    made = ast.parse(text, mode="eval").body
+    part = ast.get_source_segment(text, made.elts[place]) if isinstance(made, ast.Tuple) else None
+    return part or f"{text}[{place}]"
 
 
 def _has_slices(index: ast.expr) -> bool:
