@@ -15,6 +15,7 @@ from exportlens.rewriting.arrays import (
 )
 from exportlens.rewriting.arrays.array_collections import Collections
 from exportlens.rewriting.arrays.array_methods import DTYPES
+from exportlens.rewriting.arrays.array_operands import KEEPING
 from exportlens.rewriting.arrays.array_operators import beside_tensor
 from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted
 from exportlens.rewriting.arrays.array_types import (
@@ -46,11 +47,6 @@ FUNCTIONS = {
 MAKING = array_transforms.MAKING
 _METHODS = METHODS_ALIKE | frozenset(
     {"conj", "diagonal", "dot", "nonzero", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
-)  # fmt: skip
-# Methods of tensors that leave them their dimensions.
-_ALIKE = frozenset(
-    {"abs", "clamp", "clone", "contiguous", "cpu", "detach", "double", "exp", "float", "half", "log", "relu", "sigmoid", "sqrt",
-     "softmax", "tanh", "to", "type_as"}
 )  # fmt: skip
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 
@@ -100,7 +96,7 @@ class Calls(Collections):
             kind = (
                 Typed("shape", rank=owner.type.rank) if node.func.attr == "size" and not node.args else TENSOR
             )
-            if kind is TENSOR and node.func.attr in _ALIKE:
+            if kind is TENSOR and node.func.attr in KEEPING:
                 kind = replace(TENSOR, least=owner.type.least)
             if node.func.attr in ("size", "dim", "numel") and kind is TENSOR:
                 kind = SIZE

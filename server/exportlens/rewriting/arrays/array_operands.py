@@ -19,6 +19,11 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
 
+# Methods of tensors that leave them their dimensions.
+KEEPING = frozenset(
+    {"abs", "clamp", "clone", "contiguous", "cpu", "detach", "double", "exp", "float", "half", "log", "relu", "sigmoid", "sqrt",
+     "softmax", "tanh", "to", "type_as"}
+)  # fmt: skip
 # Methods that are asked for one dimension.
 _OF_DIMENSIONS = frozenset(
     {
@@ -83,7 +88,8 @@ def has_dimensions(source: Source, node: ast.expr) -> bool:
     if function is None or not isinstance(node, ast.Name):
         return False
     given = {each.arg for each in arguments(function.args)}
-    if function.name == "forward" and node.id in given and not given_to_name(node.id, function):
+    bound = given_to_name(node.id, function)
+    if function.name == "forward" and node.id in given and all(_has_as_many(each, node.id) for each in bound):
         return True
     for each in walk(function):
         parent = source.parents.get(each)
@@ -101,6 +107,15 @@ def has_dimensions(source: Source, node: ast.expr) -> bool:
             if parent.attr in _OF_DIMENSIONS and numbers:
                 return True
     return False
+
+
+def _has_as_many(node: ast.expr, name: str) -> bool:
+    """Whether `node` has at least as many dimensions as `name`, which it is computed of."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return _has_as_many(node.left, name) or _has_as_many(node.right, name)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in KEEPING and _has_as_many(node.func.value, name)
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def is_one_number(
