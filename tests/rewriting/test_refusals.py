@@ -1569,6 +1569,74 @@ def test_arrays_keep_the_dtypes_that_numpy_gives(body: str, reason: str) -> None
 
 
 @pytest.mark.parametrize(
+    "body, reason",
+    [
+        (
+            "left, values, right = np.linalg.svd(rows, full_matrices=False)\nreturn torch.from_numpy(left * values)",
+            "`left` is one array or another, or one that is not determined",
+        ),
+        (
+            "return torch.from_numpy(np.correlate(rows[0], rows[0], mode='full'))",
+            "where `rows[0]` holds NaN or infinity",
+        ),
+        (
+            "return torch.from_numpy(np.interp(rows, rows[0], [0.0, 1.0, 2.0, 3.0]))",
+            "whether `rows[0]` goes up everywhere",
+        ),
+        (
+            "counts, _ = np.histogram(rows, bins=8)\nreturn torch.from_numpy(counts)",
+            "from where to where is counted is not written out",
+        ),
+        ("return torch.from_numpy(np.unique(rows))", "NumPy keeps one NaN of several"),
+        (
+            "rows = rows.reshape(-1).copy()\nrows[0], rows[1] = rows[1], rows[0]\nreturn torch.from_numpy(rows)",
+            "is read before it is written anew",
+        ),
+        (
+            "out = np.zeros_like(rows)\nnp.log(rows, out=out, where=rows > 0)\nreturn torch.from_numpy(out)",
+            "writes into an array that has a name",
+        ),
+        (
+            "loss = x.mean()\nreturn loss * rows.astype(np.float64).mean()",
+            "a tensor without dimensions decides the dtype beside another one",
+        ),
+        (
+            "out = np.zeros_like(labels)\nout[labels > 0] = labels[labels > 0] * 0.3\nreturn torch.from_numpy(out)",
+            "whether `y.numpy()` holds floats or ints is not known",
+        ),
+        (
+            "return torch.from_numpy(np.array(y.tolist()) * 2)",
+            "whether `y.tolist()` holds floats or ints is not known",
+        ),
+        (
+            "return torch.from_numpy(labels / max((labels > 0).sum(), 1) + rows * max((rows > 0).sum(), 1))",
+            "gives a number of NumPy's or one of Python's",
+        ),
+    ],
+    ids=[
+        *(
+            "singular vectors",
+            "a row with itself",
+            "points from data",
+            "borders from data",
+            "different floats",
+        ),
+        *("exchanged numbers", "written elsewhere", "a loss", "a mask", "a list", "a number of either"),
+    ],
+)
+def test_what_numpy_does_otherwise_than_torch(body: str, reason: str) -> None:
+    text = "import numpy as np\nimport torch\nfrom torch import nn\n\nWIDE = 3.0\n\n\nclass M(nn.Module):\n"
+    text += "    def __init__(self):\n        super().__init__()\n        self.linear = nn.Linear(4, 4)\n\n"
+    text += "    def forward(self, x: torch.Tensor, y: torch.Tensor):\n"
+    text += "        rows = self.linear(x).detach().numpy()\n"
+    text += "        labels = y.numpy()\n" if "labels" in body else ""
+    text += f"{textwrap.indent(body, '        ')}\n"
+    mended = mend(text)
+    assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
+@pytest.mark.parametrize(
     "begin, methods",
     [
         ("self.clear()", "def clear(self):\n    self.trace = torch.zeros(4)"),

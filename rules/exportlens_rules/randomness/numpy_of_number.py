@@ -9,6 +9,7 @@ from exportlens.inference.numpy_calls import FUNCTIONS
 from exportlens.inference.places import Call, ItemRead, ItemWrite, Place
 from exportlens.inference.values import Array, Sequence
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.arrays.numpy_arrays import torch_for_lists
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.numbers.math_calls import torch_for_math
 from exportlens.rule import Example, Report, Rule
@@ -138,7 +139,10 @@ class M(nn.Module):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         if not isinstance(report.place, Call):
             return Refusal("whether the number may stay a tensor in all that follows is for you to say")
-        return torch_for_math(report.place, context)
+        made = torch_for_math(report.place, context)
+        if isinstance(made, Refusal):
+            return torch_for_lists(report.place, context) or made
+        return made
 
 
 def _reads_symbol(place: ItemRead | ItemWrite) -> bool:

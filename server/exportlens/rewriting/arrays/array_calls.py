@@ -5,10 +5,19 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.rewriting.arrays import array_functions, array_shapes, array_transforms
+from exportlens.rewriting.arrays import (
+    array_finding,
+    array_functions,
+    array_samples,
+    array_shapes,
+    array_transforms,
+    array_ufuncs,
+)
+from exportlens.rewriting.arrays.array_collections import Collections
 from exportlens.rewriting.arrays.array_methods import DTYPES
-from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here
-from exportlens.rewriting.arrays.array_reading import Reading
+from exportlens.rewriting.arrays.array_operands import KEEPING
+from exportlens.rewriting.arrays.array_operators import beside_tensor
+from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted
 from exportlens.rewriting.arrays.array_types import (
     FLOATS,
     INT,
@@ -24,18 +33,25 @@ from exportlens.rewriting.arrays.array_types import (
 )
 from exportlens.rewriting.arrays.numpy_calls import LEGACY
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.kinds.float_evidence import holds_floats, is_given, takes_floats
+from exportlens.rewriting.kinds.float_evidence import holds_floats, is_bound_once, is_given, takes_floats
 from exportlens.rewriting.memory.moving import writes
 
-FUNCTIONS = {**array_functions.functions(), **array_shapes.functions(), **array_transforms.functions()}
+FUNCTIONS = {
+    **array_functions.functions(),
+    **array_shapes.functions(),
+    **array_transforms.functions(),
+    **array_samples.functions(),
+    **array_ufuncs.functions(),
+    **array_finding.functions(),
+}
 MAKING = array_transforms.MAKING
 _METHODS = METHODS_ALIKE | frozenset(
-    {"conj", "diagonal", "dot", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
+    {"conj", "diagonal", "dot", "nonzero", "ravel", "repeat", "reshape", "squeeze", "swapaxes", "take", "trace", "transpose"}
 )  # fmt: skip
 _BACK = ("torch.from_numpy", "torch.tensor", "torch.as_tensor", "torch.asarray")
 
 
-class Calls(Reading):
+class Calls(Collections):
     """Reads calls of NumPy, of torch, of Python and of methods."""
 
     def _of_Call(self, node: ast.Call) -> Piece:
@@ -67,6 +83,9 @@ class Calls(Reading):
         return self._call_of_python(node, name)
 
     def _other_call(self, node: ast.Call, owner: Piece) -> Piece:
+        known = owner.type.what == "tensor" or self.source.parents.get(node) is self.begun
+        if known and self._is_listed_for_numpy(node):
+            return self._made_of_list(node, owner)
         made = self._generic(node)
         kind = OTHER
         first = self.piece(node.args[0]).type if node.args and self.whole else OTHER
@@ -77,6 +96,8 @@ class Calls(Reading):
             kind = (
                 Typed("shape", rank=owner.type.rank) if node.func.attr == "size" and not node.args else TENSOR
             )
+            if kind is TENSOR and node.func.attr in KEEPING:
+                kind = replace(TENSOR, least=owner.type.least)
             if node.func.attr in ("size", "dim", "numel") and kind is TENSOR:
                 kind = SIZE
             if node.func.attr in ("item", "tolist", "split", "chunk", "unbind"):
@@ -104,11 +125,14 @@ class Calls(Reading):
         if not known or known == "bfloat16":
             raise Refused(f"which dtype the array of `{owner.text}` has is not known")
         text, atom, root = owner.text, owner.atom, _root_of(tensor)
+        made_of: tuple[str, str] | None = None
         function = self.source.enclosing_function(tensor)
         certain = function is None or root is None or holds_floats(self.source, function, root)
         if not dtype and root is not None and not certain and owner.text.startswith(root):
             self.assumed.add(place)
-            if place in self.guarded:
+            if place in self.guarded or self.assumption.get(place) == "float64":
+                if function is not None and text.startswith(root) and is_bound_once(function, root):
+                    made_of = (root, FLOATS if place in self.guarded else "int64")
                 floats, rest = f"{root} if {root}.is_floating_point() else {root}.double()", text[len(root) :]
                 text, atom = (f"({floats}){rest}", True) if rest else (floats, False)
         forced = any(key.arg == "force" for key in node.keywords)
@@ -119,10 +143,44 @@ class Calls(Reading):
         if text == root and function is not None and function in self.evident and is_given(function, root):
             # What nothing else is known of would not be seen to be a tensor any more.
             text += ".detach()"
-        return Piece(text, array(known, kind.rank), atom)
+        return Piece(text, replace(array(known, kind.rank), made_of=made_of), atom)
+
+    def _is_listed_for_numpy(self, node: ast.Call) -> bool:
+        """Whether `node` is `t.tolist()` of which NumPy makes an array."""
+        call = self.source.parents.get(node)
+        return (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr == "tolist"
+            and not node.args
+            and isinstance(call, ast.Call)
+            and call.args[:1] == [node]
+            and self.draft.qualified(call.func).startswith("numpy.")
+        )
+
+    def _made_of_list(self, node: ast.Call, owner: Piece) -> Piece:
+        """The array of doubles, or of ints of 64 bits, that NumPy makes of the numbers of a tensor."""
+        assert isinstance(node.func, ast.Attribute)
+        kind = self._kinds(node.func.value).of(node.func.value)
+        dtype = self.dtypes.get(node) or kind.dtype or ""
+        known = {"": self.assumption.get(node, "float64"), "int": "int64", "float": "float64"}.get(
+            dtype, dtype
+        )
+        root, function = _root_of(node.func.value), self.source.enclosing_function(node)
+        certain = function is None or root is None or holds_floats(self.source, function, root)
+        if not dtype and not certain:
+            self.assumed.add(node)
+        text = owner.closed if ".detach()" in owner.text else f"{owner.closed}.detach()"
+        made = {"float": "float64", "int": "int64", "bool": "bool"}.get(family(known))
+        if made is None:
+            raise Refused(f"what NumPy makes of `{self.source.of(node)}` is not known")
+        if known == made and made != "float64":
+            return Piece(text, array(made, kind.rank))
+        return Piece(f"{text}.{'double' if made == 'float64' else 'long'}()", array(made, kind.rank))
 
     def _made_by_numpy(self, node: ast.Call, name: str) -> Piece:
         """`np.asarray(t)`, and `np.array(t, dtype=np.float32)`."""
+        if isinstance(node.args[0], ast.Call) and self._is_listed_for_numpy(node.args[0]):
+            raise Refused(f"`{self.source.of(node.args[0])}` is not known to be the numbers of a tensor")
         made = self._made(node, node.args[0], node)
         if {key.arg for key in node.keywords} - {"dtype"}:
             raise Refused(f"`{self.source.of(node)}` is called in a way that has no counterpart in torch")
@@ -147,6 +205,12 @@ class Calls(Reading):
                 return self._back(node, name, given, legacy)
             if given.type.what == "list" and given.type.grows and given.type.holds_arrays:
                 raise Refused("a list of arrays is put together by torch")
+            if given.type.what in ("list", "tuple") and given.type.holds_arrays:
+                return self._stacked(node, name, legacy)
+        if name in ("torch.where", "torch.clamp", "torch.clip") and not node.keywords:
+            beside = self._beside_tensor(node)
+            if beside is not None:
+                return beside
         made = self._generic(node)
         kind = self._kinds(node).of(node)
         return made.typed(TENSOR if kind.what in ("tensor", "unknown") else self._typed(node, kind))
@@ -183,6 +247,62 @@ class Calls(Reading):
         self.given[node] = dtype
         return Piece(text, replace(TENSOR, dtype="" if words else dtype, rank=given.type.rank), atom)
 
+    def _beside_tensor(self, node: ast.Call) -> Piece | None:
+        """`torch.clamp(x, low, high)` and `torch.where(x > 0, x, low)` with numbers of NumPy's, beside which a tensor decides the
+        dtype as it does beside tensors without dimensions; None where there are none."""
+        pieces = [self.piece(each) for each in node.args]
+        tensors = [each for each in pieces if each.type.what == "tensor" and each.type.dtype != "bool"]
+        rest = [each for each in pieces if each.type.what != "tensor"]
+        if not tensors or not rest or any(beside_tensor(tensors[0], each) is None for each in rest):
+            return None
+        return self.splice(node, list(zip(node.args, pieces, strict=True)), replace(TENSOR, rank=None))
+
+    def _stacked(self, node: ast.Call, name: str, legacy: str | None) -> Piece:
+        """`torch.tensor([a.max(), 1.0])` of numbers of NumPy's, which torch takes for tensors of their dtype."""
+        items = node.args[0]
+        words = {key.arg: key.value for key in node.keywords}
+        if name == "torch.from_numpy" or words.keys() - {"dtype", "device"}:
+            raise Refused(f"`{self.source.of(node)}` is called in a way that has no counterpart in torch")
+        if not isinstance(items, (ast.List, ast.Tuple)):
+            raise Refused("a list of arrays is put together by torch")
+        wanted = None if legacy is None else f"{self.torch}.{legacy}"
+        if "dtype" in words:
+            wanted = self.piece(words["dtype"]).text
+        found = [self.argument(each) for each in items.elts if not isinstance(each, ast.Starred)]
+        arrays = [each for each in found if each.type.is_array]
+        ranks = {each.type.rank for each in arrays}
+        numbers = [each for each in found if not each.type.is_array]
+        if len(found) < len(items.elts) or (ranks != {0} and (numbers or len(ranks) > 1)):
+            raise Refused("a list holds arrays of other shapes than one another, as far as is known")
+        if any(
+            each.type.what != "number" or each.type.dtype not in ("int", "float", "bool") for each in numbers
+        ):
+            raise Refused("not all in a list is an array that was a tensor, or a number")
+        dtype = arrays[0].type.dtype
+        fit = {"float": {"int", "float"}, "int": {"int"}}.get(family(dtype), set())
+        unlike = (
+            len({each.type.dtype for each in arrays}) > 1 or not {each.type.dtype for each in numbers} <= fit
+        )
+        if wanted is None and unlike:
+            raise Refused("numbers of several dtypes are put together by torch")
+        texts = []
+        for each in found:
+            if wanted is not None and (unlike or numbers):
+                text = f"{each.closed}.to({wanted})"
+                text = text if each.type.is_array else f"{self.torch}.tensor({each.text}, dtype={wanted})"
+            else:
+                like = next((one for one in arrays if one.text.isidentifier()), None)
+                text = lifted(self, each, dtype, like).text
+            texts.append(text)
+        made = f"{self.torch}.stack([{', '.join(texts)}])"
+        more = [wanted] if wanted is not None and not (unlike or numbers) else []
+        more += [f"device={self.piece(words['device']).text}"] if "device" in words else []
+        made += f".to({', '.join(more)})" if more else ""
+        rank = arrays[0].type.rank
+        rank = None if rank is None else rank + 1
+        self.given[node] = wanted or dtype
+        return Piece(made, replace(TENSOR, dtype="" if wanted else dtype, rank=rank))
+
     def _method(self, node: ast.Call, name: str, owner: Piece) -> Piece:
         assert isinstance(node.func, ast.Attribute)
         if name in ("item", "tolist"):
@@ -206,7 +326,7 @@ class Calls(Reading):
     def _call_of_numpy(self, node: ast.Call, name: str) -> Piece:
         if name in ("asarray", "array", "ascontiguousarray") and len(node.args) == 1:
             given = self.piece(node.args[0])
-            if given.type.what == "tensor" or node is self.begun:
+            if given.type.what == "tensor" or (node is self.begun and not given.type.is_array):
                 return self._made_by_numpy(node, name)
         nodes = [*node.args, *(key.value for key in node.keywords)]
         pieces = [self.piece(each) for each in nodes]
@@ -343,10 +463,15 @@ class Calls(Reading):
             raise Refused(
                 f"`{self.source.of(node)}` compares arrays that are not known to be numbers of one dtype"
             )
+        parent = self.source.parents.get(node)
+        divides = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
+        if divides and held[0].dtype in ("int32", "int64") and {each.dtype for each in numbers} == {"float"}:
+            # Whichever it is, NumPy divides whole numbers by it in double precision.
+            return self.splice(node, parts, replace(array("float64", 0), or_number=True))
         if any(each.what != "number" or each.dtype not in families for each in numbers):
             raise RefusedUnlike(f"`{self.source.of(node)}` gives one of several dtypes")
         either = bool(numbers) or any(each.or_number for each in held)
-        if either and family(held[0].dtype) != "float":
+        if either and family(held[0].dtype) != "float" and held[0].dtype != "int64":
             raise RefusedUnlike(f"`{self.source.of(node)}` gives a number of NumPy's or one of Python's")
         return self.splice(node, parts, replace(array(held[0].dtype, 0), or_number=either))
 
@@ -367,7 +492,7 @@ def _of_numbers(name: str, kinds: list[Typed]) -> Typed:
     if name == "prod" and first.what in ("shape", "tuple"):
         return Typed("constant", "int64")
     if len(kinds) == 1 and first.is_number and name in FUNCTIONS:
-        if FUNCTIONS[name][0] is array_functions.of_floats:
+        if array_functions.is_of_floats(name):
             if first.what == "constant":
                 return Typed("constant", floating(first.dtype))
             return Typed("constant", "float64")

@@ -6,7 +6,18 @@ arrays of single and double precision and of ints.
 
 from __future__ import annotations
 
-from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast, common, lifted, number
+import ast
+
+from exportlens.rewriting.arrays.array_pieces import (
+    Given,
+    Handler,
+    Piece,
+    cast,
+    common,
+    is_made_here,
+    lifted,
+    number,
+)
 from exportlens.rewriting.arrays.array_types import (
     RefusedUnlike,
     array,
@@ -58,12 +69,40 @@ _OF_TWO = {"arctan2": "arctan2", "hypot": "hypot", "logaddexp": "logaddexp", "co
 _FOLDING = {"fmax": "fmax", "fmin": "fmin"}
 
 
+def masked(handler: Handler) -> Handler:
+    """`np.divide(a, b, out=np.zeros_like(a), where=b != 0)`, which leaves what it began with elsewhere."""
+
+    def made(call: Given) -> Piece:
+        if "out" not in call.given and "where" not in call.given:
+            return handler(call)
+        node = call.argument_node("out")
+        if "where" not in call.given or not isinstance(node, ast.Call) or not is_made_here(node):
+            raise Refused(
+                f"`{call.name}` writes into an array that has a name, or leaves elements as they come"
+            )
+        test, rest, piece = call.array("where"), call.array("out"), handler(call)
+        if test.type.dtype != "bool" or not piece.type.is_array:
+            raise Refused(f"where `{call.name}` computes is not known to be an array of bools")
+        if rest.type.dtype != piece.type.dtype:
+            raise RefusedUnlike(f"`{call.name}` writes into an array of another dtype")
+        ranks = [each.type.rank for each in (test, rest, piece)]
+        text = f"{call.torch}.where({test.text}, {piece.text}, {rest.text})"
+        return Piece(text, array(piece.type.dtype, joint(ranks)))
+
+    return made
+
+
 def of_floats(call: Given) -> Piece:
     one = call.array("a")
     dtype = floating(one.type.dtype)
     if call.name == "reciprocal" and family(one.type.dtype) != "float":
         raise RefusedUnlike("NumPy's reciprocal of whole numbers is a whole number")
     return call.out(_OF_FLOATS[call.name], cast(call.scope, one, dtype), [], dtype, one.type.rank)
+
+
+def is_of_floats(name: str) -> bool:
+    """Whether NumPy's function makes floats of whole numbers."""
+    return name in _OF_FLOATS
 
 
 def absolute(call: Given) -> Piece:
@@ -416,7 +455,7 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
     """The handlers by NumPy's names, with the parameters they know and how many of them must be given."""
     table: dict[str, tuple[Handler, str, int]] = {}
     for name in _OF_FLOATS:
-        table[name] = (of_floats, "a", 1)
+        table[name] = (masked(of_floats), "a out where", 1)
     for name in _KEEPING:
         table[name] = (keeping, "a", 1)
     for name in ("abs", "absolute", "fabs"):
@@ -429,7 +468,7 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         table[name] = (rounded, "a decimals", 1)
     table["nan_to_num"] = (without_nan, "a/x copy nan posinf neginf", 1)
     for name in _OPERATORS:
-        table[name] = (operator, "a b", 2)
+        table[name] = (masked(operator), "a b out where", 2)
     for name in _COMPARING:
         table[name] = (comparing, "a b", 2)
     for name in _LOGICAL:

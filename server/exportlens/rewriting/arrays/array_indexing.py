@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from exportlens.rewriting.arrays.array_memory import is_kept, is_written
 from exportlens.rewriting.arrays.array_pieces import Piece, is_made_here
 from exportlens.rewriting.arrays.array_types import NONE, RefusedIndex, RefusedUnlike, array, family
+from exportlens.rewriting.arrays.numpy_integers import given_to_name
 from exportlens.rewriting.code.draft import Refused
 
 if TYPE_CHECKING:
@@ -25,6 +27,10 @@ class Index:
     flipped: list[int]
     # Whether elements are picked one by one, so that torch converts nothing that is written there.
     picks: bool
+    # How many dimensions are indexed.
+    used: int = 0
+    # Whether all dimensions that are known of are indexed by numbers.
+    of_numbers: bool = False
 
 
 def indexed(reading: Reading, node: ast.Subscript, owner: Piece) -> Piece:
@@ -38,7 +44,38 @@ def indexed(reading: Reading, node: ast.Subscript, owner: Piece) -> Piece:
             raise RefusedUnlike("NumPy turns round without copying, and an array or a tensor is written to")
         dims = ", ".join(map(str, index.flipped))
         return Piece(f"{owner.closed}.flip({dims})", kind)
-    return reading.splice(node, [(node.value, owner), *index.parts], kind)
+    if isinstance(node.slice, ast.Slice) and node.slice.step is None and owner.type.rank == 1:
+        kind = replace(kind, ascends=owner.type.ascends)
+    made = reading.splice(node, [(node.value, owner), *index.parts], kind)
+    number = index.of_numbers and index.rank in (0, None)
+    number = number and max(owner.type.least, _least(reading, node.value)) <= index.used
+    written = number and reading.copies and is_kept(reading.source, node) and reading.is_written_after(node)
+    if not written or not is_written(reading.source, node.value, reading.writing):
+        return made
+    if index.rank == 0:
+        return Piece(f"{made.text}.clone()", kind)
+    if not owner.text.isidentifier():
+        raise RefusedUnlike(
+            f"whether `{made.text}` is a number, which NumPy copies, or a row of what is written to is not known"
+        )
+    text = f"{made.text}.clone() if {owner.text}.dim() == {index.used} else {made.text}"
+    return Piece(text, kind, False)
+
+
+def _least(reading: Reading, node: ast.expr) -> int:
+    """How many dimensions the array under a name has at least, as other indices of it say."""
+    function = reading.source.enclosing_function(node)
+    if not isinstance(node, ast.Name) or function is None or len(given_to_name(node.id, function)) > 1:
+        return 0
+    parts = [
+        len([one for one in each.slice.elts if not isinstance(one, ast.Constant) or type(one.value) is int])
+        for each in ast.walk(function)
+        if isinstance(each, ast.Subscript)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == node.id
+        and isinstance(each.slice, ast.Tuple)
+    ]
+    return max(parts, default=0)
 
 
 def index_of(reading: Reading, node: ast.Subscript, owner: Piece) -> Index:
@@ -114,7 +151,8 @@ def index_of(reading: Reading, node: ast.Subscript, owner: Piece) -> Index:
         raise Refused("tensors take no slice with a negative step beside other indices")
     rank = owner.type.rank
     left = rank - used + added + (picked or 0) if known and rank is not None else None
-    return Index(parts, left, added + (picked or 0), turned, "array" in seen)
+    of_numbers = set(seen) <= {"number"}
+    return Index(parts, left, added + (picked or 0), turned, "array" in seen, used, of_numbers)
 
 
 def _slice(reading: Reading, node: ast.Slice, parts: list[tuple[ast.expr, Piece]]) -> bool:

@@ -6,6 +6,7 @@ import ast
 
 from exportlens.rewriting.arrays.array_calls import Calls
 from exportlens.rewriting.arrays.array_pieces import Piece, cast
+from exportlens.rewriting.arrays.array_reading import Again
 from exportlens.rewriting.arrays.array_types import OTHER, Typed, family, merged, promoted
 from exportlens.rewriting.arrays.numpy_integers import given_to_name
 from exportlens.rewriting.code.draft import Refused
@@ -36,6 +37,19 @@ class Lists(Calls):
         )
         if call.func.attr == "insert" and (value is None or not self.piece(call.args[0]).type.is_number):
             value = None
+        if value is not None and value.type.what == "held" and value.type.origins:
+            kept = owner.type.items[0] if owner.type.items else None
+            if isinstance(call.func.value, ast.Name) and (
+                kept is None or (owner.type.grows and kept == value.type)
+            ):
+                # Whether what is put beside it is an array that was a tensor is seen later.
+                self._keep(call.args[-1], value)
+                self.names[call.func.value.id] = Typed("list", items=(value.type,), grows=True)
+                return
+            if kept is not None and kept.is_array:
+                value = self.unheld(call.args[-1], value)
+        elif value is not None and value.type.is_array:
+            self._want(owner.type.items)
         if value is None or not value.type.holds_arrays:
             if owner.type.holds_arrays:
                 raise Refused("not all in the list is an array that was a tensor")
@@ -58,6 +72,13 @@ class Lists(Calls):
         for each in owner.type.items:
             kind = merged(each, kind)
         self.names[call.func.value.id] = Typed("list", items=(kind,), grows=True)
+
+    def _want(self, items: tuple[Typed, ...]) -> None:
+        """Have torch make what NumPy makes, where it is in a list beside an array that was a tensor."""
+        for each in items:
+            if each.what == "held" and each.origins and not each.origins <= self.wanted:
+                self.wanted |= each.origins
+                raise Again
 
     def _is_begun(self, name: ast.Name) -> bool:
         """Whether a list is bound once, with something in it."""

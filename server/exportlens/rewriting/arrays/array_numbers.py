@@ -16,7 +16,8 @@ def of_others(left: Typed, right: Typed, op: ast.operator) -> Typed:
     held = [each for each in (left, right) if each.what == "held"]
     if "tensor" in (left.what, right.what):
         ints = all(each.what == "tensor" and each.dtype == "int64" for each in (left, right))
-        return replace(TENSOR, dtype="int64" if ints and not isinstance(op, ast.Div) else "")
+        least = max(each.least for each in (left, right) if each.what == "tensor")
+        return replace(TENSOR, dtype="int64" if ints and not isinstance(op, ast.Div) else "", least=least)
     if held:
         dtype = ""
         if len(held) == 2 and all(each.dtype for each in held):

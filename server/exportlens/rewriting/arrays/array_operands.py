@@ -13,12 +13,37 @@ from exportlens.rewriting.arrays.array_methods import WHOLE
 from exportlens.rewriting.arrays.numpy_integers import Known, given_to_name, is_whole
 from exportlens.rewriting.code.draft import Draft
 from exportlens.rewriting.code.names import arguments
-from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import NUMPY
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
 
+# Methods of tensors that leave them their dimensions.
+KEEPING = frozenset(
+    {"abs", "clamp", "clone", "contiguous", "cpu", "detach", "double", "exp", "float", "half", "log", "relu", "sigmoid", "sqrt",
+     "softmax", "tanh", "to", "type_as"}
+)  # fmt: skip
+# Methods that are asked for one dimension.
+_OF_DIMENSIONS = frozenset(
+    {
+        "amax",
+        "amin",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "max",
+        "mean",
+        "min",
+        "size",
+        "softmax",
+        "sort",
+        "std",
+        "sum",
+        "unbind",
+        "var",
+    }
+)
 _NUMBERS = ("tensor", "number", "size", "scalar")
 # Floats of Python's, by NumPy's names, and numbers of single precision, which leave the dtype of an array as it is.
 _PLAIN = frozenset(f"numpy.{name}" for name in ("pi", "e", "inf", "nan", "newaxis", "euler_gamma"))
@@ -55,6 +80,42 @@ def is_no_array(draft: Draft, node: ast.expr, function: Function | None) -> bool
         head = head.value
     unknown = kind.what == "unknown" and kind.type != NUMPY
     return unknown and isinstance(node, (ast.Name, ast.Attribute)) and getattr(head, "id", None) in given
+
+
+def has_dimensions(source: Source, node: ast.expr) -> bool:
+    """Whether the tensor `node` has dimensions: it is given to `forward`, or one of them is asked for."""
+    function = source.enclosing_function(node)
+    if function is None or not isinstance(node, ast.Name):
+        return False
+    given = {each.arg for each in arguments(function.args)}
+    bound = given_to_name(node.id, function)
+    if function.name == "forward" and node.id in given and all(_has_as_many(each, node.id) for each in bound):
+        return True
+    for each in walk(function):
+        parent = source.parents.get(each)
+        if not isinstance(each, ast.Name) or each.id != node.id or parent is None:
+            continue
+        if isinstance(parent, ast.Subscript) and parent.value is each:
+            return True
+        if isinstance(parent, ast.Attribute) and parent.attr == "shape":
+            around = source.parents[parent]
+            if isinstance(around, (ast.Subscript, ast.Assign)):
+                return True
+        call = source.parents[parent]
+        if isinstance(parent, ast.Attribute) and isinstance(call, ast.Call) and call.func is parent:
+            numbers = [*call.args, *(key.value for key in call.keywords if key.arg == "dim")]
+            if parent.attr in _OF_DIMENSIONS and numbers:
+                return True
+    return False
+
+
+def _has_as_many(node: ast.expr, name: str) -> bool:
+    """Whether `node` has at least as many dimensions as `name`, which it is computed of."""
+    if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.MatMult):
+        return _has_as_many(node.left, name) or _has_as_many(node.right, name)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr in KEEPING and _has_as_many(node.func.value, name)
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def is_one_number(

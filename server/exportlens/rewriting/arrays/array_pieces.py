@@ -16,11 +16,13 @@ from exportlens.rewriting.arrays.array_types import (
     Typed,
     array,
     beside,
+    family,
     of_python,
     promoted,
 )
 from exportlens.rewriting.code.draft import Refused
 
+_OF_64_BITS = frozenset({"int64", "float64", "complex128"})
 _SHORT = {"float64": ".double()", "float32": ".float()", "int64": ".long()", "bool": ".bool()"}
 
 
@@ -49,12 +51,18 @@ class Scope(Protocol):
     torch: str
     # Whether arrays may be written to, so that a copy must be one.
     copies: bool
+    # Whether an array is made of the dtype of a tensor that is made doubles.
+    kept: bool
 
     def piece(self, node: ast.expr) -> Piece: ...
 
     def argument(self, node: ast.expr) -> Piece: ...
 
     def is_written_after(self, node: ast.AST) -> bool: ...
+
+    def free_name(self, node: ast.AST, wanted: str) -> str: ...
+
+    def is_of_sizes(self, node: ast.expr) -> bool: ...
 
 
 def number(value: object) -> Piece:
@@ -119,6 +127,10 @@ def common(pieces: list[Piece]) -> str:
         found = promoted(found, each.dtype)
     for each in numbers:
         found = beside(found, each)
+    whole = next((each for each in pieces if each.type.or_number and family(each.type.dtype) == "int"), None)
+    if whole is not None and not {each.dtype for each in arrays} <= _OF_64_BITS:
+        # A number of Python's leaves the dtype as it is, and one of NumPy's makes it as wide as its own.
+        raise RefusedUnlike(f"`{whole.text}` gives a number of NumPy's or one of Python's")
     return found
 
 

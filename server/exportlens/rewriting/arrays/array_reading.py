@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from exportlens.inference.values import Array
 from exportlens.rewriting.arrays.array_indexing import index_of, indexed
+from exportlens.rewriting.arrays.array_memory import writes_arrays
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_names import made_before
 from exportlens.rewriting.arrays.array_numbers import of_others
-from exportlens.rewriting.arrays.array_operands import is_no_array
-from exportlens.rewriting.arrays.array_operators import compared, computed, multiplied
+from exportlens.rewriting.arrays.array_operands import has_dimensions, is_no_array
+from exportlens.rewriting.arrays.array_operators import beside_tensor, compared, computed, multiplied
 from exportlens.rewriting.arrays.array_pieces import Piece
 from exportlens.rewriting.arrays.array_types import (
     NONE,
@@ -31,13 +32,13 @@ from exportlens.rewriting.arrays.array_types import (
     merged,
     real_of,
 )
+from exportlens.rewriting.arrays.numpy_integers import given_to_name
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
-from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.code.text import Function, Replacement
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
-from exportlens.rewriting.memory.moving import writes
 
 _NUMBERS = frozenset({"pi", "e", "inf", "nan", "euler_gamma"})
 SIGNS: dict[type[ast.AST], str] = {
@@ -54,6 +55,7 @@ SIGNS: dict[type[ast.AST], str] = {
     ast.LShift: "<<",
     ast.RShift: ">>",
 }
+_BINDING_NOTHING = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
 ATOMS = (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.ListComp)
 
 
@@ -68,6 +70,9 @@ class Reading:
         self.draft, self.source, self.kinds = draft, draft.source, kinds
         self.torch = draft.torch
         self.copies = copies
+        self.kept = False
+        # The functions that arrays go through, where one of them writes.
+        self.writing: list[Function] = []
         # The call that makes the array which is asked for.
         self.begun: ast.AST | None = None
         # The function that is read first.
@@ -205,7 +210,8 @@ class Reading:
         if isinstance(value, Array):
             return Typed("held", value.dtype or "", value.rank)
         if kind.what == "tensor":
-            return replace(TENSOR, dtype=kind.dtype or "", rank=kind.rank)
+            least = kind.rank if kind.rank is not None else has_dimensions(self.source, node)
+            return replace(TENSOR, dtype=kind.dtype or "", rank=kind.rank, least=least)
         if kind.what == "none":
             return NONE
         if kind.what in ("number", "size", "scalar"):
@@ -300,6 +306,8 @@ class Reading:
             and isinstance(place, int)
             and -len(kind.items) <= place < len(kind.items)
         ):
+            if isinstance(node.value, ast.Call) and owner.text.startswith("("):
+                return Piece(_item(owner.text, place), kind.items[place])
             return self.splice(node, parts, kind.items[place])
         if kind.what == "dict" and isinstance(kind.value, tuple) and place in kind.value:
             return self.splice(node, parts, kind.items[kind.value.index(place)])
@@ -337,7 +345,38 @@ class Reading:
             for each in ast.walk(function)
             if isinstance(each, (ast.stmt, ast.expr)) and self.source.start(each) >= end
         ]
-        return writes(later)
+        return writes_arrays(later)
+
+    def free_name(self, node: ast.AST, wanted: str) -> str:
+        """A name for a part of `node` that is needed twice. Raises Refused where an expression can bind none."""
+        if any(
+            isinstance(each, (ast.comprehension, *_BINDING_NOTHING)) for each in self.source.ancestors(node)
+        ):
+            raise Refused(f"`{self.source.of(node)}` needs a statement of its own")
+        taken = self.draft.taken(self.source.tree)
+        return next(name for number in itertools.count() if (name := f"{wanted}{number or ''}") not in taken)
+
+    def is_of_sizes(self, node: ast.expr) -> bool:
+        """Whether `node` is computed of numbers, sizes and what NumPy holds, and of no data."""
+        if isinstance(node, ast.Constant):
+            return True
+        if isinstance(node, ast.Name):
+            function = self.source.enclosing_function(node)
+            given = given_to_name(node.id, function)
+            if len(given) != 1 or any(each is node for each in ast.walk(given[0])):
+                return self.names.get(node.id, OTHER).what == "constant" or self.piece(node).type.is_held
+            return self.is_of_sizes(given[0])
+        if isinstance(node, ast.Attribute):
+            return node.attr in ("shape", "size", "ndim") or self.piece(node).type.what in ("held", "number")
+        if isinstance(node, ast.Call):
+            name = self.draft.qualified(node.func)
+            if not name.startswith("numpy.") and name not in ("len", "int", "float"):
+                return isinstance(node.func, ast.Attribute) and self.is_of_sizes(node.func.value)
+            return all(self.is_of_sizes(each) or name == "len" for each in node.args)
+        if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Subscript, ast.List, ast.Tuple, ast.Slice)):
+            inner = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+            return all(map(self.is_of_sizes, inner))
+        return False
 
     def unheld(self, node: ast.expr, piece: Piece) -> Piece:
         """`piece` as an array that becomes a tensor, where NumPy makes or holds it."""
@@ -356,6 +395,9 @@ class Reading:
 
     def _of_BinOp(self, node: ast.BinOp) -> Piece:
         left, right = self.piece(node.left), self.piece(node.right)
+        tensor = None if isinstance(node.op, ast.MatMult) else beside_tensor(left, right)
+        if tensor is not None:
+            return self.splice(node, [(node.left, left), (node.right, right)], tensor)
         if left.type.is_array or right.type.is_array:
             left, right = self.unheld(node.left, left), self.unheld(node.right, right)
             if isinstance(node.op, ast.MatMult):
@@ -398,11 +440,26 @@ class Reading:
             elif held and not asks:
                 kind = Typed("held", "bool", origins=frozenset().union(*(each.origins for each in held)))
             return self.splice(node, list(zip(sides, pieces, strict=True)), kind)
+        if len(node.ops) > 1 and not any(isinstance(each, (ast.In, ast.NotIn)) for each in node.ops):
+            return self._of_chain(node, sides, pieces)
         if len(node.ops) > 1 or isinstance(node.ops[0], (ast.In, ast.NotIn)):
             raise Refused(f"arrays are compared in `{self.source.of(node)}`")
+        if beside_tensor(*pieces) is not None:
+            return self.splice(node, list(zip(sides, pieces, strict=True)), replace(TENSOR, dtype="bool"))
         left, right = (self.unheld(each, piece) for each, piece in zip(sides, pieces, strict=True))
         left, right, kind = compared(self, left, right)
         return self.splice(node, [(sides[0], left), (sides[1], right)], kind)
+
+    def _of_chain(self, node: ast.Compare, sides: list[ast.expr], pieces: list[Piece]) -> Piece:
+        """`1 < a < n` of numbers of NumPy's, which Python asks one after the other."""
+        for left, right in itertools.pairwise(pieces):
+            if left.type.is_number and right.type.is_number:
+                continue
+            first, second, kind = compared(self, left, right)
+            if kind.rank != 0 or (first.text, second.text) != (left.text, right.text):
+                raise Refused(f"arrays are compared in `{self.source.of(node)}`")
+        self.decides.add(self.source.enclosing_function(node))
+        return self.splice(node, list(zip(sides, pieces, strict=True)), array("bool", 0))
 
     def _of_BoolOp(self, node: ast.BoolOp) -> Piece:
         pieces = [self.piece(each) for each in node.values]
@@ -417,115 +474,18 @@ class Reading:
 
     def _of_IfExp(self, node: ast.IfExp) -> Piece:
         parts = [(each, self.piece(each)) for each in (node.test, node.body, node.orelse)]
+        if any(piece.type.is_array for _, piece in parts[1:]):
+            parts[1:] = [(each, self.unheld(each, piece)) for each, piece in parts[1:]]
         if parts[0][1].type.holds_arrays:
             self.decides.add(self.source.enclosing_function(node))
         return self.splice(node, parts, merged(parts[1][1].type, parts[2][1].type))
 
-    def _of_Tuple(self, node: ast.Tuple) -> Piece:
-        return self._of_items(node, "tuple")
 
-    def _of_List(self, node: ast.List) -> Piece:
-        return self._of_items(node, "list")
-
-    def _of_items(self, node: ast.Tuple | ast.List, what: str) -> Piece:
-        if any(isinstance(each, (ast.Starred, ast.Slice)) for each in node.elts):
-            return self._generic(node)
-        parts = [(each, self.piece(each)) for each in node.elts]
-        numbers = [piece.type.value for _, piece in parts]
-        ascends = bool(numbers) and all(isinstance(each, (int, float)) for each in numbers)
-        ascends = ascends and all(a < b for a, b in itertools.pairwise(numbers))  # type: ignore[operator]
-        kind = Typed(what, items=tuple(piece.type for _, piece in parts), ascends=ascends)
-        if what == "list" and not parts:
-            kind = replace(kind, grows=True)
-        return self.splice(node, parts, kind)
-
-    def _of_Dict(self, node: ast.Dict) -> Piece:
-        keys = [each.value for each in node.keys if isinstance(each, ast.Constant)]
-        if len(keys) != len(node.values):
-            return self._generic(node)
-        parts = [(each, self.piece(each)) for each in node.values]
-        kind = Typed("dict", items=tuple(piece.type for _, piece in parts), value=tuple(keys))
-        return self.splice(node, parts, kind)
-
-    def _of_ListComp(self, node: ast.ListComp | ast.GeneratorExp) -> Piece:
-        loop = node.generators[0]
-        if len(node.generators) != 1 or loop.is_async:
-            return self._generic(node)
-        before = dict(self.names)
-        given = self.piece(loop.iter)
-        several = given.type.what in ("tuple", "list") and given.type.items and not given.type.grows
-        elements = list(given.type.items) if several else [self.element(loop.iter, given)]
-        found: list[list[tuple[ast.expr, Piece]]] = []
-        for each in elements:
-            self.bind(loop.target, replace(each, value=None) if len(elements) > 1 else each, loop.iter)
-            found.append([(one, self.piece(one)) for one in [*loop.ifs, node.elt]])
-            self.names = dict(before)
-        if any([one[1].text for one in each] != [one[1].text for one in found[0]] for each in found):
-            raise Refused(f"the arrays that `{self.source.of(loop.iter)}` goes through are of several dtypes")
-        parts = [(loop.iter, given), *found[0]]
-        kind = parts[-1][1].type
-        for one in found[1:]:
-            kind = merged(kind, one[-1][1].type)
-        if any(piece.type.holds_arrays for _, piece in parts[1:-1]):
-            raise Refused("which arrays a list holds is known from data alone")
-        if kind.holds_arrays and isinstance(node, ast.GeneratorExp):
-            raise Refused("arrays are generated one by one")
-        made = Typed("list", items=(kind,), grows=True) if kind.holds_arrays else OTHER
-        if kind.what == "number":
-            made = OTHER
-        return self.splice(node, parts, made)
-
-    def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Piece:
-        return self._of_ListComp(node)
-
-    def element(self, node: ast.expr, given: Piece) -> Typed:
-        """What a loop over `given` goes through."""
-        kind = given.type
-        if kind.is_array:
-            return replace(kind, rank=None if kind.rank is None else kind.rank - 1, ascends=False)
-        if kind.what == "held":
-            return replace(kind, rank=None, ascends=False)
-        if kind.what == "list" and kind.grows:
-            return kind.items[0] if kind.items else OTHER
-        if kind.what in ("tuple", "list") and kind.items:
-            found = kind.items[0]
-            for each in kind.items[1:]:
-                found = merged(found, each)
-            return replace(found, value=None)
-        return SIZE if kind.what == "shape" else OTHER
-
-    def bind(self, target: ast.expr, kind: Typed, value: ast.expr) -> None:
-        """Let `target` be of `kind`."""
-        if isinstance(target, ast.Name):
-            self.names[target.id] = kind
-            return
-        if not isinstance(target, (ast.Tuple, ast.List)):
-            if kind.holds_arrays:
-                raise Refused("an array is kept where it is not followed")
-            return
-        names = target.elts
-        if kind.what in ("tuple", "list") and len(kind.items) == len(names) and not kind.grows:
-            for one, item in zip(names, kind.items, strict=True):
-                self.bind(one, item, value)
-            return
-        if kind.holds_arrays and not kind.is_array and not (kind.what == "tuple" and kind.grows):
-            raise Refused(f"what `{self.source.of(value)}` is unpacked to is not known")
-        rest = SIZE if kind.what == "shape" else replace(kind, rank=None, items=(), ascends=False)
-        if kind.is_array and kind.rank is not None:
-            rest = array(kind.dtype, kind.rank - 1)
-        several = kind.what == "tuple" and kind.grows
-        if several:
-            rest = kind.items[0]
-        for one in names:
-            if isinstance(one, ast.Starred) and kind.is_array:
-                raise Refused(f"what `{self.source.of(value)}` is unpacked to is not known")
-            self.bind(
-                one.value if isinstance(one, ast.Starred) else one,
-                OTHER
-                if isinstance(one, ast.Starred) or (kind.what in ("tuple", "list", "dtype") and not several)
-                else rest,
-                value,
-            )
+def _item(text: str, place: int) -> str:
+    """The text of one part of the tuple that `text` writes out, or its index of it."""
+    made = ast.parse(text, mode="eval").body
+    part = ast.get_source_segment(text, made.elts[place]) if isinstance(made, ast.Tuple) else None
+    return part or f"{text}[{place}]"
 
 
 def _has_slices(index: ast.expr) -> bool:

@@ -170,7 +170,11 @@ def together(call: Given) -> Piece:
     function = f"{call.torch}.{_TOGETHER[call.name]}"
     if pieces is None:
         kind = call["arrays"].type
-        if kind.what != "list" or not kind.items or not all(each.is_array for each in kind.items):
+        if (
+            kind.what not in ("list", "tuple")
+            or not kind.items
+            or not all(each.is_array for each in kind.items)
+        ):
             raise Refused("not all that NumPy is given together is an array that was a tensor")
         if len({each.dtype for each in kind.items}) > 1:
             raise Refused("arrays of several dtypes are put together")
@@ -210,10 +214,13 @@ def listed(call: Given) -> Piece:
     wanted = call.dtype()[0] if "dtype" in call.given else None
     if one.type.is_array:
         return _copied(call, one, wanted)
-    if one.type.what == "list" and one.type.grows:
+    written = isinstance(call.argument_node("a"), (ast.List, ast.Tuple))
+    if one.type.grows or (one.type.what == "tuple" and one.type.holds_arrays and not written):
         kinds = one.type.items
         if not kinds or not all(each.is_array for each in kinds):
             raise Refused("not all that NumPy is given together is an array that was a tensor")
+        if len({(each.dtype, each.rank) for each in kinds}) > 1:
+            raise Refused("arrays of several dtypes are put together")
         made = Piece(
             f"{call.torch}.stack({one.text})",
             array(kinds[0].dtype, None if kinds[0].rank is None else kinds[0].rank + 1),

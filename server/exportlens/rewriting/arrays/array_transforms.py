@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from exportlens.rewriting.arrays.array_functions import dims_of, left_of
-from exportlens.rewriting.arrays.array_operators import computed, multiplied
+from exportlens.rewriting.arrays.array_operators import computed, multiplied, named
 from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast
 from exportlens.rewriting.arrays.array_types import (
     UNLIKE,
@@ -91,7 +91,8 @@ def summed_products(call: Given) -> Piece:
     if len(ins.split(",")) != len(pieces):
         raise Refused("what `np.einsum` sums is not written out")
     rank = len(out) if arrow else len([each for each in set(ins) - {","} if ins.count(each) == 1])
-    texts = [cast(call.scope, each, dtype).text for each in pieces]
+    like = next((name for each in pieces if (name := named(call.scope, each)) is not None), None)
+    texts = [cast(call.scope, each, dtype, like).text for each in pieces]
     return Piece(f"{call.torch}.einsum({', '.join([call['spec'].text, *texts])})", array(dtype, rank))
 
 
@@ -147,10 +148,15 @@ def of_matrix(call: Given) -> Piece:
     left = None if rank is None else rank - lower
     text = f"{call.torch}.linalg.{short}({one.text})"
     if short == "svd":
-        vectors = call["compute_uv"].type.value if "compute_uv" in call.given else True
-        if vectors is not False:
-            raise RefusedUnlike("the signs of singular vectors are not determined")
-        return Piece(f"{call.torch}.linalg.svdvals({one.text})", array(real_of(dtype), left))
+        values = array(real_of(dtype), left)
+        if "compute_uv" in call.given and call["compute_uv"].type.value is False:
+            return Piece(f"{call.torch}.linalg.svdvals({one.text})", values)
+        # The signs of singular vectors are not determined (NumPy's and torch's differ for one matrix in three).
+        full = call.flag("full") or "True"
+        if full not in ("True", "False") or "compute_uv" in call.given:
+            raise Refused("which singular vectors are asked for is not written out")
+        text = f"{call.torch}.linalg.svd({one.text}, full_matrices={full})"
+        return Piece(text, Typed("tuple", items=(UNLIKE, values, UNLIKE)))
     if short == "slogdet":
         kind = Typed("tuple", items=(array(dtype, left), array(real_of(dtype), left)))
         return Piece(text, kind)
@@ -158,6 +164,13 @@ def of_matrix(call: Given) -> Piece:
         # The signs of eigenvectors are not determined: what is computed of them may differ.
         return Piece(text, Typed("tuple", items=(array(real_of(dtype), left), UNLIKE)))
     return Piece(text, array(real_of(dtype) if short == "eigvalsh" else dtype, left))
+
+
+def powered(call: Given) -> Piece:
+    one = call.array("a")
+    if family(one.type.dtype) not in ("float", "complex"):
+        raise Refused("torch multiplies matrices of floats alone as often as that")
+    return Piece(f"{call.torch}.linalg.matrix_power({one.text}, {call.integer('n')})", one.type)
 
 
 def solved(call: Given) -> Piece:
@@ -281,7 +294,12 @@ def alike(call: Given) -> Piece:
     if "dtype" in call.given:
         dtype, written = call.dtype()
         more.append(f"dtype={written}")
-    return Piece(f"{call.torch}.{call.name}({', '.join([one.text, *more])})", array(dtype, one.type.rank))
+    elif one.type.made_of is not None:
+        name, dtype = one.type.made_of
+        more.append(f"dtype={name}.dtype")
+        call.scope.kept = True
+    kind = replace(array(dtype, one.type.rank), made_of=None if "dtype" in call.given else one.type.made_of)
+    return Piece(f"{call.torch}.{call.name}({', '.join([one.text, *more])})", kind)
 
 
 _WINDOWS = {
@@ -344,6 +362,20 @@ def identity(call: Given) -> Piece:
     return Piece(f"{call.torch}.eye({', '.join([*sizes, text])})", array(dtype, 2))
 
 
+def places(call: Given) -> Piece:
+    """`np.indices((h, w))`: the numbers of rows and of columns."""
+    kind = call["shape"].type
+    if kind.what == "tuple" and all(each.what == "number" for each in kind.items):
+        rank: int | None = len(kind.items)
+    elif kind.what == "shape":
+        rank = kind.rank
+    else:
+        raise Refused(f"which shape `{call['shape'].text}` is is not known")
+    rows = f"*map({call.torch}.arange, {call['shape'].text})"
+    text = f'{call.torch}.stack({call.torch}.meshgrid({rows}, indexing="ij"))'
+    return Piece(text, array("int64", None if rank is None else rank + 1))
+
+
 def counting(call: Given) -> Piece:
     """`np.arange`: of whole numbers torch counts in 64 bits as well."""
     given = [call[name] for name in ("start", "stop", "step") if name in call.given]
@@ -397,6 +429,7 @@ MAKING: dict[str, tuple[Handler, str, int]] = {
     "full": (filled, "shape value/fill_value dtype", 2),
     "eye": (identity, "n/N m/M unknown_k dtype", 1),
     "identity": (identity, "n dtype", 1),
+    "indices": (places, "shape/dimensions", 1),
     "arange": (counting, "start stop step dtype", 1),
     "linspace": (spaced, "start stop n/num unknown_endpoint unknown_retstep dtype", 2),
 }
@@ -413,7 +446,8 @@ def functions() -> dict[str, tuple[Handler, str, int]]:
         "gradient": (sloped, "a spacing axis", 1),
         "einsum": (summed_products, "spec a b c d optimize", 2),
         "linalg.norm": (norm, "a ord axis keepdims", 1),
-        "linalg.svd": (of_matrix, "a unknown_full compute_uv", 1),
+        "linalg.svd": (of_matrix, "a full/full_matrices compute_uv", 1),
+        "linalg.matrix_power": (powered, "a n", 2),
         "linalg.solve": (solved, "a b", 2),
         "digitize": (found_in, "a bins right", 2),
         "isin": (among, "a/element b/test_elements unknown_unique invert", 2),

@@ -61,6 +61,11 @@ class Typed:
     or_number: bool = False
     # What a whole number is at least; None where that is not known.
     lowest: int | None = None
+    # Whether it is the size of a dimension.
+    of_dimension: bool = False
+    # The name of the tensor, and its dtype, that an array was made of which is made doubles first where it holds ints; an array
+    # that is made like it has that dtype.
+    made_of: tuple[str, str] | None = None
 
     @property
     def has_dimensions(self) -> bool:
@@ -97,7 +102,7 @@ OTHER = Typed("other")
 UNLIKE = Typed("unlike")
 NONE = Typed("none")
 INT = Typed("number", "int")
-SIZE = Typed("number", "int", lowest=0)
+SIZE = Typed("number", "int", lowest=0, of_dimension=True)
 TENSOR = Typed("tensor")
 
 
@@ -126,6 +131,7 @@ def merged(one: Typed, other: Typed) -> Typed:
         value=None if one.value != other.value else one.value,
         origins=one.origins | other.origins,
         ascends=one.ascends and other.ascends,
+        made_of=one.made_of if one.made_of == other.made_of else None,
         least=min(one.least, other.least),
         or_number=one.or_number or other.or_number,
         lowest=None if one.lowest is None or other.lowest is None else min(one.lowest, other.lowest),

@@ -13,13 +13,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from exportlens.inference.values import Value
+from exportlens.rewriting.arrays.array_memory import writes_arrays
 from exportlens.rewriting.arrays.array_reading import Again
 from exportlens.rewriting.arrays.array_statements import Way
 from exportlens.rewriting.arrays.array_types import RefusedIndex, RefusedRounds, RefusedUnlike, Typed
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, WholeDraft
 from exportlens.rewriting.code.text import Function, Replacement
 from exportlens.rewriting.kinds.float_evidence import is_given
-from exportlens.rewriting.memory.moving import writes
 
 _MOST_READINGS = 30
 _MOST_OF_INTS = 3
@@ -63,12 +63,13 @@ class Begin:
         params: dict[Function, dict[str, Typed]] = {}
         wanted: set[object] = set()
         roots, copies = [self.function], False
+        writing: list[Function] = []
         evident: set[ast.AST | None] = set()
         for _ in range(_MOST_READINGS):
             way = Way(self.draft, self.variables, copies)
             way.params, way.wanted, way.dtypes = params, wanted, self.dtypes
             way.assumption, way.guarded = assumption, set(guarded)
-            way.evident, way.begun = evident, self.first
+            way.evident, way.begun, way.writing = evident, self.first, writing
             way.whole = {
                 (function, name)
                 for each, dtype in assumption.items()
@@ -82,8 +83,8 @@ class Begin:
                     if way.read(root, {}).holds_arrays:
                         roots = way.callers(root)
                         raise Again
-                if not copies and writes(way.entered):
-                    copies = True
+                if not copies and writes_arrays(way.entered):
+                    copies, writing = True, [each for each in way.entered if isinstance(each, Function)]
                     raise Again
             except Again:
                 continue
@@ -129,6 +130,8 @@ class Begin:
         of them are, and else "otherwise"."""
         try:
             ints = self.read({**known, array: "int64"})
+            if ints.replacements() == swaps:
+                return ""
             doubles = self.read({**known, array: "float64"})
         except RefusedRounds:
             # Ints that a round makes floats of are doubles in the next one.
@@ -138,9 +141,11 @@ class Begin:
         except Refused:
             # What torch cannot do to ints is not done to them.
             return ""
-        if ints.replacements() == swaps:
-            return ""
-        return "as doubles" if ints.given == doubles.given else "otherwise"
+        if ints.given != doubles.given:
+            return "otherwise"
+        if doubles.kept and self.read(known, {array}).replacements() != doubles.replacements():
+            return "otherwise"
+        return "as doubles"
 
 
 def _root(array: ast.AST) -> str:

@@ -53,6 +53,21 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
         return Refusal(str(refused))
 
 
+def torch_for_lists(place: Call, context: RewriteContext) -> Fix | Refusal | None:
+    """The whole way from where NumPy makes an array of the numbers of a tensor, `np.array(t.tolist())`; None where it is given
+    something else."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        called = first.func if isinstance(first, ast.Call) else None
+        if not isinstance(node, ast.Call) or not isinstance(called, ast.Attribute) or called.attr != "tolist":
+            return None
+        return _way_of_all(draft, node, set(), {})
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
+
+
 def _is_given_back(draft: Draft, node: ast.Call) -> bool:
     """Whether `node` stands where a tensor is made of it at once."""
     parent = draft.source.parents[node]

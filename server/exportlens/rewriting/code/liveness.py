@@ -72,7 +72,7 @@ class Liveness:
 
     def _statement(self, node: ast.stmt, out: Names, jumps: _Jumps) -> Names:
         if isinstance(node, ast.Return):
-            return frozenset(self._reads(node)) | jumps.after_return
+            return self._reads_of(node) | jumps.after_return
         if isinstance(node, ast.Raise):
             return frozenset(self._reads(node)) | jumps.after_raise
         if isinstance(node, ast.Break):
@@ -152,7 +152,7 @@ class Liveness:
         return body | handlers | through
 
     def _reads_of(self, node: ast.stmt) -> Names:
-        names = self._reads(node)
+        names = self._reads(node) - _named_first(node)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             names.add(node.target.id)
         return frozenset(names)
@@ -205,6 +205,39 @@ def _certainly_bound(node: ast.stmt) -> Names:
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.Delete)):
         return frozenset(bound(node))
     return _NONE
+
+
+def _named_first(node: ast.stmt) -> set[str]:
+    """The names that `node` reads nowhere but behind where it certainly gives them a value: `(a := f(x)) - a.mean()`."""
+    given: dict[str, ast.NamedExpr] = {}
+    parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
+    while parts:
+        each = parts.pop()
+        if isinstance(
+            each,
+            (ast.BoolOp, ast.IfExp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+        ):
+            continue
+        if isinstance(each, ast.Compare) and len(each.ops) > 1:
+            # What comes behind the second may not be computed.
+            continue
+        if isinstance(each, ast.NamedExpr):
+            given.setdefault(each.target.id, each)
+        parts += [
+            one.value if isinstance(one, ast.keyword) else one
+            for one in ast.iter_child_nodes(each)
+            if isinstance(one, (ast.expr, ast.keyword))
+        ]
+
+    def comes_first(name: str, named: ast.NamedExpr) -> bool:
+        end = (named.end_lineno or 0, named.end_col_offset or 0)
+        return all(
+            (each.lineno, each.col_offset) >= end
+            for each in walk(node)
+            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        )
+
+    return {name for name, named in given.items() if comes_first(name, named)}
 
 
 def _plain_targets(target: ast.AST) -> list[str]:

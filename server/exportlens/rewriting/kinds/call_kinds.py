@@ -211,8 +211,8 @@ def _of_op(kinds: Kinds, op: Op, node: ast.Call, receiver: Kind | None) -> Kind:
             roots = frozenset({f"{LOCAL}{next(numbers)}"})
     elif op.aliases and operands is None:
         roots = None
-    elif op.dynamic_shape and op.returns.kind == "list":
-        # The indices that `nonzero(as_tuple=True)` and `where(condition)` give are columns of one tensor.
+    elif op.returns.kind == "list" and (op.dynamic_shape or op.name == "torch.unravel_index"):
+        # The indices that `nonzero(as_tuple=True)`, `where(condition)` and `unravel_index` give are columns of one tensor.
         roots = frozenset({f"{LOCAL}{next(numbers)}"})
     dtype = rank = None
     if bound is not None:

@@ -79,6 +79,14 @@ def is_given(function: Function, name: str) -> bool:
     return not stores and name in {each.arg for each in arguments(function.args) if each.annotation is None}
 
 
+def is_bound_once(function: Function, name: str) -> bool:
+    """Whether `name` is an argument of `function` that nothing is bound to."""
+    return name in {each.arg for each in arguments(function.args)} and not any(
+        isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        for each in ast.walk(function)
+    )
+
+
 def _layers(source: Source, function: Function) -> set[str]:
     """The attributes of the class around `function` that are such layers, or begin and end with one."""
     cls = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)

@@ -5,7 +5,8 @@ upper one both give the upper one. `torch.full_like(x, t)` -> `torch.empty_like(
 that a tensor in its place is detached.
 
 Where torch asks which number it is given, one from data is handed to the function's kin that takes tensors:
-`torch.quantile(x, n)` -> `torch.quantile(x, x.new_full((), n))`.
+`torch.quantile(x, n)` -> `torch.quantile(x, x.new_full((), n))`, `torch.nan_to_num(x, nan=n)` ->
+`torch.nan_to_num(x).masked_fill(x.isnan(), n)`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ def tensors_for_numbers(place: Call, context: RewriteContext) -> Fix | Refusal:
             text = _bounded(draft, node, place)
         elif name in ("fake_quantize_per_tensor_affine", "quantile", "nanquantile"):
             text = _of_tensors(draft, node, place, name)
+        elif name == "nan_to_num":
+            text = _without_nan(draft, node, place)
         else:
             raise Refused(_FOR_THE_USER)
         return draft.replace("Use tensors only", [draft.source.swap(node, text)], uses_torch=False)
@@ -75,6 +78,43 @@ def _bounded(draft: Draft, node: ast.Call, place: Call) -> str:
     if given is None:
         raise Refused("what is bounded is not written in the call")
     return f"{function}({function}({draft.source.of(given)}, {low}), {high})"
+
+
+def _without_nan(draft: Draft, node: ast.Call, place: Call) -> str:
+    """`torch.nan_to_num(x).masked_fill(x.isnan(), n)` for `torch.nan_to_num(x, nan=n)`."""
+    shift = 1 if place.name.startswith("torch.Tensor.") else 0
+    owner = node.func.value if shift and isinstance(node.func, ast.Attribute) else _argument(node, 0, "input")
+    value = _argument(node, 1 - shift, "nan")
+    if owner is None or value is None or len(node.args) > 2 - shift:
+        raise Refused("what stands for NaN is not written in the call")
+    for at, keyword in ((2, "posinf"), (3, "neginf")):
+        given = place.argument(at - shift, keyword)
+        if given is not None and not isinstance(given, (Const, Static)):
+            raise Refused(f"`{keyword}` is read out of tensor data as well")
+    if not _is_picked_from_name(owner):
+        raise Refused("the tensor that the call works on has no name: give it one before the call")
+    others = [draft.source.of(each) for each in node.args if each is not value]
+    others += [
+        f"{each.arg}={draft.source.of(each.value)}" for each in node.keywords if each.value is not value
+    ]
+    number = _as_number(draft, value, place.argument(1 - shift, "nan"))
+    text = primary(draft.source.of(owner))
+    return f"{draft.source.of(node.func)}({', '.join(others)}).masked_fill({text}.isnan(), {number})"
+
+
+def _is_picked_from_name(node: ast.expr) -> bool:
+    """Whether `node` is a name, an attribute, or what numbers, names and slices pick from one."""
+    while isinstance(node, ast.Subscript):
+        if not all(
+            isinstance(
+                each,
+                (ast.Constant, ast.Name, ast.Slice, ast.Tuple, ast.UnaryOp, ast.expr_context, ast.unaryop),
+            )
+            for each in ast.walk(node.slice)
+        ):
+            return False
+        node = node.value
+    return dotted(node) is not None
 
 
 def _filled(draft: Draft, node: ast.Call, place: Call, name: str) -> str:
