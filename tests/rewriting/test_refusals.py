@@ -369,6 +369,18 @@ REFUSED = [
         "`i` is read after the loop",
     ),
     (
+        "a name that the `else` of a loop binds to what the loop computes",
+        "for _ in range(3):\n    x = x / 2\n    if x.sum() < 1:\n        best, at = x, 1\n        break\nelse:\n"
+        "    best, at = x + 1, 0\nreturn best, torch.tensor(at)",
+        "may be unbound when the loop is left",
+    ),
+    (
+        "an int that each round may choose anew, and the `else` of its loop uses",
+        "n = 7\nfor k in range(3):\n    x = x / 2\n    if x.sum() > 3:\n        n = 2\n    if self.training:\n        break\n"
+        "else:\n    n = n + 1\nreturn x, torch.tensor(n)",
+        "let a tensor hold it",
+    ),
+    (
         "a name that only the loop binds",
         "for i, part in enumerate(x[x > 0]):\n    y = x * part\n    if y.sum() > 1:\n        break\n    x = y\nreturn y",
         "may run no round at all",
