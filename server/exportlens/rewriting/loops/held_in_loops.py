@@ -72,11 +72,12 @@ def _refuse_chosen_again(source: Source, node: ast.If, kinds: Kinds) -> None:
     kept = entering - (always_bound(node.body) & always_bound(node.orelse))
     for name in bound([*node.body, *node.orelse]):
         kind = kinds.names.get(name)
-        if name in kept and _is_number(kind) and kind is not None and kind.type == "int":
-            if all(isinstance(value, ast.Constant) for value in _chosen(node, name)):
-                raise Refused(
-                    f"`{name}` is an int that each round may choose anew: let a tensor hold it, as torch.full((), ...)"
-                )
+        if name not in kept or not _is_number(kind) or kind is None or kind.type != "int":
+            continue
+        if all(isinstance(value, ast.Constant) for value in _chosen(node, name)):
+            raise Refused(
+                f"`{name}` is an int that each round may choose anew: let a tensor hold it, as torch.full((), ...)"
+            )
 
 
 def _chosen(node: ast.If, name: str) -> list[ast.expr]:
