@@ -387,6 +387,12 @@ REFUSED = [
         "may still be the number",
     ),
     (
+        "a `finally` that sets an attribute",
+        "try:\n    y = torch.linalg.cholesky(x @ x.T)\nexcept RuntimeError:\n    y = x @ x.T\n"
+        "finally:\n    self.seen = x.norm()\nreturn y",
+        "a `finally` that does more",
+    ),
+    (
         "an int that each round may choose anew, and the `else` of its loop uses",
         "n = 7\nfor k in range(3):\n    x = x / 2\n    if x.sum() > 3:\n        n = 2\n    if self.training:\n        break\n"
         "else:\n    n = n + 1\nreturn x, torch.tensor(n)",

@@ -262,11 +262,13 @@ class _Number(UsedNumber):
                     if isinstance(each, ast.Call):
                         # Nobody calls a number: `x.size(0)` is of a tensor.
                         called.add(id(each.func))
-                    other = isinstance(each, ast.Attribute) and each.attr == self.attr
-                    if other and id(each) not in called and id(each) not in inside:
+                    if (
+                        isinstance(each, ast.Attribute)
+                        and each.attr == self.attr
+                        and id(each) not in called
+                        and (id(each) not in inside or dotted(each) != self.path)
+                    ):
                         self.by_owners.append(self._by_owner(placed.chunk, each))
-                    elif other and id(each) not in called and dotted(each) != self.path:
-                        raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
                     if isinstance(each, ast.Constant) and each.value == self.attr:
                         raise Refused(f"`{self.attr}` is also used by its name, as a text")
 
