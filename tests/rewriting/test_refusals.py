@@ -369,6 +369,36 @@ REFUSED = [
         "`i` is read after the loop",
     ),
     (
+        "a name that the `else` of a loop binds to what the loop computes",
+        "for _ in range(3):\n    x = x / 2\n    if x.sum() < 1:\n        best, at = x, 1\n        break\nelse:\n"
+        "    best, at = x + 1, 0\nreturn best, torch.tensor(at)",
+        "may be unbound when the loop is left",
+    ),
+    (
+        "a tensor that is None where no round breaks, and asked for in the rounds",
+        "best = None\nfor _ in range(3):\n    y = x / 2\n    if y.sum() < 1:\n        best = y\n        break\n"
+        "    x = y + (1 if best is None else 2)\nif best is None:\n    best = x - 1\nreturn best",
+        "may still be the number",
+    ),
+    (
+        "a tensor that is None where the last of several breaks leaves it",
+        "best = None\nfor _ in range(3):\n    y = x / 2\n    if y.sum() < 1:\n        best = y\n        break\n"
+        "    x = y + 1\n    if x.sum() > 40:\n        break\nif best is None:\n    best = x - 1\nreturn best",
+        "may still be the number",
+    ),
+    (
+        "a `finally` that sets an attribute",
+        "try:\n    y = torch.linalg.cholesky(x @ x.T)\nexcept RuntimeError:\n    y = x @ x.T\n"
+        "finally:\n    self.seen = x.norm()\nreturn y",
+        "a `finally` that does more",
+    ),
+    (
+        "an int that each round may choose anew, and the `else` of its loop uses",
+        "n = 7\nfor k in range(3):\n    x = x / 2\n    if x.sum() > 3:\n        n = 2\n    if self.training:\n        break\n"
+        "else:\n    n = n + 1\nreturn x, torch.tensor(n)",
+        "let a tensor hold it",
+    ),
+    (
         "a name that only the loop binds",
         "for i, part in enumerate(x[x > 0]):\n    y = x * part\n    if y.sum() > 1:\n        break\n    x = y\nreturn y",
         "may run no round at all",

@@ -45,6 +45,7 @@ from exportlens.rewriting.loops.best_rounds import begun_by_first_round
 from exportlens.rewriting.loops.bound_by_tests import bound_before
 from exportlens.rewriting.loops.counted_loops import as_while
 from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP, left_early
+from exportlens.rewriting.loops.else_first import else_first, none_as_else
 from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
@@ -135,7 +136,16 @@ def convert(
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node
     if loop is not None:
-        return left_early(source, loop, kinds, torch, converted_inside)
+        source, loop = else_first(source, loop) or (source, loop)
+        try:
+            return left_early(source, loop, kinds, torch, converted_inside)
+        except Refused:
+            instead = none_as_else(source, loop, kinds)
+            if instead is None:
+                raise
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                return left_early(*instead, kinds, torch, converted_inside)
+            raise
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):

@@ -8,7 +8,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Place
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
-from exportlens.rewriting.code.liveness import Liveness
+from exportlens.rewriting.code.liveness import Liveness, exits
 from exportlens.rewriting.code.names import arguments, bound, fresh, reads, walk_own
 from exportlens.rewriting.code.text import Replacement, Source
 
@@ -65,7 +65,7 @@ def asked_for_zero(place: Place, attempt: ast.Try, context: RewriteContext) -> F
         division, node = source.find(place.node), source.find(attempt)
         if not isinstance(division, ast.BinOp) or not isinstance(node, ast.Try):
             raise Refused("the division is not written in the `try`")
-        _refuse_handlers(node)
+        _refuse_handlers(source, node)
         position, statement = _statement_of(source, division, node)
         _refuse_other_errors(draft, node, division)
         if _tried_first(statement, division):
@@ -85,6 +85,7 @@ def asked_for_zero(place: Place, attempt: ast.Try, context: RewriteContext) -> F
         lines += [f"{outer}if {divisor} == 0:", source.block(node.handlers[0].body, inner), f"{outer}else:"]
         lines.append(source.block([statement], inner, swaps))
         lines += [source.block([each], inner) for each in (*node.body[position + 1 :], *node.orelse)]
+        lines += [source.block([each], outer) for each in node.finalbody]
         text = nl.join(lines).removeprefix(outer)
         whole = Replacement(source.start(node), source.span([node])[1], text)
         return draft.replace("Ask whether it divides by zero", [whole], uses_torch=False)
@@ -110,7 +111,7 @@ def asked_for_success(place: Place, name: str, attempt: ast.Try, context: Rewrit
 
 def _asked(draft: Draft, call: ast.Call, node: ast.Try, name: str) -> Replacement:
     source = draft.source
-    _refuse_handlers(node)
+    _refuse_handlers(source, node)
     position, statement = _statement_of(source, call, node)
     before, after = node.body[:position], [*node.body[position + 1 :], *node.orelse]
     _refuse_other_errors(draft, node, call)
@@ -142,6 +143,7 @@ def _asked(draft: Draft, call: ast.Call, node: ast.Try, name: str) -> Replacemen
     rest += [source.block([each], outer + unit) for each in after]
     if rest:
         lines += [f"{outer}else:", *rest]
+    lines += [source.block([each], outer) for each in node.finalbody]
     return Replacement(source.start(node), source.span([node])[1], nl.join(lines).removeprefix(outer))
 
 
@@ -169,9 +171,25 @@ def every_taken(draft: Draft, node: ast.AST) -> set[str]:
     return draft.taken(around if around is not None else draft.source.tree)
 
 
-def _refuse_handlers(node: ast.Try) -> None:
-    if node.finalbody or len(node.handlers) != 1:
-        raise Refused("the `try` has more than one handler, or a `finally`")
+def _runs_behind(source: Source, node: ast.Try) -> bool:
+    """Whether the `finally` of `node` does the same behind it: nothing leaves the `try` but an error, which nobody in the function
+    catches, and the `finally` only binds names."""
+    around = source.enclosing_function(node)
+    caught = any(isinstance(each, ast.Try) for each in source.ancestors(node))
+    parts = [*node.body, *node.orelse, *node.handlers[0].body, *node.finalbody]
+    plain = all(
+        isinstance(each, (ast.Assign, ast.AugAssign))
+        and all(
+            isinstance(one, ast.Name) for one in getattr(each, "targets", [getattr(each, "target", None)])
+        )
+        for each in node.finalbody
+    )
+    return around is not None and not caught and plain and exits(parts) == {"falls"}
+
+
+def _refuse_handlers(source: Source, node: ast.Try) -> None:
+    if len(node.handlers) != 1 or (node.finalbody and not _runs_behind(source, node)):
+        raise Refused("the `try` has more than one handler, or a `finally` that does more than to bind names")
     [handler] = node.handlers
     raises = (each for one in handler.body for each in ast.walk(one) if isinstance(each, ast.Raise))
     if (handler.name and handler.name in reads(handler.body)) or any(each.exc is None for each in raises):

@@ -42,6 +42,8 @@ def _counted(
     function = source.enclosing_function(node)
     if function is None or not source.begins_line(loop) or exits(loop.body) & {"returns", "breaks"}:
         return None
+    if loop.orelse:
+        return None
     certain = certainly_bound_before(function, loop)
     names = [
         name
@@ -122,14 +124,13 @@ def _meets_floats(source: Source, use: ast.Name, kinds: Kinds) -> bool:
 
 
 def loops_around(source: Source, node: ast.stmt) -> list[ast.For]:
-    """Each `for` around `node` in its function, the outermost first; none where there is a `while` or an `else` of a loop
-    among those around it."""
+    """Each `for` around `node` in its function, the outermost first; none where there is a `while` among them."""
     function = source.enclosing_function(node)
     loops: list[ast.For] = []
     for each in source.ancestors(node):
         if each is function:
             break
-        if isinstance(each, ast.While) or (isinstance(each, ast.For) and each.orelse):
+        if isinstance(each, ast.While):
             return []
         if isinstance(each, ast.For):
             loops.insert(0, each)

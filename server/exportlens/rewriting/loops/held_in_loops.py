@@ -18,13 +18,14 @@ import ast
 from collections.abc import Sequence
 from typing import TypeGuard, TypeVar
 
-from exportlens.rewriting.code.liveness import Liveness, certainly_bound_before, exits
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import Liveness, always_bound, certainly_bound_before, exits
 from exportlens.rewriting.code.names import bound, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.loops.counters import in_each_loop, start_of
+from exportlens.rewriting.loops.counters import start_of
 from exportlens.rewriting.memory.effects import names_before, visit
 from exportlens.source.walking import children, walk
 
@@ -38,16 +39,67 @@ _Node = TypeVar("_Node", bound=ast.stmt)
 def held_between_rounds(
     source: Source, node: ast.If, kinds: Kinds, torch: str
 ) -> tuple[Source, ast.If] | None:
-    """The text where the numbers that branches on tensor data choose in the `for` loops around `node` are held by tensors,
-    and `node` of it; None where there are none. `kinds`, those at `node`, get to know them as tensors."""
-    return in_each_loop(source, node, lambda text, branch, loop: _held_in(text, branch, loop, kinds, torch))
+    """The text where the numbers that branches on tensor data choose in the loops around `node` are held by tensors, and
+    `node` of it; None where there are none. `kinds`, those at `node`, get to know them as tensors. Raises Refused where
+    `node` chooses an int that the next round chooses again, and no tensor can hold it."""
+    found = None
+    for depth in range(len(_loops_around(source, node))):
+        changed = _held_in(source, node, _loops_around(source, node)[depth], kinds, torch)
+        if changed is not None:
+            source, node = found = changed
+    _refuse_chosen_again(source, node, kinds)
+    return found
+
+
+def _loops_around(source: Source, node: ast.If) -> list[ast.For | ast.While]:
+    """Each loop around `node` in its function, the outermost first."""
+    function = source.enclosing_function(node)
+    loops: list[ast.For | ast.While] = []
+    for each in source.ancestors(node):
+        if each is function:
+            break
+        if isinstance(each, (ast.For, ast.While)):
+            loops.insert(0, each)
+    return loops
+
+
+def _refuse_chosen_again(source: Source, node: ast.If, kinds: Kinds) -> None:
+    """torch.cond gives a chosen int as an int, and takes none that another one has chosen (measured on torch 2.13)."""
+    function, loops = source.enclosing_function(node), _loops_around(source, node)
+    if function is None or not loops or "falls" not in exits([node]):
+        return
+    entering = Liveness(function).before[loops[-1].body[0]]
+    kept = entering - (always_bound(node.body) & always_bound(node.orelse))
+    for name in bound([*node.body, *node.orelse]):
+        kind = kinds.names.get(name)
+        if name not in kept or not _is_number(kind) or kind is None or kind.type != "int":
+            continue
+        if all(isinstance(value, ast.Constant) for value in _chosen(node, name)):
+            raise Refused(
+                f"`{name}` is an int that each round may choose anew: let a tensor hold it, as torch.full((), ...)"
+            )
+
+
+def _chosen(node: ast.If, name: str) -> list[ast.expr]:
+    return [
+        value
+        for each in walk(node)
+        if isinstance(each, ast.stmt)
+        for one, value in _values(each)
+        if one == name
+    ]
 
 
 def _held_in(
-    source: Source, node: ast.If, loop: ast.For, kinds: Kinds, torch: str
+    source: Source, node: ast.If, loop: ast.For | ast.While, kinds: Kinds, torch: str
 ) -> tuple[Source, ast.If] | None:
     function = source.enclosing_function(node)
-    if function is None or exits(loop.body) & {"returns", "breaks"}:
+    if function is None:
+        return None
+    if isinstance(loop, ast.While) and (
+        exits(loop.body) & {"returns", "breaks"} or Predicates(source, kinds, torch).from_data(loop.test)
+    ):
+        # It becomes a while_loop, which holds numbers in its own way.
         return None
     if not any(_is_number(kinds.names.get(name)) for name in bound(loop.body)):
         return None
@@ -106,7 +158,9 @@ def _held(
     torch: str,
     types: Sequence[str],
 ) -> tuple[Source, _Node] | None:
-    names = [name for name in names if _is_number(kinds.names.get(name))]
+    # What the `else` of a loop uses is no more of a round, and stands before what is read back behind it.
+    behind = reads(loop.orelse) | set(bound(loop.orelse))
+    names = [name for name in names if name not in behind and _is_number(kinds.names.get(name))]
     if not names or not source.begins_line(loop):
         return None
     certain = certainly_bound_before(function, loop)

@@ -334,8 +334,15 @@ class _Flags:
                 return self.nl.join(lines)
             if not isinstance(node, ast.If):
                 raise Refused("the loop is left from inside a statement that is no `if`")
-            lines += self._branch(node, indent)
-            rest = list(statements[index + 1 :])
+            alike, value = self._at_once(statements[index:])
+            if value is not None:
+                for each in alike:
+                    lines += [indent + one for one in self.source.comments_between(*self.source.span([each]))]
+                assert isinstance(alike[0].body[0], (ast.Break, ast.Return))
+                lines += self._left(alike[0].body[0], value, indent)
+            else:
+                lines += self._branch(node, indent)
+            rest = list(statements[index + (1 if value is None else len(alike)) :])
             if statements is self.loop.body and may_run_idly(rest, self._read_later()):
                 lines += [self.source.block(rest, indent)] if rest else []
             elif rest:
@@ -345,6 +352,49 @@ class _Flags:
         if plain:
             lines.append(self.source.block(plain, indent))
         return self.nl.join(lines) if lines else f"{indent}pass"
+
+    def _at_once(self, statements: Sequence[ast.stmt]) -> tuple[list[ast.If], str | None]:
+        """The first of `statements` that leave the loop in the same way, and the text of a tensor that says whether any does:
+        data decides, or bounds that are compared. None for the text where that is to be asked one by one."""
+        alike: list[ast.If] = []
+        for each in statements:
+            if not isinstance(each, ast.If) or each.orelse or len(each.body) != 1:
+                break
+            if not isinstance(each.body[0], (ast.Break, ast.Return)):
+                break
+            if alike and ast.unparse(each.body[0]) != ast.unparse(alike[0].body[0]):
+                break
+            alike.append(each)
+        texts: list[str] = []
+        by_data = 0
+        for at, each in enumerate(alike):
+            now = kinds_before(self.function, each, self.kinds)
+            predicates = Predicates(self.source, now, self.torch)
+            parts = [self._part(one, now, predicates) for one in _alternatives(each.test)]
+            if None in parts:
+                alike = alike[:at]
+                break
+            texts += [text for text, _ in filter(None, parts)]
+            by_data += sum(is_data for _, is_data in filter(None, parts))
+        if len(texts) < 2 or not by_data:
+            return alike, None
+        return alike, " | ".join(f"({text})" for text in texts)
+
+    def _part(self, test: ast.expr, kinds: Kinds, predicates: Predicates) -> tuple[str, bool] | None:
+        """`test` as a text that is a bool tensor or compares numbers, and whether data decides it; None for any other."""
+        try:
+            condition = predicates.read(test)
+        except Refused:
+            return None
+        if condition.form == "tensor" and not condition.guarded:
+            return scalar_bool(condition), True
+        if condition.form != "static" or not isinstance(test, ast.Compare) or len(test.ops) > 1:
+            return None
+        if not isinstance(test.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)):
+            return None
+        # What asks for a size would become a guard on it (measured on torch 2.13).
+        sides = (test.left, test.comparators[0])
+        return (condition.text, False) if all(kinds.of(each).what == "number" for each in sides) else None
 
     def _left(self, node: ast.Break | ast.Return, value: str, indent: str) -> list[str]:
         """The lines that set the flags of one way out to `value`."""
@@ -389,6 +439,13 @@ class _Flags:
 
 def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and bool(node.value)
+
+
+def _alternatives(test: ast.expr) -> list[ast.expr]:
+    """The tests of which any one is enough for `test`."""
+    if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or)):
+        return [test]
+    return [one for each in test.values for one in _alternatives(each)]
 
 
 def _grouped(source: Source, node: ast.expr) -> str:

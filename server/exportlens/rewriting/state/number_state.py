@@ -11,8 +11,9 @@ What reads the number still gets a number, in eager mode the very same: floats a
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
-from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.finding import Applicability, Edit, Fix, Refusal
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, TensorScalar, Value, options
 from exportlens.rewriting.code.context import RewriteContext
@@ -36,7 +37,9 @@ from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.state.plain_objects import made_module
+from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
+from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
     ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Mod: "remainder_"
@@ -64,7 +67,8 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
             return begun
         swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
-        return draft.replace(message, swaps, Applicability.UNSAFE)
+        fix = draft.replace(message, swaps, Applicability.UNSAFE)
+        return replace(fix, edits=(*fix.edits, *number.edits_of_owners()))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
@@ -91,6 +95,8 @@ class _Number(UsedNumber):
         self.is_module = True
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
+        # Reads by the Modules that hold one of the class.
+        self.by_owners: list[tuple[Draft, ast.Attribute, ast.ClassDef]] = []
         # What is known to be traced: other Modules may call any method of one without a `forward`.
         methods = {each.name for each in cls.body if isinstance(each, ast.FunctionDef)} - {"__init__"}
         self.entries = {"forward", exported} | (set() if "forward" in methods else methods)
@@ -98,6 +104,7 @@ class _Number(UsedNumber):
     def swaps(self) -> list[Replacement]:
         self._refuse_other_users()
         begin, first = self._begin()
+        self._refuse_owners()
         uses = [
             each
             for each in ast.walk(self.cls)
@@ -116,6 +123,9 @@ class _Number(UsedNumber):
             self.refuse_read(each)
         swaps = self._registered(begin, first)
         outside = [each for each in reads if not self.sets_it(self.source.enclosing_statement(each))]
+        if self.by_owners and self.type == "float" and outside:
+            # Strict tracing takes two floats that are read out of one tensor for different ones (measured on torch 2.13).
+            raise Refused(f"`{ast.unparse(self.by_owners[0][1])}` is used as well, and both are read")
         inside = self._read_out(outside, writes) + self._extremes(outside)
         for write in writes:
             swaps.append(self.source.swap(write, self._written_behind(write)))
@@ -128,7 +138,7 @@ class _Number(UsedNumber):
             for each in ast.walk(self.cls)
             if isinstance(each, ast.Attribute) and dotted(each) == self.path
         ]
-        return any(
+        return bool(self.by_owners) or any(
             self._is_traced(each)
             if isinstance(each.ctx, ast.Load)
             else self._is_decided(self.source.enclosing_statement(each))
@@ -252,15 +262,42 @@ class _Number(UsedNumber):
                     if isinstance(each, ast.Call):
                         # Nobody calls a number: `x.size(0)` is of a tensor.
                         called.add(id(each.func))
-                    other = isinstance(each, ast.Attribute) and each.attr == self.attr
                     if (
-                        other
+                        isinstance(each, ast.Attribute)
+                        and each.attr == self.attr
                         and id(each) not in called
                         and (id(each) not in inside or dotted(each) != self.path)
                     ):
-                        raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
+                        self.by_owners.append(self._by_owner(placed.chunk, each))
                     if isinstance(each, ast.Constant) and each.value == self.attr:
                         raise Refused(f"`{self.attr}` is also used by its name, as a text")
+
+    def _by_owner(self, chunk: Chunk, read: ast.Attribute) -> tuple[Draft, ast.Attribute, ast.ClassDef]:
+        """`read` of `chunk`, by a Module that holds one of this class, with a draft of it and that Module. Raises Refused."""
+        if chunk is self.draft.chunk or not self.is_module:
+            raise Refused(f"`{ast.unparse(read)}` is used as well, perhaps of the same object")
+        draft = Draft.of_chunk(chunk, self.draft.context)
+        found = draft.source.find(read)
+        assert isinstance(found, ast.Attribute)
+        return draft, found, owner_that_reads(draft.source, found, self.cls.name)
+
+    def _refuse_owners(self) -> None:
+        """Raise Refused where a Module that holds one of the class takes no number that is known only when the program runs."""
+        for draft, read, owner in self.by_owners:
+            there = self._inside(draft.chunk, owner)
+            same = there.source.find(read)
+            assert isinstance(same, ast.Attribute)
+            there.refuse_read(same)
+
+    def edits_of_owners(self) -> list[Edit]:
+        """The edits by which those who hold an object of the class read the number out of its buffer."""
+        return [
+            edit
+            for draft, read, _ in self.by_owners
+            for edit in draft.replace(
+                "", [draft.source.swap(read, f"{draft.source.of(read)}.item()")], uses_torch=False
+            ).edits
+        ]
 
     def _begin(self) -> tuple[ast.Assign | ast.AnnAssign, ast.expr]:
         """The statement of `__init__` that sets the number first, and what it sets it to."""
