@@ -85,7 +85,7 @@ def _trains(node: ast.AST, kinds: Kinds, me: str, depth: int = 0) -> bool:
         if not isinstance(each, ast.Call):
             continue
         called = kinds.of(each.func).value
-        if isinstance(called, Instance) and _changes_in_training(called, 0):
+        if isinstance(called, Instance) and _changes_in_training(called, set()):
             return True
         path = dotted(each.func) or ""
         method = kinds.functions.get(path) if path.startswith(f"{me}.") and depth < _DEEPEST else None
@@ -94,15 +94,21 @@ def _trains(node: ast.AST, kinds: Kinds, me: str, depth: int = 0) -> bool:
     return False
 
 
-def _changes_in_training(module: Instance, depth: int) -> bool:
+def _changes_in_training(module: Instance, seen: set[int], depth: int = 0) -> bool:
+    """Whether `module`, or one inside of it, does; `seen` are the modules and classes that were looked at."""
     for cls in class_order(module.cls):
         if isinstance(cls, Named) and "BatchNorm" in cls.name.rpartition(".")[2]:
             tracks = module.attributes.get("track_running_stats")
             return not (isinstance(tracks, Const) and tracks.value is False)
-        if isinstance(cls, ClassValue) and any(_asks_training(each, writing=True) for each in walk(cls.node)):
-            return True
-    return depth < _DEEPEST and any(
-        _changes_in_training(inner, depth + 1)
+        if isinstance(cls, ClassValue) and id(cls) not in seen:
+            seen.add(id(cls))
+            if any(_asks_training(each, writing=True) for each in walk(cls.node)):
+                return True
+    if depth > _DEEPEST or id(module) in seen:
+        return False
+    seen.add(id(module))
+    return any(
+        _changes_in_training(inner, seen, depth + 1)
         for value in module.attributes.values()
         for inner in _modules(value)
     )
