@@ -48,7 +48,11 @@ def kept_in_training(source: Source, node: ast.AST, kinds: Kinds, text: str) -> 
     moved = [each for each in block[index:] if each is statement or each.lineno <= len(before) - tail]
     last = moved[-1].end_lineno or 0
     rest = len(before) - last
-    if rest > tail or not any(_trains(each, kinds, me) for each in moved) or _has_long_texts(moved):
+    if (
+        rest > tail
+        or not any(_trains(each, kinds, me) for each in _in_arms(node, moved))
+        or _has_long_texts(moved)
+    ):
         return None
     indent, unit = source.indent_of(statement), source.indent_unit()
     old, new = ("".join(lines) for lines in (before[first:last], after[first : len(after) - rest]))
@@ -57,6 +61,13 @@ def kept_in_training(source: Source, node: ast.AST, kinds: Kinds, text: str) -> 
     new = textwrap.indent(new.lstrip(source.newline), unit)
     lines = f"{indent}if {me}.training:{source.newline}{textwrap.indent(old, unit)}{indent}else:{source.newline}{new}"
     return "".join(before[:first]) + lines + "".join(before[last:])
+
+
+def _in_arms(node: ast.AST, moved: list[ast.stmt]) -> list[ast.AST]:
+    """What of the statements that are written anew may be in a side: the test of a branch is computed before it."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    return [*node.body, *node.orelse, *moved[1:]] if isinstance(node, ast.If) else [*moved]
 
 
 def _same(one: list[str], other: list[str]) -> int:
