@@ -12,7 +12,7 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
-from exportlens.hindrances import OPEN_LIST, OPEN_SIZE, compiled, inside, moved, traces
+from exportlens.hindrances import OPEN_LIST, OPEN_SIZE, calls_moved, compiled, inside, moved, traces
 from exportlens.inference.classes import called_as
 from exportlens.inference.entries import (
     export_chunks,
@@ -30,6 +30,7 @@ from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.lost_writes import lost_attribute
 from exportlens.memory import Memory, Reach
+from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE
 from exportlens.rewriting.code.callers import identifiers
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Refused
@@ -339,7 +340,9 @@ class Engine:
     ) -> Refusal | None:
         """Why what `fix` moves into a branch or loop of torch's cannot be traced there."""
         others = {id(other): other for reports in self._reports.values() for other in reports.values()}
-        for other in inside(report, others.values(), self.config.torch_version, moved(report, fix, own)):
+        calls = functools.cache(functools.partial(calls_moved, fix, own))
+        written = moved(report, fix, own)
+        for other in inside(report, others.values(), self.config.torch_version, written, calls):
             path = other.place.site.scope.path
             document = self.document(path)
             if document is None or not document.holds(other.place.site.chunk):
@@ -348,6 +351,8 @@ class Engine:
             first = other.rule.code == OPEN_SIZE
             fixed = self._fix(other, document, cancelled) if other.rule.has_fix() and not first else None
             first = first or (other.rule.code == OPEN_LIST and isinstance(fixed, Fix) and not traces(fixed))
+            # The statements of a function come to its calls, and those stand where this fix writes.
+            first = first or (isinstance(fixed, Fix) and fixed.message == WRITE_OUT_CHOICE)
             if first or not isinstance(fixed, Fix):
                 line = document.range_of(other.place.site.chunk, other.node).start.line + 1
                 return Refusal(

@@ -7,14 +7,18 @@ calls, what cannot be traced and has no fix of its own, the code would no longer
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from exportlens.finding import Fix
+from exportlens.fixing import apply_edits
 from exportlens.inference.places import Truth
 from exportlens.outcome import FAILS, Mode, TorchVersion
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import dotted, own_calls
 from exportlens.rule import Report
 from exportlens.source.document import Document
+from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
 
 _TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
 
@@ -72,13 +76,46 @@ def moved(report: Report, fix: Fix, document: Document) -> tuple[int, int]:
     return (min(inner), max(inner)) if inner else (0, 0)
 
 
+def calls_moved(fix: Fix, document: Document) -> frozenset[str]:
+    """What more functions inside of functions call, in the text of `document`, once `fix` is applied."""
+    edits = [edit for edit in fix.edits if edit.path in (None, document.path)]
+    try:
+        before, after = (_called_inside(text) for text in (document.text, apply_edits(document.text, edits)))
+    except SyntaxError:
+        return frozenset()
+    return frozenset(after - before)
+
+
+def _called_inside(text: str) -> Counter[str]:
+    functions = [each for each in walk(parse_python(text)) if isinstance(each, ast.FunctionDef)]
+    inner = {
+        id(each): each
+        for function in functions
+        for statement in function.body
+        for each in walk(statement)
+        if isinstance(each, (ast.FunctionDef, ast.Lambda))
+    }
+    calls = {
+        id(each): dotted(each.func)
+        for function in inner.values()
+        for each in walk(function)
+        if isinstance(each, ast.Call)
+    }
+    return Counter(name for name in calls.values() if name is not None)
+
+
 def inside(
-    report: Report, others: Iterable[Report], version: TorchVersion, written: tuple[int, int] = (0, 0)
+    report: Report,
+    others: Iterable[Report],
+    version: TorchVersion,
+    written: tuple[int, int],
+    moved_calls: Callable[[], Container[str]],
 ) -> Iterator[Report]:
     """Those of `others` that stop tracing, and that the code which a fix of `report` moves holds or calls; `written` are the
-    first and last line that it writes anew."""
+    first and last line that it writes anew, `moved_calls` what it moves into a function of a branch or loop."""
     chunk = report.place.site.chunk
     first, last = _region(report)
+    again = _calls_itself(report, first, last)
     for other in others:
         if other is report or other.rule.targets or not other.place.site.certain:
             continue
@@ -97,8 +134,17 @@ def inside(
         apart = isinstance(other.place, Truth) or (code.startswith("EXL4") and code != _NO_SHAPE_RULE)
         own = other.place.site.chunk is chunk and not apart
         nodes = [other.node] if own else []
-        nodes += [node for _, called, node in other.place.site.trail if called is chunk]
-        if any(first <= getattr(node, "lineno", 0) <= last for node in nodes):
+        calls = [node for _, called, node in other.place.site.trail if called is chunk]
+        if any(first <= getattr(node, "lineno", 0) <= last for node in [*nodes, *calls]):
+            yield other
+            continue
+        # A function that calls itself comes to all of its own statements again, inside of the branch.
+        if again and other.place.site.function is report.place.site.function:
+            yield other
+            continue
+        # What follows the statement moves with it where its sides leave other numbers of Python behind.
+        behind = [each for each in calls if written[0] <= getattr(each, "lineno", 0) <= written[1]]
+        if any(isinstance(each, ast.Call) and dotted(each.func) in moved_calls() for each in behind):
             yield other
 
 
@@ -119,6 +165,14 @@ def _region(report: Report) -> tuple[int, int]:
                         last = max(last, end) if isinstance(each, ast.FunctionDef) else last
                         first = min(first, start) if not isinstance(each, ast.FunctionDef) else first
     return first, last
+
+
+def _calls_itself(report: Report, first: int, last: int) -> bool:
+    """Whether one of the lines from `first` to `last` calls the function that they are in."""
+    function = report.place.site.function
+    if function is None or isinstance(function.node, ast.Lambda):
+        return False
+    return any(first <= each.lineno <= last for each in own_calls(function.node))
 
 
 def _lines(node: ast.AST) -> tuple[int, int]:

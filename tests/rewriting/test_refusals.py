@@ -792,6 +792,31 @@ def test_a_branch_that_leads_to_what_cannot_be_traced_stays() -> None:
     assert any("line 6 of model.py, which it leads to" in each for each in mended.refusals), mended.refusals
 
 
+@pytest.mark.parametrize(
+    ("first", "leads"),
+    [
+        (
+            "sign = 1.0\n        if x.sum() > 0:\n            x = -x\n            sign = -1.0\n        ",
+            "which it leads to",
+        ),
+        ("", "differ in structure"),
+    ],
+    ids=["what moves behind a branch", "itself"],
+)
+def test_a_function_that_calls_itself_is_not_written_out_and_leads_to_all_of_it(
+    first: str, leads: str
+) -> None:
+    text = HEAD + (
+        "    def halved(self, x: torch.Tensor, depth: int):\n        if x.abs().max() < 1:\n            return x, None\n"
+        "        if x.mean() > depth:\n            return self.halved(x / 2, depth)\n"
+        "        return self.halved(x / 4, depth + 1)\n\n    def forward(self, x: torch.Tensor):\n"
+        f"        {first}y, none = self.halved(x, 2)\n        return y * {'sign' if first else '2'}, x.shape[0 if none is None else 1]\n"
+    )
+    mended = mend(text)
+    assert mended.text == text, mended.text
+    assert any(leads in each for each in mended.refusals), mended.refusals
+
+
 @pytest.mark.parametrize("text", CALLERS)
 def test_what_a_caller_writes_in_place_is_not_given_memory_of_its_own(text: str) -> None:
     mended = mend("import torch\nfrom torch import nn\n\n\n" + text)

@@ -12,6 +12,7 @@ from exportlens.inference.places import Place, Site, Truth
 from exportlens.inference.values import Shape, Value
 from exportlens.rewriting.arms.gradients import none_by_default
 from exportlens.rewriting.arms.idle_masks import KEEP_MASK, kept_text
+from exportlens.rewriting.arms.kept_in_training import kept_in_training
 from exportlens.rewriting.arms.padded_helpers import padded_in_helpers
 from exportlens.rewriting.arms.preparing import prepared
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE, calls_written_out
@@ -252,6 +253,7 @@ def _fix_of(
     kinds.padded = []
     try:
         text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
+        text = kept_in_training(draft.source, node, before, text) or text
         fix = draft.fix(message, text if site is None else listed_one_by_one(draft, node, site, before, text))
         return replace(fix, edits=(*fix.edits, *padded_in_helpers(draft, kinds.padded)))
     except RefusedNested:

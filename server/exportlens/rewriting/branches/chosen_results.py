@@ -19,7 +19,16 @@ from dataclasses import dataclass
 
 from exportlens.rewriting.code.inlining import NEVER_MOVED
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import arguments, bound, dotted, every_name, fresh, reads, walk_own
+from exportlens.rewriting.code.names import (
+    arguments,
+    bound,
+    dotted,
+    every_name,
+    fresh,
+    own_calls,
+    reads,
+    walk_own,
+)
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.memory.moving import writes
 from exportlens.source.walking import walk
@@ -83,7 +92,9 @@ def _may_be_written_out(source: Source, function: ast.FunctionDef) -> bool:
     ):
         return False
     top = source.parents[function]
-    return isinstance(top, (ast.Module, ast.ClassDef)) and _gives_objects(source, function)
+    # What is written out for a call of a function that calls itself holds such calls again.
+    plain = isinstance(top, (ast.Module, ast.ClassDef)) and not own_calls(function)
+    return plain and _gives_objects(source, function)
 
 
 def _body(function: ast.FunctionDef) -> list[ast.stmt]:

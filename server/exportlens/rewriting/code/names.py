@@ -167,6 +167,13 @@ def dotted(node: ast.AST) -> str | None:
     return None
 
 
+def own_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
+    """The calls of itself that a function or method holds, told by name."""
+    first = function.args.args[:1]
+    names = {function.name, *(f"{each.arg}.{function.name}" for each in first)}
+    return [each for each in walk(function) if isinstance(each, ast.Call) and dotted(each.func) in names]
+
+
 def assigned_pairs(statement: ast.Assign | ast.AnnAssign) -> list[tuple[ast.expr, ast.expr]]:
     """What is assigned to what, one by one where both sides are written out."""
     if isinstance(statement, ast.AnnAssign):

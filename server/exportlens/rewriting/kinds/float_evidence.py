@@ -191,6 +191,9 @@ def lists_floats(function: ast.AST, listed: ast.expr) -> bool:
                 whole.add(target.id)
             elif isinstance(target, (ast.Tuple, ast.List)):
                 names |= {one.id for one in target.elts if isinstance(one, ast.Name)}
+    for each in ast.walk(function):
+        if isinstance(each, (ast.For, ast.comprehension)):
+            names |= _gone_through(each.target, each.iter, listed, whole)
 
     def is_item(node: ast.AST) -> bool:
         if isinstance(node, ast.Subscript):
@@ -215,7 +218,14 @@ def lists_floats(function: ast.AST, listed: ast.expr) -> bool:
             continue
         elif isinstance(each, ast.Subscript):
             parts = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
-            if any(map(is_item, parts)):
+            ends = [
+                one
+                for part in parts
+                if isinstance(part, ast.Slice)
+                for one in (part.lower, part.upper)
+                if one
+            ]
+            if any(map(is_item, [*parts, *ends])):
                 return False
             continue
         else:
@@ -223,6 +233,20 @@ def lists_floats(function: ast.AST, listed: ast.expr) -> bool:
         fraction = any(isinstance(one, ast.Constant) and isinstance(one.value, float) for one in sides)
         found = found or (fraction and any(map(computed, sides)))
     return found
+
+
+def _gone_through(target: ast.expr, over: ast.expr, listed: ast.expr, whole: set[str]) -> set[str]:
+    """The names that have an item of the list `listed`, or of one called as in `whole`, in each round of a loop over `over`."""
+    if over is listed or (isinstance(over, ast.Name) and over.id in whole):
+        return {target.id} if isinstance(target, ast.Name) else set()
+    if not isinstance(over, ast.Call) or dotted(over.func) not in ("enumerate", "zip", "reversed", "sorted"):
+        return set()
+    if dotted(over.func) in ("reversed", "sorted"):
+        return _gone_through(target, over.args[0], listed, whole) if over.args else set()
+    targets = target.elts if isinstance(target, ast.Tuple) else []
+    parts = over.args if dotted(over.func) == "zip" else [ast.Constant(None), *over.args[:1]]
+    pairs = zip(targets, parts, strict=False)
+    return {name for one, part in pairs for name in _gone_through(one, part, listed, whole)}
 
 
 def _name(call: ast.Call) -> str:

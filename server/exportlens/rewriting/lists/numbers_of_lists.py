@@ -19,7 +19,7 @@ from exportlens.rewriting.code.names import fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.lists.lists_of_numbers import is_of_numbers
+from exportlens.rewriting.lists.lists_of_numbers import Asks, is_of_numbers
 
 # What gives as many items as data says.
 _OF_NO_LENGTH = frozenset({"nonzero", "argwhere", "where", "unique", "unique_consecutive", "masked_select"})
@@ -38,10 +38,11 @@ def numbers_one_by_one(place: Conversion, context: RewriteContext) -> Fix | Refu
         called = _is_listing(node)
         if isinstance(node, ast.expr) and called and rank is None:
             kinds = draft.kinds(place.variables)
-            numbers = _gives_numbers(draft, node, kinds) or is_of_numbers(
-                draft, node, lambda item: _takes_numbers(draft, item, kinds)
+            asks = Asks(
+                lambda item: _takes_numbers(draft, item, kinds),
+                lambda listed: _gives_numbers(draft, listed, kinds),
             )
-            rank = 1 if numbers else None
+            rank = 1 if _gives_numbers(draft, node, kinds) or is_of_numbers(draft, node, asks) else None
         if not called or rank not in (0, 1, 2):
             raise Refused(
                 "how many dimensions the tensor has is not known: keep it a tensor, or call `.tolist()` on what the model returns"
