@@ -12,6 +12,16 @@ from exportlens.outcome import TorchVersion
 from tests.rewriting.driving import assert_programs_equal
 from tests.rewriting.fixing_all import mend
 
+# What stands before the bodies of refused rewrites.
+HEAD = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+INIT = """
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+        self.kept = []
+        self.linear = nn.Linear(4, 4)
+"""
+
 
 def assert_mended(
     head: str, bodies: Mapping[str, tuple[str, str]], torch_version: TorchVersion = NEWEST_TORCH

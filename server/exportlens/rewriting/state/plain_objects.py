@@ -17,7 +17,7 @@ from exportlens.rewriting.state.registered_lists import ATTRIBUTES
 _OF_DICTS = frozenset(
     {"clear", "copy", "fromkeys", "get", "items", "keys", "pop", "popitem", "setdefault", "update", "values"}
 )
-# What torch sets on a Module, or asks it for itself (tests/rewriting/test_refusals.py asks torch).
+# What torch sets on a Module, or asks it for itself (tests/rewriting/test_refused_state.py asks torch).
 _PRIVATE = frozenset(
     {f"_{name}" for name in ("apply", "buffers", "call_impl", "compiled_call_impl", "get_name", "load_from_state_dict", "modules")}
     | {f"_{name}" for name in ("named_members", "non_persistent_buffers_set", "parameters", "replicate_for_data_parallel")}

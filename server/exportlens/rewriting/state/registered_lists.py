@@ -40,7 +40,7 @@ _WALKS = frozenset(
         "state_dict",
     }
 )
-# What an nn.ModuleDict or nn.ParameterDict has itself: no key may have such a name (tests/rewriting/test_refusals.py asks torch).
+# What an nn.ModuleDict or nn.ParameterDict has itself: no key may have such a name (tests/rewriting/test_refused_state.py asks torch).
 ATTRIBUTES = frozenset(
     [
         "T_destination",
