@@ -19,6 +19,7 @@ export function sectionForServer(
   return {
     torchVersion: section.get('torchVersion', 'auto'),
     mode: section.get('mode', 'auto'),
+    training: section.get('training', false),
     select: section.get('select', []),
     ignore: section.get('ignore', []),
     target: section.get('target', 'torch'),

@@ -39,6 +39,7 @@ _MODES: Mapping[str, tuple[Mode, ...] | None] = {
 }
 _LISTS = ("select", "ignore", "extend-select", "extend-ignore", "exclude", "extend-exclude", "target")
 _STRINGS = ("torch-version", "mode", "interpreter")
+_BOOLS = ("training",)
 _OTHER = ("per-file-ignores", "models")
 
 
@@ -48,12 +49,14 @@ class BadSetting(Exception):
 
 @dataclass(frozen=True)
 class Config:
-    """What one check needs to know. `root` is the folder that paths in patterns are relative to."""
+    """What one check needs to know. `root` is the folder that paths in patterns are relative to; `training` says that models are
+    exported as they are in training, not after `model.eval()`."""
 
     root: Path
     torch_version: TorchVersion = NEWEST_TORCH
     torch_version_origin: str = "newest known"
     modes: tuple[Mode, ...] = (NEWEST_TORCH.default_mode,)
+    training: bool = False
     select: tuple[str, ...] = ("ALL",)
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = DEFAULT_EXCLUDE
@@ -91,6 +94,7 @@ class Config:
                 self.root,
                 self.torch_version,
                 self.modes,
+                self.training,
                 self.select,
                 self.ignore,
                 dict(self.per_file_ignores),
@@ -123,6 +127,7 @@ def load_config(
         torch_version=version,
         torch_version_origin=version_origin,
         modes=modes,
+        training=settings.get("training", False),
         select=_selectors(settings, "select", ("ALL",), where)
         + _selectors(settings, "extend-select", (), where),
         ignore=_selectors(settings, "ignore", (), where) + _selectors(settings, "extend-ignore", (), where),
@@ -200,7 +205,7 @@ def _parsed(file: Path, _modified: int) -> dict[str, Any]:
 
 
 def _checked(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    known = (*_LISTS, *_STRINGS, *_OTHER)
+    known = (*_LISTS, *_STRINGS, *_BOOLS, *_OTHER)
     checked: dict[str, Any] = {}
     for raw_key, raw in given.items():
         key, value = raw_key.replace("_", "-"), raw
@@ -213,6 +218,8 @@ def _checked(given: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise BadSetting(
                 f"{where}: {key} is {value!r}; it must be a string, such as {key} = {_SAMPLES[key]!r}"
             )
+        if key in _BOOLS and not isinstance(value, bool):
+            raise BadSetting(f"{where}: {key} is {value!r}; it must be true or false")
         if key in _LISTS:
             value = value.split(",") if isinstance(value, str) else value
             if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):

@@ -166,7 +166,7 @@ class Engine:
             return self._findings(dispatcher, self._reports[path])
 
     def _machine(self, dispatcher: Dispatcher, cancelled: Callable[[], bool]) -> Machine:
-        settings = Settings(self.config.torch_version, self.config.modes)
+        settings = Settings(self.config.torch_version, self.config.modes, self.config.training)
         return Machine(self.workspace, settings, dispatcher, cancelled)
 
     def _interpret(self, machine: Machine, scope: ModuleScope, dispatcher: Dispatcher) -> None:
@@ -322,6 +322,7 @@ class Engine:
             functools.partial(self._elsewhere, document.path),
             _bounded(cancelled),
             self._is_reported,
+            self.config.training,
         )
         try:
             if report.supposing is not None:

@@ -137,11 +137,24 @@ def test_settings_of_pyproject_and_their_errors(project: Path) -> None:
         'selct = ["EXL1"]': "did you mean 'select'",
         "select = 3": "must be a list",
         "mode = ": "not valid TOML",
+        'training = "yes"': "must be true or false",
     }.items():
         settings.write_text(f"[tool.exportlens]\n{line}\n")
         done = run("check", cwd=project)
         assert done.returncode == 2 and words in done.stderr and "pyproject.toml" in done.stderr, done
         assert "Traceback" not in done.stderr
+
+
+def test_what_only_training_runs_is_judged_where_models_are_exported_so(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(
+        "from torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.norm = nn.BatchNorm1d(4)\n\n    def forward(self, x):\n        if self.training and x.max() > 1:\n"
+        "            x = x / x.max()\n        return x\n"
+    )
+    assert found(cwd=tmp_path) == []
+    assert [each["code"] for each in found("--training", cwd=tmp_path)] == ["EXL101"]
+    (tmp_path / "pyproject.toml").write_text("[tool.exportlens]\ntraining = true\n")
+    assert [each["code"] for each in found(cwd=tmp_path)] == ["EXL101"]
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ Exit codes: 0 nothing found, 1 errors or warnings found, 2 something could not b
     "--mode", metavar="MODE", help="strict, non-strict, both or auto. [default: auto, as that torch traces]"
 )
 @click.option(
+    "--training",
+    is_flag=True,
+    help="Judge models as they are in training. [default: training of [tool.exportlens], else after eval()]",
+)
+@click.option(
     "--target",
     multiple=True,
     metavar="NAMES",
@@ -94,6 +99,7 @@ def command(
     exclude: tuple[str, ...],
     torch_version: str | None,
     mode: str | None,
+    training: bool,
     target: tuple[str, ...],
     interpreter: str | None,
     fix: bool,
@@ -117,6 +123,7 @@ def command(
         "extend-exclude": separated(exclude) or None,
         "torch-version": torch_version,
         "mode": mode,
+        "training": training or None,
         "target": separated(target) or None,
         "interpreter": None if interpreter is None else str(Path(interpreter).absolute()),
     }

@@ -12,13 +12,23 @@ from exportlens.lsp.server import Permissions, Server
 
 SECTION = "exportlens"
 _KEYS = frozenset(
-    {"torch-version", "mode", "select", "ignore", "exclude", "per-file-ignores", "target", "interpreter"}
+    {
+        "torch-version",
+        "mode",
+        "training",
+        "select",
+        "ignore",
+        "exclude",
+        "per-file-ignores",
+        "target",
+        "interpreter",
+    }
 )
 
 
 def settings_of(values: Any) -> dict[str, Any]:
-    """The settings that an analysis knows, of those that an editor sends (in camel case); empty ones count as
-    not given.
+    """The settings that an analysis knows, of those that an editor sends (in camel case); empty ones, and what is not
+    switched on, count as not given.
     """
     if not isinstance(values, Mapping):
         return {}
@@ -27,7 +37,7 @@ def settings_of(values: Any) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for key, value in values.items():
         name = re.sub(r"[A-Z]", lambda letter: f"-{letter[0].lower()}", str(key))
-        if name in _KEYS and value not in (None, "", [], {}):
+        if name in _KEYS and value not in (None, "", [], {}, False):
             settings[name] = value
     return settings
 

@@ -253,7 +253,8 @@ def _fix_of(
     kinds.padded = []
     try:
         text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
-        text = kept_in_training(draft.source, node, before, text) or text
+        if not draft.context.training:
+            text = kept_in_training(draft.source, node, before, text) or text
         fix = draft.fix(message, text if site is None else listed_one_by_one(draft, node, site, before, text))
         return replace(fix, edits=(*fix.edits, *padded_in_helpers(draft, kinds.padded)))
     except RefusedNested:

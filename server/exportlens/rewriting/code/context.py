@@ -31,8 +31,8 @@ def anything(node: ast.AST) -> bool:
 @dataclass(frozen=True)
 class RewriteContext:
     """The document of the place (as it is now), the user's torch, the modes asked for, what is known of other files,
-    whether nobody wants the rewrite any longer (it raises Cancelled then, sooner or later), and whether something is
-    reported of a node."""
+    whether nobody wants the rewrite any longer (it raises Cancelled then, sooner or later), whether something is
+    reported of a node, and whether models are exported in training mode."""
 
     document: Document
     version: TorchVersion
@@ -40,3 +40,4 @@ class RewriteContext:
     elsewhere: Elsewhere = nowhere
     cancelled: Callable[[], bool] = never
     reported: Callable[[ast.AST], bool] = anything
+    training: bool = False
