@@ -18,6 +18,11 @@ from exportlens.source.walking import walk
 _GIVES = re.compile(r"^\s*return .*\.cond\(.*\.item\(\)$", re.MULTILINE)
 
 
+# A number that a loop or branch has chosen, read out of its tensor behind it.
+_READ_BACK = re.compile(r"^\s*(\w+) = \1\.item\(\)", re.MULTILINE)
+_OPERATORS = ("cond(", "while_loop(", "scan(", "map(")
+
+
 @dataclass(frozen=True, slots=True)
 class Applied:
     """The text after one round, and the findings whose fixes are in it."""
@@ -58,6 +63,7 @@ def apply_fixes(path: Path, text: str, findings: Iterable[Finding]) -> Applied:
     """Apply the fixes of `findings` to the text of `path`, as many as go together."""
     chosen = compatible(path, findings)
     chosen = _without_callers(text, chosen) or chosen
+    chosen = _without_readers(text, chosen)
     return Applied(apply_edits(text, told_apart(path, text, chosen)), tuple(chosen))
 
 
@@ -84,6 +90,28 @@ def _without_callers(text: str, findings: list[Finding]) -> list[Finding]:
         return bool(called & names)
 
     return [each for each in findings if not calls(_function_at(functions, each.range))]
+
+
+def _without_readers(text: str, findings: list[Finding]) -> list[Finding]:
+    """Those of `findings` whose fix puts into an operator's function no number that the fix of an earlier one reads back: torch.cond
+    takes in no such number, which is known as one in the next round only."""
+    if not any(_READ_BACK.search(edit.content) for each in findings if each.fix for edit in each.fix.edits):
+        return findings
+    try:
+        functions = [each for each in walk(parse_python(text)) if isinstance(each, ast.FunctionDef)]
+    except SyntaxError:
+        return findings
+    kept: list[Finding] = []
+    numbers: dict[ast.FunctionDef | None, set[str]] = {}
+    for each in sorted(findings, key=lambda each: min(_ranges(each.fix), default=each.range)):
+        known = numbers.setdefault(_function_at(functions, each.range), set())
+        contents = [edit.content for edit in each.fix.edits] if each.fix else []
+        traced = any(word in content for content in contents for word in _OPERATORS)
+        if traced and any(re.search(rf"\b{name}\b", content) for content in contents for name in known):
+            continue
+        kept.append(each)
+        known.update(name for content in contents for name in _READ_BACK.findall(content))
+    return kept
 
 
 def _function_at(functions: list[ast.FunctionDef], place: Range) -> ast.FunctionDef | None:
