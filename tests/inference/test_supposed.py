@@ -47,6 +47,7 @@ def findings(tmp_path: Path, forward: str) -> list[Finding]:
         ("x = x / float(gate)", ["EXL401"]),
         ("other, gate = 1, int(gate)\n        x = x[:gate] * other", ["EXL401"]),
         ("y, x0 = gate\n        x[y, x0] = 1", ["EXL411"]),
+        ("for use in gate:\n            if not use:\n                x = self.second(x)", ["EXL101"]),
         ("for i, n in enumerate(gate):\n            x[i, :n] = 0", ["EXL411"]),
         (
             "for box in gate:\n            if int(box[0] * 4) >= int(box[1] * 4):\n                x = self.second(x)",

@@ -3,7 +3,7 @@
     python -m tests.rewriting.shapes [FOLDER ...]     # folders: other modules, a column of their own
 
 A shape is the flagged statement without its names and its constants: two branches that differ in those alone are one.
-The pairs of cases/ are each exported and compared by test_pairs.py, in one mode by turns or (`make pairs`) in both.
+The pairs of cases/ are exported and compared by test_pairs.py: in both modes as they are new, all of them by `make pairs`.
 """
 
 from __future__ import annotations

@@ -236,6 +236,7 @@ class Uses(CountedName):
         for child in [test, *(test.values if isinstance(test, ast.BoolOp) else [])]:
             if self.is_it(child) or (isinstance(child, ast.UnaryOp) and self.is_it(child.operand)):
                 self.flag += 1
+                self.truths += 1
             elif isinstance(child, ast.Compare) and (
                 self.is_it(child.left) or self.is_it(child.comparators[0])
             ):
@@ -467,14 +468,14 @@ def asked_as_numbers(machine: Machine, function: Function, name: str) -> int | N
     it that a number alone can do."""
     uses = Uses(machine, function, name)
     uses.visit(function.node)
-    otherwise = uses.mapping or uses.object or uses.flag or uses.index
+    otherwise = uses.mapping or uses.object or uses.flag > uses.truths or uses.index
     # Its items are read by a known index only.
     otherwise += uses.container - uses.picked
     if otherwise or uses.number != uses.compared + uses.read + uses.bounding:
         return None
     if called_like_a_number(name) and not (uses.read or uses.bounding):
         return None
-    return uses.compared + uses.read + uses.measured + uses.bounding
+    return uses.compared + uses.read + uses.measured + uses.bounding + uses.truths
 
 
 def _items_named(node: ast.For | ast.comprehension) -> ast.expr:

@@ -12,7 +12,7 @@ from exportlens.source.walking import walk
 _KINDS = (
     "strong", "weak", "decimal", "container", "mapping", "flag", "number", "compared", "decided", "read", "picked", "weighed",
     "index", "iterated", "reckoned", "object", "asked", "negated", "chosen", "floated",
-    "placed", "measured", "bounding", "parts", "parts_asked",
+    "placed", "measured", "bounding", "parts", "parts_asked", "truths",
 )  # fmt: skip
 
 
@@ -33,6 +33,8 @@ class CountedName:
         self.picked = self.weighed = self.floated = self.placed = self.measured = self.bounding = 0
         # Items at computed indices: used as tensors alone are, compared in tests.
         self.parts = self.parts_asked = 0
+        # Of `flag`, the tests that ask for its truth and no text.
+        self.truths = 0
         self.tests: set[int] = set()
         self.masks: set[str] = set()  # names of what it was compared with
 
