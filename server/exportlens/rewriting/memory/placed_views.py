@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator, Sequence
 
+from exportlens.inference.values import Tensor
 from exportlens.rewriting.code.names import arguments, dotted
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.function_kinds import own_function
@@ -42,6 +43,8 @@ def _is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset
         return node.id not in seen and any(
             _is_placed(each, kinds, function, seen | {node.id}) for each in _given(node.id, function)
         )
+    if _is_from_open_end(node, kinds):
+        return True
     if not isinstance(node, (ast.Call, ast.Subscript, ast.Attribute)) or not kinds.of(node).roots:
         return False
     if any(
@@ -54,6 +57,16 @@ def _is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset
     if helper is not None:
         return any(_gives_placed(each, helper) for each in _results(helper))
     return any(_is_placed(each, kinds, function, seen) for each in _viewed(node))
+
+
+def _is_from_open_end(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` takes an item that is counted from the end of rows of which data says how many there are:
+    `torch.unique(ids)[-1]`."""
+    if not isinstance(node, ast.Subscript):
+        return False
+    value = kinds.of(node.value).value
+    ends = (isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub) for each in _places(node))
+    return isinstance(value, Tensor) and value.unbacked and any(ends)
 
 
 def _given(name: str, function: Function) -> Iterator[ast.expr]:
