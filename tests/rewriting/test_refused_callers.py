@@ -299,3 +299,13 @@ def test_functions_of_numbers_in_arms() -> None:
     mended = mend(text)
     assert any("which torch traces in no arm" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+def test_what_a_caller_unpacks_is_not_none_on_one_way() -> None:
+    """Written out there, torch.cond would trace the way on which nothing is returned, and on which Python fails."""
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def pick(self, x):\n"
+    text += "        if x.max() > 0.5:\n            return 'high', x * 2\n        x = x + 1\n        if x.max() < 100:\n            return 'low', x\n\n"
+    text += "    def forward(self, x: torch.Tensor):\n        _, y = self.pick(x)\n        return y\n"
+    mended = mend(text)
+    assert mended.text == text
+    assert any("another returns none" in each for each in mended.refusals), mended.refusals

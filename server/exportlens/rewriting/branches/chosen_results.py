@@ -256,6 +256,9 @@ def _in_place(
         if isinstance(outer, _UNSURE):
             return None
     body = _body(function)
+    if isinstance(statement, ast.Assign) and _unpacks(statement, call.node) and _may_give_none(body):
+        # torch.cond would trace the way on which Python fails.
+        return None
     given = _given(source, call, function)
     if given is None:
         return None
@@ -412,3 +415,18 @@ class _Ways:
         if chained:
             return [*lines, f"{indent}el{other[0].removeprefix(indent)}", *other[1:]]
         return [*lines, f"{indent}else:", *other]
+
+
+def _unpacks(statement: ast.Assign, call: ast.Call) -> bool:
+    """Whether `statement` unpacks what `call` gives."""
+    return statement.value is call and any(
+        isinstance(each, (ast.Tuple, ast.List)) for each in statement.targets
+    )
+
+
+def _may_give_none(body: list[ast.stmt]) -> bool:
+    """Whether one way through the function gives None."""
+    returned = [each.value for each in walk_own(body) if isinstance(each, ast.Return)]
+    return "falls" in exits(body) or any(
+        value is None or (isinstance(value, ast.Constant) and value.value is None) for value in returned
+    )
