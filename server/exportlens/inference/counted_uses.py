@@ -444,7 +444,7 @@ def holds_numbers(machine: Machine, function: Function, name: str) -> bool:
 
 
 def holds_compared(machine: Machine, function: Function, name: str) -> bool:
-    """Whether tests compare what loops over the parameter `name` bind, slices that are written end by it, or `int` reads it or what is
+    """Whether tests compare what loops over the parameter `name` bind or ask for its truth, slices that are written end by it, or `int` reads it or what is
     computed with its items, and nothing else is done with it that a number alone can do."""
     compared = 0
     for node in walk(function.node):
@@ -464,7 +464,7 @@ def holds_compared(machine: Machine, function: Function, name: str) -> bool:
 
 
 def asked_as_numbers(machine: Machine, function: Function, name: str) -> int | None:
-    """How often tests compare `name`, slices that are written end by it, or `int` reads it; None where something else is done with
+    """How often tests compare `name` or ask for its truth, slices that are written end by it, or `int` reads it; None where something else is done with
     it that a number alone can do."""
     uses = Uses(machine, function, name)
     uses.visit(function.node)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import arguments, dotted
+from exportlens.rewriting.code.names import arguments, dotted, is_none
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.source.walking import walk
@@ -26,14 +26,14 @@ def kept_text(source: Source, node: ast.If | ast.IfExp, kinds: Kinds) -> str | N
     if node.orelse or len(node.body) != 1:
         return None
     only = node.body[0]
-    if isinstance(only, ast.Return) and (only.value is None or _is_none(only.value)):
+    if isinstance(only, ast.Return) and (only.value is None or is_none(only.value)):
         return _returned_anyhow(source, node, kinds)
     if not (
         isinstance(only, ast.Assign) and len(only.targets) == 1 and isinstance(only.targets[0], ast.Name)
     ):
         return None
     name = only.targets[0].id
-    if not _is_none(only.value):
+    if not is_none(only.value):
         return _always_made(source, node, only, name)
     tests = _parts(node.test, ast.And)
     idle = [each for each in tests if _masks_nothing(each, name, kinds)]
@@ -87,7 +87,7 @@ _VIEWS = frozenset({"unsqueeze", "view", "reshape", "expand", "transpose", "bool
 def _returns_only(function: Function, name: str) -> bool:
     """Whether `function` returns None, and the mask `name` or a view of it."""
     returned = [each.value for each in walk(function) if isinstance(each, ast.Return)]
-    given = [each for each in returned if each is not None and not _is_none(each)]
+    given = [each for each in returned if each is not None and not is_none(each)]
     for each in given:
         node = each
         while True:
@@ -142,7 +142,7 @@ def _always_made(source: Source, node: ast.If, only: ast.Assign, name: str) -> s
         isinstance(before, (ast.Assign, ast.AnnAssign))
         and [dotted(each) for each in _targets(before)] == [name]
         and before.value is not None
-        and _is_none(before.value)
+        and is_none(before.value)
     )
     if "pad" not in name.lower() or "mask" not in name.lower() or len(asked) != 1 or not made_none:
         return None
@@ -176,11 +176,11 @@ def _only_asks(test: ast.expr) -> bool:
 
 def _kept_by_ternary(source: Source, node: ast.IfExp, kinds: Kinds) -> str | None:
     test, kept = node.test, node.orelse
-    if _is_none(node.orelse):
+    if is_none(node.orelse):
         is_negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
         test = getattr(test, "operand", test) if is_negated else ast.UnaryOp(ast.Not(), test)
         kept = node.body
-    elif not _is_none(node.body):
+    elif not is_none(node.body):
         return None
     name = dotted(kept)
     if name is None or not _masks_nothing(test, name, kinds):
@@ -274,10 +274,6 @@ def _is_one_less(node: ast.expr, name: str, target: str) -> bool:
             return False
         of = of.func.value
     return converted and dotted(of) == name
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_none_test(test: ast.expr, name: str) -> bool:

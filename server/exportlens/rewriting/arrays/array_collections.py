@@ -25,9 +25,9 @@ class Collections(Reading):
         if any(isinstance(each, (ast.Starred, ast.Slice)) for each in node.elts):
             return self._generic(node)
         parts = [(each, self.piece(each)) for each in node.elts]
-        numbers = [piece.type.value for _, piece in parts]
-        ascends = bool(numbers) and all(isinstance(each, (int, float)) for each in numbers)
-        ascends = ascends and all(a < b for a, b in itertools.pairwise(numbers))  # type: ignore[operator]
+        values = [piece.type.value for _, piece in parts]
+        numbers = [each for each in values if isinstance(each, (int, float))]
+        ascends = 0 < len(numbers) == len(values) and all(a < b for a, b in itertools.pairwise(numbers))
         kind = Typed(what, items=tuple(piece.type for _, piece in parts), ascends=ascends)
         if what == "list" and not parts:
             kind = replace(kind, grows=True)

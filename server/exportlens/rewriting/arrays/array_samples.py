@@ -171,11 +171,12 @@ def counted(call: Given) -> Piece:
     )
     if not isinstance(bins, int) or isinstance(bins, bool) or bins < 1:
         raise Refused("how many bins are counted is not written out as a number")
-    if len(ends) != 2 or not all(isinstance(each, (int, float)) for each in ends):
+    written = [float(each) for each in ends if isinstance(each, (int, float))]
+    if len(ends) != 2 or len(written) != 2:
         raise Refused(
             "from where to where is counted is not written out: the smallest and the largest element decide it"
         )
-    low, high = (float(each) for each in ends)  # type: ignore[arg-type]
+    low, high = written
     if not low < high or not all(
         struct.unpack("f", struct.pack("f", each))[0] == each for each in (low, high)
     ):

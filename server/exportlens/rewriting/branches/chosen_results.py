@@ -25,6 +25,7 @@ from exportlens.rewriting.code.names import (
     dotted,
     every_name,
     fresh,
+    is_none,
     own_calls,
     reads,
     walk_own,
@@ -427,6 +428,4 @@ def _unpacks(statement: ast.Assign, call: ast.Call) -> bool:
 def _may_give_none(body: list[ast.stmt]) -> bool:
     """Whether one way through the function gives None."""
     returned = [each.value for each in walk_own(body) if isinstance(each, ast.Return)]
-    return "falls" in exits(body) or any(
-        value is None or (isinstance(value, ast.Constant) and value.value is None) for value in returned
-    )
+    return "falls" in exits(body) or any(value is None or is_none(value) for value in returned)

@@ -9,7 +9,7 @@ import ast
 
 from exportlens.rewriting.branches.optional import asks_for
 from exportlens.rewriting.code.inlining import Callee, inlined, negated
-from exportlens.rewriting.code.names import dotted, every_name, fresh
+from exportlens.rewriting.code.names import dotted, every_name, fresh, is_none
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 
 WRITE_OUT = "Write the method out where it is called"
@@ -57,9 +57,7 @@ def _gives_none_by(method: ast.FunctionDef, node: ast.If) -> bool:
     if len(returns) != 2 or node not in method.body or node.orelse or len(node.body) != 1:
         return False
     none, last = node.body[0], method.body[-1]
-    gives_none = isinstance(none, ast.Return) and (
-        none.value is None or (isinstance(none.value, ast.Constant) and none.value.value is None)
-    )
+    gives_none = isinstance(none, ast.Return) and (none.value is None or is_none(none.value))
     return gives_none and isinstance(last, ast.Return) and last.value is not None
 
 

@@ -167,6 +167,11 @@ def dotted(node: ast.AST) -> str | None:
     return None
 
 
+def is_none(node: ast.AST | None) -> bool:
+    """Whether `node` is written as None."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def own_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
     """The calls of itself that a function or method holds, told by name."""
     first = function.args.args[:1]

@@ -17,7 +17,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.code.liveness import always_bound, certainly_bound_before, exits, live_before
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.names import bound, is_none, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
@@ -106,7 +106,7 @@ def _asked_for_none(source: Source, loop: Loop) -> tuple[str, ast.stmt, ast.If] 
     test = asked.test
     if not (isinstance(test.left, ast.Name) and isinstance(test.ops[0], ast.Is) and len(test.ops) == 1):
         return None
-    if not _is_none(test.comparators[0]):
+    if not is_none(test.comparators[0]):
         return None
     name = test.left.id
     start = next((each for each in reversed(block[:index]) if name in bound(each)), None)
@@ -114,11 +114,7 @@ def _asked_for_none(source: Source, loop: Loop) -> tuple[str, ast.stmt, ast.If] 
         isinstance(start, ast.Assign) and len(start.targets) == 1 and isinstance(start.targets[0], ast.Name)
     ):
         return None
-    return (name, start, asked) if _is_none(start.value) else None
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+    return (name, start, asked) if is_none(start.value) else None
 
 
 def _is_binding(statement: ast.stmt) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.code.names import assigned_pairs, dotted
+from exportlens.rewriting.code.names import assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Function, Source
 
 
@@ -64,7 +64,7 @@ def is_set_before(source: Source, function: Function, node: ast.AST, path: str) 
 
 def _begins(statement: ast.stmt, path: str) -> bool:
     if isinstance(statement, ast.Assign):
-        return any(dotted(each) == path and not _is_none(value) for each, value in assigned_pairs(statement))
+        return any(dotted(each) == path and not is_none(value) for each, value in assigned_pairs(statement))
     if not isinstance(statement, ast.If):
         return False
     if _may_end(statement, path):
@@ -101,12 +101,8 @@ def _is_ended_by(statement: ast.stmt, target: ast.Attribute) -> bool:
     return any(
         isinstance(each, ast.Assign) and target in ast.walk(each) and target not in ast.walk(each.value)
         for each in ast.walk(statement)
-        if isinstance(each, ast.Assign) and any(_is_none(one) for one in ast.walk(each.value))
+        if isinstance(each, ast.Assign) and any(is_none(one) for one in ast.walk(each.value))
     )
-
-
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _or_none(node: ast.AST, attr: str) -> bool:
@@ -115,7 +111,7 @@ def _or_none(node: ast.AST, attr: str) -> bool:
         _names_self(node, "getattr", attr)
         and isinstance(node, ast.Call)
         and len(node.args) == 3
-        and _is_none(node.args[2])
+        and is_none(node.args[2])
     )
 
 

@@ -26,7 +26,7 @@ def owner_that_reads(source: Source, read: ast.Attribute, made: str) -> ast.Clas
         source.parents[each]
         for each in walk(source.tree)
         if isinstance(each, ast.Attribute)
-        and each.attr == read.value.attr  # type: ignore[attr-defined]
+        and each.attr == path.removeprefix("self.")
         and not isinstance(each.ctx, ast.Load)
     ]
     begin = stores[0] if len(stores) == 1 else None

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
-from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted
+from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Function
 from exportlens.source.walking import walk
 
@@ -106,7 +106,7 @@ class KeptState:
 
     def _is_set_by_calls(self, attr: str) -> bool:
         return any(
-            isinstance(target, ast.Attribute) and target.attr == attr and not _is_none(value)
+            isinstance(target, ast.Attribute) and target.attr == attr and not is_none(value)
             for method in self._later()
             for each in walk(method)
             for target, value in stored(each)
@@ -166,24 +166,18 @@ def _begun(value: ast.expr | None, method: Function | None) -> How | None:
         return None
     if isinstance(value, ast.Name) and method is not None:
         value = _default(method, value.id)
-    if _is_none(value):
+    if is_none(value):
         return "none"
     if isinstance(value, ast.List) or (isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult)):
         items = value.elts if isinstance(value, ast.List) else _repeated(value)
         return (
-            None
-            if items is None
-            else "empty"
-            if not items
-            else "items"
-            if any(map(_is_none, items))
-            else None
+            None if items is None else "empty" if not items else "items" if any(map(is_none, items)) else None
         )
     if isinstance(value, ast.Dict):
-        return "empty" if not value.keys else "items" if any(map(_is_none, value.values)) else None
+        return "empty" if not value.keys else "items" if any(map(is_none, value.values)) else None
     if isinstance(value, (ast.ListComp, ast.DictComp)):
         item = value.elt if isinstance(value, ast.ListComp) else value.value
-        return "items" if _is_none(item) else None
+        return "items" if is_none(item) else None
     return _made(value) if isinstance(value, ast.Call) else None
 
 
@@ -191,12 +185,12 @@ def _made(call: ast.Call) -> How | None:
     """As `_begun`, of what a call makes."""
     name = dotted(call.func) or ""
     if name == "dict.fromkeys":
-        return "items" if len(call.args) == 1 or _is_none(call.args[1]) else None
+        return "items" if len(call.args) == 1 or is_none(call.args[1]) else None
     if name.rpartition(".")[2] in _CONTAINERS:
         if call.args:
             return _begun(call.args[0], None)
         given = [each for each in call.keywords if each.arg != "maxlen"]
-        return "empty" if not given else "items" if any(_is_none(each.value) for each in given) else None
+        return "empty" if not given else "items" if any(is_none(each.value) for each in given) else None
     factory = next((dotted(each.value) for each in call.keywords if each.arg == "default_factory"), None)
     return "empty" if name.rpartition(".")[2] == "field" and factory in _CONTAINERS else None
 
@@ -214,10 +208,6 @@ def _default(method: Function, name: str) -> ast.expr | None:
         *zip(args.kwonlyargs, args.kw_defaults, strict=True),
     ]
     return next((default for each, default in pairs if each.arg == name), None)
-
-
-def _is_none(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _names(call: ast.Call) -> str | None:
@@ -244,7 +234,7 @@ def _fills(method: ast.AST, attr: str) -> bool:
             if (
                 isinstance(target, ast.Subscript)
                 and _is_one_of(target.value, names, attr)
-                and not _is_none(value)
+                and not is_none(value)
             ):
                 return True
         func = each.func if isinstance(each, ast.Call) else None
