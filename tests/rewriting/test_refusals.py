@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a list that data cuts, filled up to another number than the loop's rounds",
+        "out = []\nfor _ in range(3):\n    x = torch.tanh(self.linear(x))\n    out.append(x.sum())\n    if x.max() < 0.3:\n        break\n"
+        "while len(out) < 5:\n    out.append(out[-1])\nreturn torch.stack(out)",
+        "how long the list becomes",
+    ),
+    (
         "a gradient that is taken away on one way behind the branch",
         "y = x.detach()\nif x.sum() > 0:\n    y = self.linear(x).detach()\nif self.count:\n    y.requires_grad_(False)\nreturn y",
         "what torch.cond gives is no leaf",

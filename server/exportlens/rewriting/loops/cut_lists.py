@@ -30,6 +30,7 @@ from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.cut_names import Counted, Listed, kept_names, shares
 from exportlens.rewriting.loops.cut_uses import Uses
+from exportlens.rewriting.loops.padded_lists import Padding, padding_of
 from exportlens.rewriting.memory.effects import kinds_before, refuse_effects
 from exportlens.rewriting.memory.moving import writes
 
@@ -96,7 +97,8 @@ class _Cut:
             fresh(wish, taken) for wish in ("stopped", "rounds", "count", "runs", "run")
         )
         items = {name: self._item(name) for name in lists}
-        ends = {name: self._end_of(name) for name in lists}
+        fills = {name: padding_of(source, self.loop, name, set(lists)) for name in lists}
+        ends = {name: self._end_of(name, fills[name]) for name in lists}
         known = {name: end for name, end in ends.items() if end is not None}
         if len(known) != len(ends):
             return None
@@ -115,6 +117,8 @@ class _Cut:
             bool(late),
         )
         kept = self._kept_names(lists)
+        if any(fill is not None and not uses.fill(name, fill) for name, fill in fills.items()):
+            return None
         if not uses.known() or kept is None or not (uses.swaps or kept) or (late and kept):
             return None
         now = kinds_before(self.function, self.leaving, self.kinds)
@@ -183,7 +187,8 @@ class _Cut:
 
     def _may_go_on(self) -> bool:
         """Whether rounds more come to an end, take nothing from an iterator that others read, and find what they index: what is
-        indexed by what the loop binds must say how many rounds there are."""
+        indexed by what the loop binds must say how many rounds there are, or be held by the model: its tables and layers are made
+        for all rounds, since data may need them all."""
         if not self._ends(self.loop.iter) or any(map(_may_fail, ast.walk(self.loop))):
             return False
         changing, asked = set(bound(self.loop)), ast.unparse(self.loop.iter)
@@ -194,7 +199,7 @@ class _Cut:
             and any(reads(part) & changing for part in _index_parts(each) if not isinstance(part, ast.Slice))
         )
         return all(
-            f"{name}." in asked or f"len({name})" in asked
+            name.startswith("self.") or f"{name}." in asked or f"len({name})" in asked
             for name in (ast.unparse(each.value) for each in indexed)
         )
 
@@ -254,18 +259,26 @@ class _Cut:
         held = kind.roots is None or not all(root.startswith(LOCAL) for root in kind.roots)
         return kind.what in ("number", "size") or (kind.what == "tensor" and not held)
 
-    def _end_of(self, name: str) -> int | None:
+    def _end_of(self, name: str, fill: Padding | None) -> int | None:
         """Where the list `name` ends to be it, at the latest at the end of the text; None where it does not begin empty in front
         of the loop, or is used before its end."""
         source = self.source
         same = [each for each in ast.walk(self.function) if isinstance(each, ast.Name) and each.id == name]
+        same.sort(key=source.start)
         stores = [each for each in same if not isinstance(each.ctx, ast.Load)]
         start = source.enclosing_statement(stores[0]) if stores else None
         block, index = source.block_of(self.loop)
         end = len(source.text)
-        # Behind `outs = torch.stack(outs)` the name is that of a tensor.
+        # Behind `outs = torch.stack(outs)` the name is that of a tensor, and what fills it up makes a list for all rounds.
         anew = next((each for each in block[index + 1 :] if name in bound(each)), None)
-        if anew is not None:
+        if fill is not None:
+            end = source.start(fill.statement)
+            anew = None if anew is fill.statement else anew
+            behind_it = block[block.index(fill.statement) :]
+            stores = [each for each in stores if not any(each in ast.walk(one) for one in behind_it)]
+            if anew is not None and anew not in behind_it:
+                return None
+        elif anew is not None:
             if not isinstance(anew, ast.Assign):
                 return None
             end = source.end(anew)

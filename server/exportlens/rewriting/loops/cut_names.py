@@ -54,7 +54,7 @@ def kept_names(
             continue
         kind = now.names.get(name)
         # What holds all rounds apart does not share memory with what is written behind the loop.
-        if kind is None or kind.what != "tensor" or kind.dtype is None or name not in always_bound(before):
+        if kind is None or kind.what != "tensor" or name not in always_bound(before):
             return None
         written = [each for each in written_bases(function) if name in _names(each)]
         if any(source.start(each) > source.end(loop) for each in written):

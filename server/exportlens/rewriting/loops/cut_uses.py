@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import Liveness, exits, live_before
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.names import bound, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.loops.padded_lists import Padding
 from exportlens.rewriting.memory.effects import kinds_before, refuse_effects
 from exportlens.rewriting.memory.moving import writes
 
@@ -64,6 +65,23 @@ class Uses:
                     waiting += [made] if made not in waiting else []
                     continue
                 self.swaps += [one for one in made if one not in self.swaps]
+        return True
+
+    def fill(self, name: str, fill: Padding) -> bool:
+        """Whether what fills the list `name` up is known: `swaps` hold then what it becomes."""
+        if self.late or self.lists[name].what != "tensor":
+            return False
+        self.asked.add(self.runs)
+        source = self.source
+        item, begun = ("" if fill.item is None else source.of(fill.item)), ""
+        if not item.isidentifier():
+            item = fresh("last" if fill.item is None else "filled", every_name(source.tree))
+            value = self.last(name) if fill.item is None else source.of(fill.item)
+            begun = f"{item} = {value}{source.newline}{source.indent_of(fill.statement)}"
+        chosen = (
+            f"{self.torch}.where({self.run}, each, {item}) for each, {self.run} in zip({name}, {self.runs})"
+        )
+        self.swaps.append(source.swap(fill.statement, f"{begun}{name} = [{chosen}]"))
         return True
 
     def last(self, name: str) -> str:
