@@ -44,7 +44,7 @@ from exportlens.rewriting.loops.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.loops.best_rounds import begun_by_first_round
 from exportlens.rewriting.loops.bound_by_tests import bound_before
 from exportlens.rewriting.loops.counted_loops import as_while
-from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP, left_early
+from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP, left_early, with_asked_result
 from exportlens.rewriting.loops.else_first import else_first, none_as_else
 from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
@@ -137,6 +137,7 @@ def convert(
         loop = node
     if loop is not None:
         source, loop = else_first(source, loop) or (source, loop)
+        kinds = with_asked_result(kinds, node, value)
         try:
             return left_early(source, loop, kinds, torch, converted_inside)
         except Refused:

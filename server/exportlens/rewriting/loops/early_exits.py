@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
+from exportlens.inference.values import TensorScalar, Value
 from exportlens.rewriting.arms.preparing import keep_tensors
 from exportlens.rewriting.code.draft import Refused, RefusedLog
 from exportlens.rewriting.code.text import Source
@@ -207,6 +209,31 @@ def _with_results(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> Ki
     changed = kinds.copy()
     changed.results = found
     return changed
+
+
+def with_asked_result(kinds: Kinds, node: ast.AST, value: Value | None) -> Kinds:
+    """`kinds` with the number that the model's own method or function gives which the decision `node` asks, of which the
+    interpreter knows that it is the `value`: `if i < last and self.is_sure(x): return x`."""
+    if not isinstance(node, ast.If) or not isinstance(value, TensorScalar):
+        return kinds
+    asked = [each for each in operands(node.test) if not kinds.of(each).from_data]
+    called = [each for each in map(_own_callee, asked) if each]
+    if len(called) != 1 or any(kinds.of(each).from_data for each in operands(node.test)):
+        return kinds
+    changed = kinds.copy()
+    changed.results = {called[0]: Kind("scalar", type=value.type), **kinds.results}
+    return changed
+
+
+def operands(test: ast.expr) -> Iterator[ast.expr]:
+    """What `and`, `or` and `not` join in `test`."""
+    if isinstance(test, ast.BoolOp):
+        for each in test.values:
+            yield from operands(each)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from operands(test.operand)
+    else:
+        yield test
 
 
 def _own_callee(node: ast.expr) -> str:
