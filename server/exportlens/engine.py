@@ -23,6 +23,7 @@ from exportlens.inference.entries import (
     run_script,
     trace_callable,
 )
+from exportlens.inference.examples import Examples, StateInSizes, example_chunks, examples, state_in_sizes
 from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
 from exportlens.inference.names import lookup_global
 from exportlens.inference.places import Definition, Site, Truth
@@ -57,10 +58,10 @@ def _bounded(cancelled: Callable[[], bool]) -> Callable[[], bool]:
     return asked
 
 
-def _run_name(machine: Machine, scope: ModuleScope, name: str) -> None:
-    """Trace the nn.Module that `name` is bound to, where it is one with a forward."""
+def _run_name(machine: Machine, scope: ModuleScope, name: str, given: Examples) -> None:
+    """Trace the nn.Module that `name` is bound to, where it is one with a forward, with what is `given` as examples."""
     for cls in module_classes(machine, scope, only=name):
-        run_class(machine, cls)
+        run_class(machine, cls, given.get(name, ()))
 
 
 def _run_exports(machine: Machine, scope: ModuleScope) -> None:
@@ -118,6 +119,7 @@ class Engine:
         self._documents: dict[Path, Document] = {}
         self._reports: dict[Path, dict[tuple[str, Path, object], Report]] = {}
         self._memory: Memory[dict[tuple[int, str], Known]] = Memory()
+        self._examples: Memory[Examples] = Memory()
         # The files that may call what is in a file, where someone may look for them on disk.
         self.neighbours: Callable[[Path], Iterable[Path]] = lambda path: ()
 
@@ -131,6 +133,7 @@ class Engine:
         if known is not None or self.workspace.knows(path):
             # Else nobody can have looked at it yet.
             self._memory.changed(path)
+            self._examples.changed(path)
         self.workspace.open(document)
         return document
 
@@ -138,6 +141,7 @@ class Engine:
         """The text of `path` is to be read again: it was closed, or changed on disk."""
         self._documents.pop(path, None)
         self._memory.changed(path)
+        self._examples.changed(path)
         self.workspace.forget(path)
 
     def document(self, path: Path) -> Document | None:
@@ -176,10 +180,13 @@ class Engine:
         whole = self._is_imported_elsewhere(scope)
         steps: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
         definitions: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
+        given, told = self._given(machine, scope, reach, whole)
         for name, bindings in scope.bindings.items():
             chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
             if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
-                steps.append((("class", name), chunks, functools.partial(_run_name, machine, scope, name)))
+                run = functools.partial(_run_name, machine, scope, name, given)
+                reached = (*chunks, *told) if name in given else chunks
+                steps.append((("class", name), reached, run))
             if dispatcher.wants(Definition):
                 show = functools.partial(_run_definition, machine, scope, name)
                 definitions.append((("definition", name), chunks, show))
@@ -192,6 +199,20 @@ class Engine:
             )
             dispatcher.take(found)
         self._memory.keep_only(scope.path, [entry for entry, _, _ in (*steps, *definitions)])
+
+    def _given(
+        self, machine: Machine, scope: ModuleScope, reach: Reach, whole: bool
+    ) -> tuple[Examples, tuple[Chunk, ...]]:
+        """What the document gives its models as examples, and the chunks that tell."""
+        chunks = [chunk for chunk, _ in example_chunks(scope)]
+        if not chunks:
+            return {}, ()
+        reached = reach.everything() if whole else reach.of(chunks)
+        classes = module_classes(machine, scope)
+        given = self._examples.recall(
+            scope.path, "examples", reached, lambda: examples(machine, scope, list(classes))
+        )
+        return given, reached
 
     def _run(
         self, machine: Machine, scope: ModuleScope, run: Callable[[], None]
@@ -323,6 +344,7 @@ class Engine:
             _bounded(cancelled),
             self._is_reported,
             self.config.training,
+            functools.partial(self._state_in_sizes, document.path, cancelled),
         )
         try:
             if report.supposing is not None:
@@ -332,6 +354,19 @@ class Engine:
             return report.rule.fix(report, context)
         except Refused as refused:
             return Refusal(str(refused))
+
+    def _state_in_sizes(self, path: Path, cancelled: Callable[[], bool]) -> StateInSizes:
+        """What the models of a document write to their attributes in the sizes of its example inputs."""
+        scope = self.workspace.load(path)
+        if scope is None or not any(True for _ in example_chunks(scope)):
+            return {}
+        machine = self._machine(Dispatcher(self._index), cancelled)
+        reach = Reach(scope, self._memory.identifiers)
+        given, _ = self._given(machine, scope, reach, whole=True)
+        if not given:
+            return {}
+        classes = list(module_classes(machine, scope))
+        return state_in_sizes(machine, classes, given)
 
     def _is_reported(self, node: ast.AST) -> bool:
         return any(each.node is node for reports in self._reports.values() for each in reports.values())

@@ -16,6 +16,7 @@ from exportlens.inference.places import (
     UnregisteredRead,
 )
 from exportlens.inference.registration import unregistered
+from exportlens.inference.sizes import after_call
 from exportlens.inference.tensors import shape_of
 from exportlens.inference.values import (
     Array,
@@ -251,7 +252,7 @@ def _tensor_attribute(owner: Tensor, attr: str) -> Value:
     kind = found.returns.kind
     if kind == "tensor":
         rank = owner.rank if attr in ("T", "mT", "H", "mH", "real", "imag", "grad") else None
-        return Tensor(
+        made = Tensor(
             "constant" if owner.origin == "constant" else "fresh",
             "",
             "float" if attr in ("real", "imag") and _is_complex(owner.dtype) else owner.dtype,
@@ -260,6 +261,7 @@ def _tensor_attribute(owner: Tensor, attr: str) -> Value:
             owner.root if found.alias else 0,
             open_dim=owner.open_dim if attr in ("real", "imag") else open_dims.after(attr, owner, {}),
         )
+        return after_call(attr, False, [owner], {}, made, False)
     if kind in ("bool", "int", "float", "str", "device", "dtype", "layout"):
         return Static(kind)
     if kind == "size":

@@ -8,7 +8,13 @@ from collections.abc import Mapping
 from exportlens.inference import knowledge
 from exportlens.inference.attribute_writes import keep_attribute
 from exportlens.inference.attributes import instance_attribute
-from exportlens.inference.classes import class_attribute, class_order, is_module_base, member_of
+from exportlens.inference.classes import (
+    class_attribute,
+    class_order,
+    is_module_base,
+    is_module_class,
+    member_of,
+)
 from exportlens.inference.cloning import clone
 from exportlens.inference.einops import call_layer
 from exportlens.inference.functions import call_function, closed_items, fingerprint, plain_items
@@ -120,6 +126,9 @@ def call_instance(
 ) -> Value:
     from exportlens.inference.calls import call_place, call_value, is_made
 
+    if machine.called is not None and isinstance(instance.cls, ClassValue) and is_module_class(instance.cls):
+        machine.called.append((instance.cls, tuple(args)))
+        return Unknown("what a model gives")
     call, _, hidden = class_attribute(instance.cls, "__call__")
     if isinstance(call, Function) and not hidden:
         return call_function(machine, call, [instance, *args], kwargs, frame, node)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
 from exportlens.inference.dynamic import any_declared, example_inputs
+from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
 from exportlens.inference.left_out import missing_beside_given
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
@@ -58,18 +59,24 @@ def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None
             yield value
 
 
-def run_class(machine: Machine, cls: ClassValue) -> None:
+def run_class(machine: Machine, cls: ClassValue, examples: Iterable[Tensor | None] = ()) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
     Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
     marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
-    tensors in a run of their own.
+    tensors in a run of their own. Of what the file gives it as `examples` the dtypes and the numbers of dimensions are known.
     """
     forward = _traced(cls)
     if forward is None:
         return
-    _run_with_and_without(machine, cls, forward)
-    _run_supposing(machine, cls, forward)
+    spec = _signature(cls, forward).node.args
+    names = [each.arg for each in (*spec.posonlyargs, *spec.args)][1:]
+    machine.told = {name: each for name, each in zip(names, examples, strict=False) if each is not None}
+    try:
+        _run_with_and_without(machine, cls, forward)
+        _run_supposing(machine, cls, forward)
+    finally:
+        machine.told = {}
 
 
 def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None:
@@ -79,7 +86,9 @@ def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None
     positional = [*spec.posonlyargs, *spec.args][1:]
     untold = positional[: len(positional) - len(written.defaults)]
     supposed = {
-        each.arg: supposed_tensor(machine, written, each.arg) for each in untold if each.annotation is None
+        each.arg: supposed_tensor(machine, written, each.arg)
+        for each in untold
+        if each.annotation is None and each.arg not in machine.told
     }
     machine.supposed = {name: value for name, value in supposed.items() if value is not None}
     if machine.supposed:
@@ -340,9 +349,11 @@ def _arguments(
         elif parameter.arg in machine.supposed:
             values.append(machine.supposed[parameter.arg])
         else:
-            values.append(
-                argument_value(machine, function, parameter, None if parameter.arg in given else default)
-            )
+            value = argument_value(machine, function, parameter, None if parameter.arg in given else default)
+            example = machine.told.get(parameter.arg)
+            if example is not None and (default is None or parameter.arg in given):
+                value = told_by(machine, example, value, parameter.arg, parameter.annotation is not None)
+            values.append(value)
     return values
 
 

@@ -10,6 +10,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy
+from exportlens.inference.sizes import after_layer
 from exportlens.inference.values import Array, Const, Instance, Named, Sequence, Tensor, Unknown, Value
 
 
@@ -42,6 +43,7 @@ def call_external_module(
         entry.type == "parameter" and not entry.condition for entry in known.state
     ):
         result = _with_gradient(result)
+    result = after_layer(canonical, instance, args, result)
     packed = args[0] if args and is_packed(args[0]) else None
     if packed is not None:
         states = (

@@ -129,6 +129,12 @@ class Machine:
         self.optional = False
         # The arguments that this run takes for tensors without evidence.
         self.supposed: dict[str, Tensor] = {}
+        # What examples in the file tell of the arguments of this run's entry point.
+        self.told: dict[str, Tensor] = {}
+        # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.
+        self.sized = False
+        # The calls of models with their arguments, where only these are asked for; None elsewhere.
+        self.called: list[tuple[ClassValue, tuple[Value, ...]]] | None = None
         # How many contexts around here switch gradients off.
         self.without_gradients = 0
         # Whether torch.autocast is in force for tensors on the CPU.

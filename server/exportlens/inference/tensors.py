@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from exportlens.inference import open_dims
+from exportlens.inference.sizes import after_key, after_operator
 from exportlens.inference.values import (
     Array,
     Choice,
@@ -60,7 +61,7 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
     else:
         unbacked, open_dim = broadcast_size(tensors, rank)
     gradient = any(tensor.requires_grad for tensor in tensors) and dtype_family(dtype) in (None, "float")
-    return Tensor(
+    made = Tensor(
         result_origin(left, right),
         dtype=dtype,
         rank=rank,
@@ -68,6 +69,7 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
         open_dim=open_dim,
         requires_grad=gradient or None,
     )
+    return after_operator(left, right, made, matmul=matmul)
 
 
 def broadcast_size(tensors: list[Tensor], rank: int | None) -> tuple[bool, int | None]:
@@ -144,7 +146,12 @@ def comparison(left: Value, right: Value) -> Tensor:
     result = broadcast(left, right)
     assert isinstance(result, Tensor)
     return Tensor(
-        result.origin, dtype="bool", rank=result.rank, unbacked=result.unbacked, open_dim=result.open_dim
+        result.origin,
+        dtype="bool",
+        rank=result.rank,
+        unbacked=result.unbacked,
+        open_dim=result.open_dim,
+        dims=result.dims,
     )
 
 
@@ -260,7 +267,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
     # Where the key picks from the open dimension, whether a size is still open is not followed.
     stays = None if tensor.open_dim is None else open_dims.after_key(parts, tensor.open_dim)
     open_dim = opened if opened is not None else stays if unbacked else 0
-    return Tensor(
+    made = Tensor(
         origin,
         tensor.name if view else "",
         tensor.dtype,
@@ -272,6 +279,7 @@ def index_tensor(tensor: Tensor, key: Value) -> Value:
         converted=view and tensor.converted,
         recast=tensor.recast,
     )
+    return after_key(tensor, parts, made)
 
 
 def size_of(tensor: Tensor, dim: Value | None = None) -> Value:

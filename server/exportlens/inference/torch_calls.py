@@ -14,6 +14,7 @@ from exportlens.inference.numpy_reads import notice_made_of_held, notice_numpy
 from exportlens.inference.op_results import MADE_IN_A_SIZE, Made, flattened, squeezed_rank
 from exportlens.inference.operators import number_type
 from exportlens.inference.places import Conversion, Mutation
+from exportlens.inference.sizes import after_call
 from exportlens.inference.tensors import dtype_family, dtype_of_named, size_of
 from exportlens.inference.values import (
     Array,
@@ -299,6 +300,8 @@ def apply_op(
     if written is not None:
         return written
     made = Made(machine, chosen, constant, facts, tensors, bound).value(chosen.returned(facts or {}))
+    if bound is not None:
+        made = after_call(chosen.name, chosen.pointwise, tensors, bound, made, machine.sized)
     made = recast(machine, chosen, name, values, made)
     if name in _OF_ARRAYS and isinstance(made, Tensor) and plain_args and isinstance(plain_args[0], Array):
         made = replace(made, rank=None)

@@ -22,7 +22,14 @@ from exportlens.rewriting.branches.selections import refuse_other_shapes, refuse
 from exportlens.rewriting.calls.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.checks.guards import logging_guarded, only_logs
 from exportlens.rewriting.code.context import RewriteContext
-from exportlens.rewriting.code.draft import Draft, Refused, RefusedNested, RefusedType, WholeDraft
+from exportlens.rewriting.code.draft import (
+    Draft,
+    Refused,
+    RefusedNested,
+    RefusedState,
+    RefusedType,
+    WholeDraft,
+)
 from exportlens.rewriting.code.text import Source, edits
 from exportlens.rewriting.conversion import converted
 from exportlens.rewriting.decisions.asked_numbers import read_as_bools
@@ -48,6 +55,7 @@ from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.state.unbegun_numbers import begun_for_branch
 
 
 def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
@@ -118,6 +126,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:
         return read_as_bools(draft, node, place) or Refusal(str(refused))
+    except RefusedState as refused:
+        return begun_for_branch(refused.path, context) or Refusal(str(refused))
     except (Refused, LookupError, SyntaxError) as refused:
         return _written_out(place, context) or Refusal(_reason(refused))
 

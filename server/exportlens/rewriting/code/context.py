@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from exportlens.inference.examples import StateInSizes
 from exportlens.outcome import Mode, TorchVersion
 from exportlens.source.document import Chunk, Document
 
@@ -32,7 +33,8 @@ def anything(node: ast.AST) -> bool:
 class RewriteContext:
     """The document of the place (as it is now), the user's torch, the modes asked for, what is known of other files,
     whether nobody wants the rewrite any longer (it raises Cancelled then, sooner or later), whether something is
-    reported of a node, and whether models are exported in training mode."""
+    reported of a node, whether models are exported in training mode, and what models write to attributes where they get the file's
+    example inputs."""
 
     document: Document
     version: TorchVersion
@@ -41,3 +43,4 @@ class RewriteContext:
     cancelled: Callable[[], bool] = never
     reported: Callable[[ast.AST], bool] = anything
     training: bool = False
+    state_in_sizes: Callable[[], StateInSizes] = dict

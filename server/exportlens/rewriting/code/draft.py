@@ -43,6 +43,14 @@ class RefusedNested(Refused):
     """A branch in an arm of another would stand where gradients are switched off."""
 
 
+class RefusedState(Refused):
+    """The branch sets the attribute at `path`, which is no tensor yet when the model is first called."""
+
+    def __init__(self, reason: str, path: str) -> None:
+        super().__init__(reason)
+        self.path = path
+
+
 class RefusedLog(Refused):
     """What is printed or logged would be part of a program."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
-from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.draft import Refused, RefusedState
 from exportlens.rewriting.code.liveness import exits, leaves
 from exportlens.rewriting.code.names import bound, dotted, fresh, reads, registers_buffer, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
@@ -212,7 +212,9 @@ class OutsideWrites:
             return
         value = now.of(node.value) if isinstance(node, ast.Assign) else before
         if before.what != "tensor" or value.what not in ("tensor", "unknown"):
-            raise Refused(f"the branch sets `{path}`, which is not known to be a tensor before and after")
+            raise RefusedState(
+                f"the branch sets `{path}`, which is not known to be a tensor before and after", path
+            )
         if len({dtype_family(before.dtype), dtype_family(value.dtype)} - {None}) > 1:
             raise Refused(f"the branch sets `{path}` to a tensor of another dtype")
         # What is made here is one memory, whatever else gets to hold it.

@@ -4,7 +4,8 @@
     ...                            ->    ...
     self.integral += error * dt          self.integral.copy_(self.integral + error * dt)
 
-From the second call on all that reads it gets a tensor anyway. Of a tensor with dimensions the final shape is for the author to say.
+From the second call on all that reads it gets a tensor anyway. Of a tensor with dimensions the final shape is what the file's example inputs
+give it, or for the author to say.
 """
 
 from __future__ import annotations
@@ -60,12 +61,36 @@ class _Replaced(StateOfOneNumber):
             "hasattr",
             "is_tensor",
         ):
-            return any(dotted(each) == self.path for each in node.args)
+            return any(dotted(each) == self.path for each in node.args) and not self._only_begins(node)
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "is_tensor":
             return any(dotted(each) == self.path for each in node.args)
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Is, ast.IsNot)):
             return self.path in (dotted(node.left), dotted(node.comparators[0]))
         return False
+
+    def _only_begins(self, question: ast.Call) -> bool:
+        """Whether `question` leads to nothing but a tensor of zeros for a zero: `if isinstance(self.v, float): self.v =
+        torch.zeros_like(x)`. The buffer is one from the start, and the question is never answered with yes."""
+        guard = self.source.parents[question]
+        if not (isinstance(guard, ast.If) and guard.test is question and not guard.orelse):
+            return False
+        asked = ast.unparse(question.args[-1])
+        begun = [
+            constant_number(each.value)
+            for each in ast.walk(self.cls)
+            if isinstance(each, ast.Assign)
+            and self._is_bound_by(each)
+            and constant_number(each.value) is not None
+        ]
+        return (
+            getattr(question.func, "id", "") == "isinstance"
+            and asked in ("float", "int", "(int, float)", "(float, int)", "numbers.Number")
+            and all(each == 0 for each in begun)
+            and all(
+                isinstance(each, ast.Assign) and self._is_bound_by(each) and _is_zeros(each.value)
+                for each in guard.body
+            )
+        )
 
     def _bound(self, statement: ast.Assign | ast.AnnAssign) -> list[Replacement]:
         source, function = self.source, self.source.enclosing_function(statement)
@@ -82,7 +107,7 @@ class _Replaced(StateOfOneNumber):
             if number is None or self.source.parents[statement] is not function:
                 raise Refused(f"`{self.path}` is not set to a number in `__init__`")
             refuse_before_module(source, statement)
-            made = f"{self.draft.torch}.tensor({float(number)})"
+            made = self.sized.made(self.draft.torch, float(number))
             return [source.swap(statement, f'self.register_buffer("{self.attr}", {made}, persistent=False)')]
         if number is not None:
             return [source.swap(statement, f"{self.path}.fill_({source.of(statement.value)})")]
@@ -106,3 +131,14 @@ class _Replaced(StateOfOneNumber):
         inside = [each for each in kept if begin <= each.start <= end]
         text = f"{self.path}.copy_({whole.replace('{}', source.of(value, inside))})"
         return [source.swap(statement, text), *(each for each in kept if each not in inside)]
+
+
+def _is_zeros(value: ast.expr) -> bool:
+    """Whether `value` makes zeros, wherever they are: `torch.zeros_like(x).to(x.device)`."""
+    while isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+        if value.func.attr in ("zeros", "zeros_like", "new_zeros"):
+            return True
+        if value.func.attr not in ("to", "cuda", "cpu", "type_as", "float", "clone", "detach"):
+            return False
+        value = value.func.value
+    return False

@@ -7,18 +7,21 @@
         self.peak = x.max()                         self.peak.copy_(x.max())
                                                     self.peak_begun.fill_(True)
 
-Of a tensor without dimensions the final shape is known; of others it is for the author to say.
+Of a tensor without dimensions the final shape is known; of others where the file gives its model example inputs, which tell it.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+from dataclasses import dataclass
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
+from exportlens.inference.sizes import sizes_of
 from exportlens.inference.tensors import dtype_family
-from exportlens.inference.values import ClassValue, Instance, Named, Tensor, Value, options
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Tensor, Value, options
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import assigned_pairs, dotted, fresh
@@ -46,6 +49,17 @@ def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | R
     return begun_as(StateOfOneNumber, place, context, why)
 
 
+def begun_for_branch(path: str, context: RewriteContext) -> Fix | None:
+    """The fix that registers the state at `path`, which a branch on tensor data sets that torch.cond is to take the place of; None
+    where its sizes are not known, or it cannot be registered."""
+    made = context.state_in_sizes().get(path.removeprefix("self."), {})
+    for place in made.values():
+        if place.began == Const(None) and path == f"self.{place.attr}":
+            fix = begun_by_a_number(place, context)
+            return fix if isinstance(fix, Fix) else None
+    return None
+
+
 def begun_as(
     state: type[StateOfOneNumber], place: AttributeWrite, context: RewriteContext, why: str
 ) -> Fix | Refusal:
@@ -57,19 +71,67 @@ def begun_as(
             raise Refused("the class that keeps the state is not in this file")
         if not any(isinstance(each, Named) for each in class_order(owner)):
             raise Refused(f"`{owner.name}` is no Module: it has no buffers")
-        if not is_one_float(place.value):
-            raise Refused(why)
         draft = Draft.of_chunk(owner.chunk, context)
+        sized = SizedState.of(draft, place)
+        if sized is None and not is_one_float(place.value):
+            raise Refused(why)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
         written = draft.source.enclosing_statement(draft.source.find(place.node))
-        if not all(isinstance(each, Tensor) and each.dtype for each in options(place.value)):
+        if sized is None and not all(
+            isinstance(each, Tensor) and each.dtype for each in options(place.value)
+        ):
             _refuse_ints(draft, written)
         assert isinstance(place.owner, Instance)
-        swaps = state(draft, cls, place.owner, place.attr, written).swaps()
-        return draft.replace(f"Begin `{place.attr}` as a buffer", swaps, Applicability.UNSAFE)
+        swaps = state(draft, cls, place.owner, place.attr, written, sized or SizedState()).swaps()
+        of_sizes = (
+            f", of the sizes that the example inputs give it: {sized.sizes}" if sized and sized.sizes else ""
+        )
+        return draft.replace(f"Begin `{place.attr}` as a buffer{of_sizes}", swaps, Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+@dataclass(frozen=True)
+class SizedState:
+    """The sizes and the dtype ("" for the default one) of a state, and the statements that are known to write such a tensor."""
+
+    sizes: tuple[int, ...] = ()
+    dtype: str = ""
+    written: frozenset[ast.stmt] = frozenset()
+
+    @classmethod
+    def of(cls, draft: Draft, place: AttributeWrite) -> SizedState | None:
+        """What the example inputs of the file make of the state that `place` writes; None where they do not tell."""
+        made = draft.context.state_in_sizes().get(place.attr, {})
+        tensor = made[place.node].value if place.node in made else None
+        sizes = sizes_of(tensor)
+        if sizes is None or not isinstance(tensor, Tensor):
+            return None
+        dtype = "" if tensor.dtype in ("float", "float32") else tensor.dtype
+        if dtype is None or dtype in ("int", "complex"):
+            return None
+        written = set()
+        for node, each in made.items():
+            with contextlib.suppress(LookupError):
+                statement = draft.source.enclosing_statement(draft.source.find(node))
+                one = each.value
+                alike = isinstance(one, Tensor) and dtype_family(one.dtype) == dtype_family(tensor.dtype)
+                if alike and sizes_of(one) == sizes:
+                    written.add(statement)
+        return cls(sizes, dtype, frozenset(written))
+
+    def made(self, torch: str, begin: float | None = None) -> str:
+        """The text that makes a tensor of zeros, or of `begin`, in these sizes."""
+        dtype = f", dtype={torch}.{self.dtype}" if self.dtype else ""
+        if begin is None:
+            sizes = "()" if not self.sizes else ", ".join(map(str, self.sizes))
+            return f"{torch}.zeros({sizes}{dtype})"
+        return (
+            f"{torch}.full({self.sizes}, {begin}{dtype})"
+            if self.sizes or dtype
+            else f"{torch}.tensor({begin})"
+        )
 
 
 def _refuse_ints(draft: Draft, statement: ast.stmt) -> None:
@@ -104,12 +166,15 @@ def is_one_float(value: Value) -> bool:
 class StateOfOneNumber:
     """One attribute: where the class begins it, asks for the None, and writes it."""
 
-    def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, known: ast.stmt) -> None:
+    def __init__(
+        self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, known: ast.stmt, sized: SizedState
+    ) -> None:
         self.draft, self.source, self.cls, self.attr = draft, draft.source, cls, attr
         self.owner = owner
         self.path = f"self.{attr}"
-        # The statement that is known to bind a tensor of one number.
+        # The statement that is known to bind such a tensor.
         self.known = known
+        self.sized = sized
         self.flag = fresh(f"{attr}_begun", draft.taken(draft.source.tree))
         # Where nothing asks for the None, what is asked of another attribute decides for this one, too.
         self.asked = any(self._question(each) is not None or self._is_reset(each) for each in ast.walk(cls))
@@ -224,7 +289,7 @@ class StateOfOneNumber:
     def _registered(self) -> list[str]:
         torch = self.draft.torch
         lines = [
-            f'self.register_buffer("{self.attr}", {torch}.zeros(()), persistent=False)',
+            f'self.register_buffer("{self.attr}", {self.sized.made(torch)}, persistent=False)',
             f'self.register_buffer("{self.flag}", {torch}.tensor(False), persistent=False)',
         ]
         return lines if self.asked else lines[:1]
@@ -290,8 +355,15 @@ class StateOfOneNumber:
         return self.source.swap(statement, f"self.{self.flag}.fill_(False)")
 
     def _refuse_dimensions(self, function: Function, statement: ast.stmt, value: ast.expr) -> None:
-        if statement is self.known and value is getattr(statement, "value", None):
+        if statement in self.sized.written or (
+            statement is self.known and value is getattr(statement, "value", None)
+        ):
             return
+        if self.sized.sizes:
+            text, sizes = self.source.of(value), self.sized.sizes
+            raise Refused(
+                f"`{text}` is not known to have the sizes {sizes}, which the example inputs give the state"
+            )
         kinds = kinds_before(function, statement, self.draft.kinds({}))
         kinds.names |= {
             f"self.{name}": of_value(each, f"self.{name}") for name, each in self.owner.attributes.items()
