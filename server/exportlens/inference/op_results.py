@@ -123,6 +123,10 @@ class Made:
             dtype = dtype_of_named(given) if isinstance(given, Value) else None
             if dtype is None and self.op.name == "torch.full" and given in (None, Const(None)):
                 dtype = _dtype_of_filled(self.bound.get("fill_value"))
+        if dtype is None and self.op.name.rpartition(".")[2] == "where" and len(self.tensors) == 3:
+            # Two tensors of one dtype give a third.
+            dtypes = {each.dtype for each in self.tensors[1:]}
+            dtype = dtypes.pop() if len(dtypes) == 1 else None
         if dtype is None and returns.dtype == "same" and self.has_family_of_first():
             dtype = self.tensors[0].dtype
         if (

@@ -142,6 +142,8 @@ def after_call(
     short = name.rpartition(".")[2]
     if short in _MADE:
         return of_sizes(made, _given(bound, "size")) if new else made
+    if short in _COUNTED:
+        return of_sizes(made, _COUNTED[short](bound)) if new else made
     known = [sizes for each in tensors if (sizes := sizes_of(each)) is not None]
     if not known or len(known) != len(tensors):
         return made
@@ -186,6 +188,38 @@ def _given(bound: Bound, *names: str) -> Sizes | None:
         values = values[0].items or []
     known = [each.value for each in values if isinstance(each, Const) and type(each.value) is int]
     return tuple(known) if values and len(known) == len(values) else None
+
+
+def _listed_sizes(value: object) -> Sizes | None:
+    """The sizes of the tensor that is made of nested lists of numbers."""
+    if not isinstance(value, Items):
+        return () if isinstance(value, Const) else None
+    inside = [_listed_sizes(each) for each in value.items or []]
+    return (len(inside), *inside[0]) if inside and inside[0] is not None and len(set(inside)) == 1 else None
+
+
+def _square(bound: Bound) -> Sizes | None:
+    rows = _number(bound, "n")
+    columns = _number(bound, "m") if "m" in bound else rows
+    return None if rows is None or columns is None else (rows, columns)
+
+
+def _range(bound: Bound) -> Sizes | None:
+    ends = [
+        _number(bound, name) if name in bound else start
+        for name, start in (("start", 0), ("end", None), ("step", 1))
+    ]
+    if None in ends or not ends[2]:
+        return None
+    return (len(range(*(each or 0 for each in ends))),)
+
+
+_COUNTED: Mapping[str, Callable[[Bound], Sizes | None]] = {
+    "eye": _square,
+    "arange": _range,
+    "linspace": lambda bound: None if (steps := _number(bound, "steps")) is None else (steps,),
+    "tensor": lambda bound: _listed_sizes(bound.get("data")),
+}
 
 
 def _reduced(sizes: Sizes, bound: Bound) -> Sizes | None:
