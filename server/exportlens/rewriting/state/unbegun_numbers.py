@@ -43,6 +43,10 @@ from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.registrations import refuse_before_module
 
 
+# What hands on what it is given.
+_TAKING_ANYTHING = ("Identity", "Sequential", "ModuleList", "ModuleDict", "Module")
+
+
 def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that registers the number, and a flag for the None."""
     why = "the state is None at first: make it a tensor of its final shape in `__init__`"
@@ -261,10 +265,19 @@ class StateOfOneNumber:
             return
         if isinstance(parent, ast.Call) and self.draft.qualified(parent.func).startswith("torch."):
             return
+        if isinstance(parent, ast.Call) and read in parent.args and self._is_layer(parent.func):
+            return
         function = self.source.enclosing_function(read)
         if function is None or not is_set_before(self.source, function, read, self.path):
             text = ast.unparse(parent).splitlines()[0]
             raise Refused(f"`{text}` takes `{self.path}`, which may be None")
+
+    def _is_layer(self, called: ast.expr) -> bool:
+        """Whether `called` is a layer of torch's that the model holds: what those take first may not be None."""
+        path = dotted(called) or ""
+        held = self.owner.attributes.get(path.removeprefix("self.")) if path.startswith("self.") else None
+        kind = held.cls.name if isinstance(held, Instance) and isinstance(held.cls, Named) else ""
+        return kind.startswith("torch.nn.") and kind.rpartition(".")[2] not in _TAKING_ANYTHING
 
     def _constructor(self) -> Function:
         for each in self.cls.body:
