@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.code.draft import Refused, RefusedState
-from exportlens.rewriting.code.liveness import exits, leaves
+from exportlens.rewriting.code.liveness import exits, leaves, live_before
 from exportlens.rewriting.code.names import bound, dotted, fresh, reads, registers_buffer, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, numbers
@@ -180,7 +180,10 @@ class OutsideWrites:
     def _path_of_root(self, root: str) -> str:
         """The one name (or attribute) by which the arms know the memory `root`: its clone stands for all of
         it there."""
-        read = reads(self.then.statements) | reads(self.other.statements)
+        read: set[str] = set()
+        for arm in (self.then, self.other):
+            # What an arm binds before it reads it is no name of what was there.
+            read |= live_before(arm.statements, frozenset(), self.function)
         read |= {each for arm in (self.then, self.other) for each in augmented_names(arm.statements)}
         names = [
             name

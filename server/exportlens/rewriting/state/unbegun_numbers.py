@@ -42,7 +42,6 @@ from exportlens.rewriting.state.begun_questions import (
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.registrations import refuse_before_module
 
-
 # What hands on what it is given.
 _TAKING_ANYTHING = ("Identity", "Sequential", "ModuleList", "ModuleDict", "Module")
 
