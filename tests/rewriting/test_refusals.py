@@ -91,6 +91,29 @@ REFUSED = [
         "is a view of what is written in place",
     ),
     (
+        "a view by an index that is a tensor, read again behind the write",
+        "s = x.flatten().clone()\nfor i in s.argsort():\n    if x.sum() > i:\n        first = s[i]\n        s[s > 0.3] = 0.0\n"
+        "        x = x + first\nreturn x",
+        "`s[i]` is a view of what is written in place",
+    ),
+    (
+        "such a view under a second name",
+        "s = x.flatten().clone()\nfor i in s.argsort():\n    if x.sum() > i:\n        first = s[i]\n        kept = first\n"
+        "        s[s > 0.3] = 0.0\n        x = x + kept\nreturn x",
+        "`s[i]` is a view of what is written in place",
+    ),
+    (
+        "such a view that the next round reads",
+        "s = x.flatten().clone()\nfirst = s[0]\nfor i in s.argsort():\n    if x.sum() > i:\n        x = x + first\n        first = s[i]\n"
+        "        s[s > 0.3] = 0.0\nreturn x",
+        "`s[i]` is a view of what is written in place",
+    ),
+    (
+        "such a view that a method writes",
+        "s = x.flatten().clone()\nfor i in s.argsort():\n    if x.sum() > i:\n        s[i].view(-1).mul_(2.0)\n        x = x + s[i]\nreturn x",
+        "`s[i]` is a view of what is written in place",
+    ),
+    (
         "truths that Python counts",
         "return x * sum(v > 2 for v in (x > 0).long().flatten().tolist())",
         "compute it with tensors, and read the result out",

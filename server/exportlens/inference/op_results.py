@@ -18,6 +18,7 @@ from exportlens.inference.values import (
     TensorScalar,
     Unknown,
     Value,
+    options,
 )
 
 # After these the dimension whose size depends on data may be another one.
@@ -115,6 +116,8 @@ class Made:
             rank = 1
             weights = (self.bound or {}).get("weights", Const(None))
             dtype = "int64" if weights == Const(None) else None
+        if rank is None and returns.rank == "size" and self.bound is not None and _is_one_size(self.bound):
+            rank = 1
         if rank is None and self.op.name.rpartition(".")[2] == "permute" and self.bound is not None:
             # It is told every dimension.
             rank = open_dims.how_many(self.bound.get("dims"))
@@ -123,6 +126,8 @@ class Made:
             dtype = dtype_of_named(given) if isinstance(given, Value) else None
             if dtype is None and self.op.name == "torch.full" and given in (None, Const(None)):
                 dtype = _dtype_of_filled(self.bound.get("fill_value"))
+            if dtype is None and self.op.name == "torch.arange" and given in (None, Const(None)):
+                dtype = _dtype_of_range(self.bound)
         if dtype is None and self.op.name.rpartition(".")[2] == "where" and len(self.tensors) == 3:
             # Two tensors of one dtype give a third.
             dtypes = {each.dtype for each in self.tensors[1:]}
@@ -241,6 +246,30 @@ def _dtype_of_filled(number: Value | tuple[Value, ...] | None) -> str | None:
     """The dtype of a tensor that is filled with a number of Python: that of floats is a setting of torch."""
     type_ = number.type if isinstance(number, (TensorScalar, Shape, Static)) else ""
     return {"int": "int64", "bool": "bool"}.get(type_)
+
+
+def _dtype_of_range(bound: Mapping[str, Value | tuple[Value, ...]]) -> str | None:
+    """The dtype of what counts in whole numbers."""
+    given = [bound[name] for name in ("start", "end", "step") if name in bound]
+    return "int64" if all(isinstance(each, Value) and _is_whole_number(each) for each in given) else None
+
+
+def _is_one_size(bound: Mapping[str, Value | tuple[Value, ...]]) -> bool:
+    """Whether a call is given one size, `torch.zeros(n)`, and n is a number, where it may be a tuple as well."""
+    given = bound.get("size", bound.get("shape"))
+    if isinstance(given, tuple) and len(given) == 1:
+        given = given[0]
+    return isinstance(given, Value) and _is_whole_number(given)
+
+
+def _is_whole_number(value: Value) -> bool:
+    """Whether `value` is an int of Python's, read out of a tensor or not."""
+    return all(
+        type(each.value) is int
+        if isinstance(each, Const)
+        else isinstance(each, (Shape, TensorScalar, Static)) and each.type == "int"
+        for each in options(value)
+    )
 
 
 def _is_of_data(size: Value) -> bool:

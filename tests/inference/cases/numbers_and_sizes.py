@@ -778,3 +778,20 @@ class M(nn.Module):
         return torch.tensor([x[0, 0] / total, 0.25 * total]), torch.tensor([[count, x[0, 1]], [x[1, 1], 1.0]])
 """,
 )
+CASES(
+    "path-traced-back-by-a-cell",
+    "(torch.randn(5, 4),)",
+    """
+class M(nn.Module):
+    def forward(self, x):
+        length, count = x.shape
+        back = torch.zeros(length, count, dtype=torch.long)
+        for t in range(1, length):
+            back[t] = x[t].argsort()
+        path = torch.zeros(length, dtype=torch.long)
+        path[-1] = x[-1].argmax()
+        for t in range(length - 1, 0, -1):
+            path[t - 1] = back[t, path[t]]
+        return path
+""",
+)

@@ -24,6 +24,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.listed_tensors import asked_of_all, equal_to, tensor_of_list
 from exportlens.rewriting.memory.effects import written_by_method
 from exportlens.rewriting.memory.moving import writes
+from exportlens.rewriting.memory.placed_views import is_placed
 from exportlens.source.parsing import parse_python
 
 
@@ -48,6 +49,10 @@ class Predicates(ComparedNumbers):
         condition = self.read(test, negated, value)
         if condition.form == "static":
             raise Refused("the condition does not depend on tensor data as far as it can be followed")
+        function = self.source.enclosing_function(test)
+        asked = parse_python(condition.text, mode="eval").body
+        if function is not None and is_placed(asked, self.kinds, function):
+            return f"{primary(condition.text)}.clone()"
         return condition.text
 
     def for_loop(self, test: ast.expr, value: Value | None = None) -> str:

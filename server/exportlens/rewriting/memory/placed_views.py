@@ -30,18 +30,18 @@ def placed_by_data(
             continue
         if any(each in written for each in (name, *kind.roots)):
             continue
-        if any(
-            _is_placed(each, kinds, function, frozenset({name})) for each in _given(name, function)
-        ) or any(_gives_placed(each, caller) for each, caller in handed_in(name, function, source)):
+        if any(is_placed(each, kinds, function, frozenset({name})) for each in _given(name, function)) or any(
+            _gives_placed(each, caller) for each, caller in handed_in(name, function, source)
+        ):
             found.append(name)
     return found
 
 
-def _is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset[str]) -> bool:
+def is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset[str] = frozenset()) -> bool:
     """Whether `node` takes an item at a number from data, `x[n]` or `x.select(0, n)`, or gives a view of such an item."""
     if isinstance(node, ast.Name):
         return node.id not in seen and any(
-            _is_placed(each, kinds, function, seen | {node.id}) for each in _given(node.id, function)
+            is_placed(each, kinds, function, seen | {node.id}) for each in _given(node.id, function)
         )
     if _is_from_open_end(node, kinds):
         return True
@@ -56,7 +56,7 @@ def _is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset
     helper = own_function(kinds, node) if isinstance(node, ast.Call) else None
     if helper is not None:
         return any(_gives_placed(each, helper) for each in _results(helper))
-    return any(_is_placed(each, kinds, function, seen) for each in _viewed(node))
+    return any(is_placed(each, kinds, function, seen) for each in _viewed(node))
 
 
 def _is_from_open_end(node: ast.expr, kinds: Kinds) -> bool:

@@ -18,9 +18,15 @@ from exportlens.rewriting.kinds.kind import length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.afterwards import afterwards
 from exportlens.rewriting.memory.effects import Write, kinds_before, loaded, own_expressions, visit, writes_of
+from exportlens.rewriting.memory.used_up import is_used_up
 from exportlens.rewriting.numbers.operands import tensor_behind
 from exportlens.rewriting.sizes.number_indices import index_in_brackets, is_int
-from exportlens.rewriting.sizes.row_indices import is_ellipsis, text_in_arm, text_of_single_items
+from exportlens.rewriting.sizes.row_indices import (
+    adds_dimension,
+    is_ellipsis,
+    text_in_arm,
+    text_of_single_items,
+)
 
 _Node = TypeVar("_Node", ast.If, ast.While, ast.While | ast.For)
 
@@ -51,7 +57,7 @@ def indexed_by_tensors(
         for each in own_expressions(statement):
             if isinstance(each, ast.Subscript) and not _inside(source, each, swaps):
                 # An index tensor gives a copy: what is written in place later must stay a view.
-                view = isinstance(each.ctx, ast.Load) and not _is_used_up(source, each, statement, now)
+                view = isinstance(each.ctx, ast.Load) and not is_used_up(source, each, statement, now)
                 roots = now.of(each.value).roots
                 text = _text(source, each, now)
                 if certain and text is not None and not _has_numbers(each, now):
@@ -162,7 +168,7 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         node, statement, function = index_in_brackets(draft, place)
         kinds = kinds_before(function, statement, draft.kinds({}))
         roots = kinds.of(node.value).roots
-        if isinstance(node.ctx, ast.Load) and not _is_used_up(source, node, statement, kinds):
+        if isinstance(node.ctx, ast.Load) and not is_used_up(source, node, statement, kinds):
             after = kinds.copy()
             after.run([statement])
             written = set(afterwards(source, statement, function, after).written)
@@ -200,22 +206,6 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         return draft.replace("Use an index tensor", [source.swap(node, text), *swaps], uses_torch=uses_torch)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def _is_used_up(source: Source, node: ast.Subscript, statement: ast.stmt, kinds: Kinds) -> bool:
-    """Whether nothing keeps what `node` reads: it is computed with, or its data are copied into a tensor."""
-    if isinstance(source.parents[node], (ast.BinOp, ast.Compare, ast.UnaryOp)):
-        return True
-    if isinstance(statement, ast.AugAssign):
-        return kinds.of(loaded(statement.target)).what == "tensor"
-    if not isinstance(statement, ast.Assign):
-        return False
-    if kinds.of(statement.value).fresh:
-        return True
-    return all(
-        isinstance(each, ast.Subscript) and kinds.of(each.value).what == "tensor"
-        for each in statement.targets
-    )
 
 
 def _of_one_dtype(source: Source, node: ast.Subscript, place: ItemWrite) -> list[Replacement]:
@@ -367,6 +357,7 @@ def _is_one_int(node: ast.expr, kinds: Kinds) -> bool:
         and (_is_int(kind.dtype) or (kind.dtype is None and kind.rank == 0))
         and kind.rank in (0, None)
         and not length_from_data(kind)
+        and not adds_dimension(node)
     )
 
 

@@ -73,7 +73,10 @@ def text_in_arm(
     untold = [
         index
         for index, each in enumerate(known)
-        if each.what == "tensor" and each.rank is None and each.dtype is None
+        if each.what == "tensor"
+        and each.rank is None
+        and each.dtype is None
+        and not adds_dimension(parts[index])
     ]
     in_loops = [_item_kind(parts[index], function) for index in untold]
     ways = [
@@ -100,6 +103,15 @@ def text_in_arm(
             "not take: use `torch.where` with `torch.arange`, or annotate what it comes from"
         )
     return text
+
+
+def adds_dimension(node: ast.expr) -> bool:
+    """Whether `node` certainly has a dimension, as `i.unsqueeze(0)` has."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("unsqueeze", "atleast_1d")
+    )
 
 
 def _is_one_number(value: Value) -> bool:
