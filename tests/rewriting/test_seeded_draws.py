@@ -31,7 +31,10 @@ class M(nn.Module):
 PYTHON, NUMPY = "rng = random.Random(self.seed)\n", "rng = np.random.RandomState(self.seed)\n"
 
 REFUSED = [
-    (PYTHON + "if rng.random() < 0.5:\n    x = x * rng.random()\nreturn x * rng.random()", "under a condition"),
+    (
+        PYTHON + "if rng.random() < 0.5:\n    x = x * rng.random()\nreturn x * rng.random()",
+        "under a condition",
+    ),
     (PYTHON + "return x * sum(rng.random() for _ in range(3))", "several times"),
     (PYTHON + "return x if self.count > 3 or rng.random() > 0.5 else x * 2", "under a condition"),
     (PYTHON + "while rng.random() > 0.5:\n    x = x * 2\nreturn x", "under a condition"),
@@ -43,7 +46,10 @@ REFUSED = [
     (PYTHON + "n = 3\nn = n + rng.randint(0, 2)\nreturn x * rng.randint(0, n)", "is the same in each call"),
     (NUMPY + "index = rng.permutation(4)[0]\nreturn x[:, index]", "is not known to be an array"),
     (NUMPY + "order = rng.permutation(4)[::-1]\nreturn x[:, order]", "is not known to be an array"),
-    (NUMPY + "order = rng.permutation(4)\nreturn x[:, list(order)]", "where it becomes a tensor is not known"),
+    (
+        NUMPY + "order = rng.permutation(4)\nreturn x[:, list(order)]",
+        "where it becomes a tensor is not known",
+    ),
     (NUMPY + "return x * torch.from_numpy(rng.rand(4) + 1)", "where it becomes a tensor is not known"),
 ]
 

@@ -11,7 +11,17 @@ from dataclasses import replace
 from exportlens.inference import knowledge
 from exportlens.inference.machine import Machine
 from exportlens.inference.tensors import dtype_family
-from exportlens.inference.values import Choice, Const, Instance, Named, Shape, Static, Tensor, TensorScalar, Value
+from exportlens.inference.values import (
+    Choice,
+    Const,
+    Instance,
+    Named,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+)
 
 _OF_ANY_DEVICE = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _OF_THE_CPU = frozenset({"torch.cpu.amp.autocast", "torch.cpu.amp.autocast_mode.autocast"})
@@ -72,7 +82,9 @@ def may_cast(context: Value | None) -> bool:
     """Whether `context` may be one of autocast that is switched on for some device."""
     if isinstance(context, Choice):
         return any(map(may_cast, context.options))
-    return isinstance(context, Instance) and _ON in context.arguments and context.arguments[_ON] != Const(False)
+    return (
+        isinstance(context, Instance) and _ON in context.arguments and context.arguments[_ON] != Const(False)
+    )
 
 
 def recast(machine: Machine, op: knowledge.Op, name: str, given: list[Value], made: Value) -> Value:

@@ -29,13 +29,16 @@ def by_test(test: ast.expr, positive: bool) -> Iterator[tuple[str, int]]:
             anew = {each.target.id for each in ast.walk(test) if isinstance(each, ast.NamedExpr)}
             for value in test.values:
                 yield from (each for each in by_test(value, positive) if each[0] not in anew)
-    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
-        if isinstance(test.ops[0], ast.Eq if positive else ast.NotEq):
-            sides = (test.left, test.comparators[0])
-            for one, other in (sides, sides[::-1]):
-                name = _counted(one)
-                if name is not None and isinstance(other, ast.Constant) and type(other.value) is int:
-                    yield name, other.value
+    elif (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], ast.Eq if positive else ast.NotEq)
+    ):
+        sides = (test.left, test.comparators[0])
+        for one, other in (sides, sides[::-1]):
+            name = _counted(one)
+            if name is not None and isinstance(other, ast.Constant) and type(other.value) is int:
+                yield name, other.value
 
 
 def _counted(node: ast.expr) -> str | None:

@@ -147,9 +147,7 @@ class _Draws:
         for name, each in zip(names, drawn, strict=True):
             swaps.append(source.swap(each.part, f"{name}.clone()" if each.is_tensor else name))
             swaps += each.others
-        swaps.append(
-            source.swap(self.begin, f"{', '.join(names)} = self.{method}({', '.join(self.params)})")
-        )
+        swaps.append(source.swap(self.begin, f"{', '.join(names)} = self.{method}({', '.join(self.params)})"))
         return self.draft.replace("Draw in a method that Python runs while tracing", swaps)
 
     def _method(self, name: str, drawn: list[_Drawn]) -> Replacement:
@@ -181,7 +179,9 @@ class _Draws:
         self._refuse_sometimes(call)
         by_python = self.draft.qualified(self.begin.value.func) == "random.Random"  # type: ignore[attr-defined]
         if method.attr not in (_OF_PYTHON if by_python else _ARRAYS):
-            raise Refused(f"what `{source.of(call)}` does to the generator, or to what it is given, is not known")
+            raise Refused(
+                f"what `{source.of(call)}` does to the generator, or to what it is given, is not known"
+            )
         self._refuse_open(call)
         if by_python or self._is_number(method.attr, call):
             return _Drawn(call)
@@ -336,7 +336,11 @@ class _Draws:
         if self.kinds.of(ast.Name(name, ast.Load())).what in ("number", "static"):
             return True
         made = sets[0]
-        if not isinstance(made, ast.Assign) or not isinstance(made.targets[0], ast.Name) or made not in self.block:
+        if (
+            not isinstance(made, ast.Assign)
+            or not isinstance(made.targets[0], ast.Name)
+            or made not in self.block
+        ):
             return False
         params = list(self.params)
         self._refuse_open(made.value)
@@ -354,7 +358,10 @@ class _Draws:
         ]
         if len(sets) != 1 or dotted(sets[0]) != f"self.{attribute}":
             return False
-        function, statement = self.source.enclosing_function(sets[0]), self.source.enclosing_statement(sets[0])
+        function, statement = (
+            self.source.enclosing_function(sets[0]),
+            self.source.enclosing_statement(sets[0]),
+        )
         if function is None or function.name != "__init__" or not isinstance(statement, ast.Assign):
             return False
         return function in self.cls.body and not any(
