@@ -40,6 +40,8 @@ REFUSED = [
     (PYTHON + "while rng.random() > 0.5:\n    x = x * 2\nreturn x", "under a condition"),
     (PYTHON + "for _ in range(self.count):\n    x = x * rng.random()\nreturn x", "several times"),
     (PYTHON + "order = [0, 1, 2, 3]\nrng.shuffle(order)\nreturn x[:, order]", "is not known"),
+    ("random.seed(self.seed)\nreturn x * random.random()", "the same in each call"),
+    ("np.random.seed(self.seed)\nreturn x * np.random.rand()", "the same in each call"),
     (PYTHON + "other = rng\nreturn x * rng.random() + other.random()", "is handed on"),
     (PYTHON + "return x * rng.randint(0, x.shape[0])", "is the same in each call"),
     (PYTHON + "return x * rng.randint(0, self.step + 1)", "is the same in each call"),
