@@ -121,6 +121,8 @@ class Dispatcher:
 
     def _keep(self, report: Report) -> None:
         site = (report.through or report.place).site
+        if site.assumed and report.rule.left_to_python:
+            return
         key = (id(report.node), report.rule.code)
         known = self.found.get(key)
         if site.supposed:

@@ -77,8 +77,9 @@ class Rule:
     (empty: every call). A rule has a fix when it overrides `fix`. With `of_declared_sizes` it also sees the places of a
     run in which inputs have the sizes that an export call's `dynamic_shapes` declares. Unless `of_optional_inputs`, what
     only inputs lead to that may be left out is a warning: such a model is mostly exported without them. Unless `decided_here`, what
-    no source shows decides, such as what the model did before: its findings are warnings at most. A rule without `fix` says in
-    `no_fix` why there is none, which its findings tell.
+    no source shows decides, such as what the model did before: its findings are warnings at most. What a rule that is
+    `left_to_python` finds is no matter under `torch.compiler.assume_constant_result`: Python runs such a function while
+    tracing, and what it gives is meant to stay. A rule without `fix` says in `no_fix` why there is none, which its findings tell.
 
     `targets` names the hardware targets whose hazard this is, each exact or ending in "*": the rule looks at code only
     where one of them is configured, and its `outcome` is what such a target does with what torch exports.
@@ -93,6 +94,7 @@ class Rule:
     of_declared_sizes: ClassVar[bool] = False
     of_optional_inputs: ClassVar[bool] = True
     decided_here: ClassVar[bool] = True
+    left_to_python: ClassVar[bool] = False
     no_fix: ClassVar[str] = ""
     targets: ClassVar[tuple[str, ...]] = ()
 

@@ -34,6 +34,16 @@ REFUSED = {
         "        y = y / 2\nreturn y",
         "torch.autocast is in force",
     ),
+    "dtypes that torch.autocast chooses, under a name": (
+        "cast = torch.autocast('cpu', dtype=torch.bfloat16)\nwith cast:\n    y = self.linear(x)\n    if y.abs().max() > 1:\n"
+        "        y = y / 2\nreturn y",
+        "torch.autocast is in force",
+    ),
+    "dtypes that torch.autocast may choose": (
+        "cast = torch.autocast('cpu') if x.shape[0] > 2 else torch.no_grad()\nwith cast:\n    y = self.linear(x)\n"
+        "    if y.abs().max() > 1:\n        y = y / 2\nreturn y",
+        "torch.autocast is in force",
+    ),
     "an item that may not be there": (
         "if x.sum() > 0:\n    self.stats['sum'] = x.sum()\n    x = x * 2\nreturn x",
         "changes `self.stats`",

@@ -40,6 +40,7 @@ class NumpyNumber(Rule):
 
     code = "EXL512"
     name = "numpy-number"
+    left_to_python = True
     outcome = Outcome(FAILS, OK)
     places = (NumpyRead,)
     examples = (

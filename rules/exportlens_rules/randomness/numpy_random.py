@@ -9,6 +9,7 @@ from exportlens.inference.library import draws_the_same
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.calls.random_numbers import torch_random
+from exportlens.rewriting.calls.seeded_draws import REFUSED, drawn_by_python
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
@@ -38,6 +39,7 @@ class NumpyRandom(Rule):
 
     code = "EXL503"
     name = "numpy-random"
+    left_to_python = True
     outcome = Outcome(FAILS, WRONG)
     places = (Call,)
     callees = ("numpy.random.*",)
@@ -133,8 +135,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
+        if draws_the_same(report.place.receiver) or draws_the_same(report.place.result):
+            return drawn_by_python(report.place, context)
         if report.place.name.startswith(_GENERATORS):
-            return Refusal(
-                "the generator has a seed of its own: draw from a `torch.Generator` outside, and pass the numbers in"
-            )
+            return Refusal(REFUSED)
         return torch_random(report.place, context)

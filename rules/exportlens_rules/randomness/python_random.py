@@ -8,6 +8,7 @@ from exportlens.inference.places import Call
 from exportlens.inference.values import Const
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.calls.random_numbers import torch_random
+from exportlens.rewriting.calls.seeded_draws import REFUSED, drawn_by_python
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report
 
@@ -45,6 +46,7 @@ class PythonRandom(CallOf):
 
     code = "EXL501"
     name = "python-random"
+    left_to_python = True
     outcome = Outcome(FAILS, WRONG)
     callees = tuple(
         f"{owner}.{name}"
@@ -140,8 +142,8 @@ class M(nn.Module):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
+        if draws_the_same(report.place.receiver):
+            return drawn_by_python(report.place, context)
         if report.place.name.startswith(_GENERATOR):
-            return Refusal(
-                "the generator has a seed of its own: draw from a `torch.Generator` outside, and pass the numbers in"
-            )
+            return Refusal(REFUSED)
         return torch_random(report.place, context)

@@ -23,6 +23,7 @@ class UniqueIds(CallOf):
 
     code = "EXL508"
     name = "unique-ids"
+    left_to_python = True
     outcome = Outcome(FAILS, WRONG)
     no_fix = (
         "whether one value for good would do is for you to say: make it where the model is called, and hand it "

@@ -15,6 +15,7 @@ from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.modules import container_kind, module_attribute
 from exportlens.inference.operators import binary
 from exportlens.inference.places import Mutation, NameWrite
+from exportlens.inference.told_ranks import by_unpacking
 from exportlens.inference.uses import part_by_use
 from exportlens.inference.values import (
     Const,
@@ -122,7 +123,7 @@ def run_assign(machine: Machine, node: ast.Assign, frame: Frame) -> bool:
     first = node.targets[0]
     if isinstance(first, (ast.Tuple, ast.List)) and not any(isinstance(t, ast.Starred) for t in first.elts):
         value = unpacked(machine, node.value, len(first.elts), frame)
-        _tell_rank(machine, node.value, len(first.elts), value, frame)
+        _tell_rank(machine, node, value, frame)
     else:
         value = evaluate(machine, node.value, frame)
     for target in node.targets:
@@ -172,21 +173,14 @@ def _is_spread(binding: ast.Assign | ast.For | ast.AsyncFor, function: Function)
     return spread is not None and isinstance(node, ast.Name) and node.id == spread.arg
 
 
-def _tell_rank(machine: Machine, node: ast.expr, number: int, value: Value, frame: Frame) -> None:
+def _tell_rank(machine: Machine, node: ast.Assign, value: Value, frame: Frame) -> None:
     """`b, n = x.shape`: `x` has as many dimensions as there are names, or the assignment raises."""
-    if isinstance(node, ast.Call) and not node.args and not node.keywords:
-        node = node.func
-    if not (
-        isinstance(node, ast.Attribute)
-        and node.attr in ("shape", "size")
-        and isinstance(node.value, ast.Name)
-        and isinstance(value, Sequence)
-        and value.type_name == "torch.Size"
-    ):
+    told = by_unpacking(node.targets, node.value)
+    if told is None or not isinstance(value, Sequence) or value.type_name != "torch.Size":
         return
-    tensor = frame.locals.get(node.value.id)
+    tensor = frame.locals.get(told[0])
     if isinstance(tensor, Tensor) and tensor.rank is None:
-        machine.journal.write(frame.locals, node.value.id, replace(tensor, rank=number))
+        machine.journal.write(frame.locals, told[0], replace(tensor, rank=told[1]))
 
 
 def run_ann_assign(machine: Machine, node: ast.AnnAssign, frame: Frame) -> bool:

@@ -11,7 +11,17 @@ from dataclasses import replace
 from exportlens.inference import knowledge
 from exportlens.inference.machine import Machine
 from exportlens.inference.tensors import dtype_family
-from exportlens.inference.values import Const, Named, Shape, Static, Tensor, TensorScalar, Value
+from exportlens.inference.values import (
+    Choice,
+    Const,
+    Instance,
+    Named,
+    Shape,
+    Static,
+    Tensor,
+    TensorScalar,
+    Value,
+)
 
 _OF_ANY_DEVICE = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
 _OF_THE_CPU = frozenset({"torch.cpu.amp.autocast", "torch.cpu.amp.autocast_mode.autocast"})
@@ -30,19 +40,51 @@ _KEEPING = frozenset(
 )  # fmt: skip
 
 
-def of_cpu(name: str, device: Value | None, node: ast.expr | None, enabled: Value | None) -> bool | None:
-    """Whether the context `name` switches autocast on for tensors on the CPU; False where it switches it off, None where it says
-    nothing of that. `node` is what is written for the device."""
+# Under this key stands whether a context switches autocast on for tensors on the CPU, or off; None where it says nothing of that.
+_ON = "on"
+
+
+def make_context(name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Instance | None:
+    """What calling `name` makes, where that is a context of autocast."""
     if name not in _OF_ANY_DEVICE | _OF_THE_CPU:
         return None
-    device_of_tensor = isinstance(node, ast.Attribute) and (
-        node.attr == "type" and isinstance(node.value, ast.Attribute) and node.value.attr == "device"
+    # torch.cpu.amp.autocast takes no device.
+    first = 1 if name in _OF_ANY_DEVICE else 0
+    device = kwargs.get("device_type") or (args[0] if first and args else None)
+    enabled = kwargs.get("enabled") or (args[2 * first] if len(args) > 2 * first else None)
+    on: bool | None = None
+    if "**" not in kwargs and (not first or device == Const("cpu") or _is_device_of_tensor(node)):
+        on = True if enabled in (None, Const(True)) else False if enabled == Const(False) else None
+    return Instance(Named(name), arguments={_ON: Const(on)}, open=True, fingerprint=(name, on))
+
+
+def _is_device_of_tensor(node: ast.AST) -> bool:
+    """Whether `x.device.type` is written for the device in the call `node`."""
+    if not isinstance(node, ast.Call):
+        return False
+    given = [key.value for key in node.keywords if key.arg == "device_type"] or node.args[:1]
+    return any(
+        isinstance(each, ast.Attribute)
+        and each.attr == "type"
+        and isinstance(each.value, ast.Attribute)
+        and each.value.attr == "device"
+        for each in given
     )
-    if name in _OF_ANY_DEVICE and device != Const("cpu") and not device_of_tensor:
-        return None
-    if enabled is None or enabled == Const(True):
-        return True
-    return False if enabled == Const(False) else None
+
+
+def entered(machine: Machine, manager: Value) -> bool:
+    """Whether autocast is in force for tensors on the CPU once `manager` is entered."""
+    on = manager.arguments.get(_ON) if isinstance(manager, Instance) else None
+    return on.value if isinstance(on, Const) and isinstance(on.value, bool) else machine.autocast
+
+
+def may_cast(context: Value | None) -> bool:
+    """Whether `context` may be one of autocast that is switched on for some device."""
+    if isinstance(context, Choice):
+        return any(map(may_cast, context.options))
+    return (
+        isinstance(context, Instance) and _ON in context.arguments and context.arguments[_ON] != Const(False)
+    )
 
 
 def recast(machine: Machine, op: knowledge.Op, name: str, given: list[Value], made: Value) -> Value:

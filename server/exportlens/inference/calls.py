@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference import knowledge
+from exportlens.inference.autocasting import make_context
 from exportlens.inference.classes import is_module_base
 from exportlens.inference.construction import apply_autograd, call_instance, call_super, instantiate
 from exportlens.inference.containers import call_container_method
@@ -353,7 +354,7 @@ def _external_result(
     made = make_tensor(machine, name, args) or call_torch(machine, name, args, kwargs, frame, node)
     if made is not None:
         return made
-    thing = make_object(name, args, kwargs, machine.tracing)
+    thing = make_context(name, args, kwargs, node) or make_object(name, args, kwargs, machine.tracing)
     if thing is not None:
         return thing
     if is_module_base(name):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from exportlens.inference.assumed import constant, is_assumed
 from exportlens.inference.classes import switches_gradients_off
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.lattice import join
@@ -99,7 +100,14 @@ def call_function(
             return known.replay(machine)
     mark, first = machine.journal.mark(), len(machine.log)
     given = dict(inner.locals) if key is not None else {}
-    result = _in_frame(machine, function, frame, node, lambda: _run_body(machine, function, inner))
+    assumed = is_assumed(function)
+    machine.assumed += assumed
+    try:
+        result = _in_frame(machine, function, frame, node, lambda: _run_body(machine, function, inner))
+    finally:
+        machine.assumed -= assumed
+    if assumed:
+        result = constant(result)
     if key is not None and _is_pure(machine, mark, given):
         machine.memo[key] = _Remembered(
             result, tuple(machine.log[first:]), machine.doubt, machine.entry, given
@@ -329,6 +337,7 @@ def _memo_key(machine: Machine, function: Function, local: dict[str, Value]) -> 
         machine.tracing,
         machine.without_gradients > 0,
         machine.autocast,
+        machine.assumed > 0,
     ]
     for name, value in local.items():
         key = _key(value, 0)

@@ -137,6 +137,8 @@ class Machine:
         self.called: list[tuple[ClassValue, tuple[Value, ...]]] | None = None
         # How many contexts around here switch gradients off.
         self.without_gradients = 0
+        # How many functions under torch.compiler.assume_constant_result are being followed.
+        self.assumed = 0
         # Whether torch.autocast is in force for tensors on the CPU.
         self.autocast = False
         self.entry: str | None = None
@@ -188,6 +190,7 @@ class Machine:
             self.optional,
             self.without_gradients == 0,
             tuple(self.supposed),
+            self.assumed > 0,
         )
 
     def emits(self, kind: type[Place]) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.told_ranks import by_test
 from exportlens.inference.truth import truth_of
 from exportlens.inference.values import (
     Choice,
@@ -42,6 +44,10 @@ def narrow(machine: Machine, test: ast.expr, positive: bool, frame: Frame) -> No
 
 def _narrow_compare(machine: Machine, test: ast.Compare, positive: bool, frame: Frame) -> None:
     op, right = test.ops[0], test.comparators[0]
+    for name, rank in by_test(test, positive):
+        tensor = frame.locals.get(name)
+        if isinstance(tensor, Tensor) and tensor.rank is None:
+            machine.journal.write(frame.locals, name, replace(tensor, rank=rank))
     if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
         wants_none = isinstance(op, ast.Is) is positive
         _filter(

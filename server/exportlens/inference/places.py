@@ -27,7 +27,8 @@ class Site:
     `if` on it, an optional argument); `entry` is "Class" or "Class.method" of the entry point, None for module-level code;
     `conditions` are the tests that lead here and that configuration decides, outermost first (None: one without a text);
     `optional` is true where only inputs that may be left out lead here; `gradients` is false under `no_grad` and the like;
-    `supposed` are the arguments of the entry point of which nothing tells that they are the tensors that they are taken for.
+    `supposed` are the arguments of the entry point of which nothing tells that they are the tensors that they are taken for;
+    `assumed` is true in functions under `torch.compiler.assume_constant_result`, and in what they call.
     """
 
     scope: ModuleScope
@@ -40,6 +41,7 @@ class Site:
     optional: bool = False
     gradients: bool = True
     supposed: tuple[str, ...] = ()
+    assumed: bool = False
 
     @property
     def condition(self) -> ast.expr | None:

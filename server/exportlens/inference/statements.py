@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.inference.assignments import assign, run_ann_assign, run_assign, run_aug_assign
-from exportlens.inference.autocasting import of_cpu
+from exportlens.inference.autocasting import entered as autocast_in_force
 from exportlens.inference.blocks import STATEMENTS, run_block
 from exportlens.inference.branching import run_if, run_match, run_try
 from exportlens.inference.classes import define_class, define_function, dotted, switches_gradients_off
@@ -79,10 +79,12 @@ def _run_assert(machine: Machine, node: ast.Assert, frame: Frame) -> bool:
 def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) -> bool:
     from exportlens.inference.construction import call_method
 
+    managers: list[Value] = []
     entered_ones: list[tuple[Value, ast.expr]] = []
     off = sum(switches_gradients_off(dotted(item.context_expr)) for item in node.items)
     for item in node.items:
         manager = evaluate(machine, item.context_expr, frame)
+        managers.append(manager)
         if machine.emits(With):
             name = _manager_name(manager) or _called(machine, item.context_expr, frame)
             machine.notice(With(machine.site(frame), item.context_expr, manager, name))
@@ -98,9 +100,9 @@ def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) ->
             assign(machine, item.optional_vars, entered, frame)
     machine.without_gradients += off
     autocast = machine.autocast
-    for item in node.items:
-        machine.autocast = _autocast(machine, item.context_expr, frame)
     try:
+        for manager in managers:
+            machine.autocast = autocast_in_force(machine, manager)
         ends = run_block(machine, node.body, frame)
     finally:
         machine.without_gradients -= off
@@ -109,26 +111,6 @@ def _run_with(machine: Machine, node: ast.With | ast.AsyncWith, frame: Frame) ->
         if isinstance(manager, Instance):
             call_method(machine, manager, "__exit__", [Const(None)] * 3, frame, expression)
     return ends
-
-
-def _autocast(machine: Machine, node: ast.expr, frame: Frame) -> bool:
-    """Whether autocast is in force for tensors on the CPU once the context `node` is entered."""
-    if not isinstance(node, ast.Call) or "autocast" not in dotted(node):
-        return machine.autocast
-    name = _called(machine, node, frame)
-    named = {key.arg: key.value for key in node.keywords}
-    # torch.cpu.amp.autocast takes no device.
-    first = 0 if ".cpu." in name else 1
-    device = named.get("device_type") or (node.args[0] if first and node.args else None)
-    place = 2 * first
-    enabled = named.get("enabled") or (node.args[place] if len(node.args) > place else None)
-    machine.quiet += 1
-    try:
-        values = [None if each is None else evaluate(machine, each, frame) for each in (device, enabled)]
-    finally:
-        machine.quiet -= 1
-    on = of_cpu(name, values[0], device, values[1])
-    return machine.autocast if on is None else on
 
 
 def _manager_name(manager: Value) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from exportlens.inference.told_ranks import by_test, by_unpacking
 from exportlens.inference.values import Value
 from exportlens.rewriting.arrays.array_helpers import Helpers
 from exportlens.rewriting.arrays.array_pieces import Piece
@@ -24,6 +25,8 @@ from exportlens.rewriting.code.draft import Refused, WholeDraft
 from exportlens.rewriting.code.names import arguments, defaults_of
 from exportlens.rewriting.code.text import Function, Replacement
 
+# What has a number of dimensions that a test or an assignment may tell.
+_COUNTED = ("array", "held", "tensor")
 _SILENT = frozenset({"numpy.errstate", "numpy.printoptions"})
 
 
@@ -160,6 +163,7 @@ class Way(Writes):
                     self._store(target, node.value, piece)
                 else:
                     self.bind(target, piece.type, node.value)
+            self._tell_ranks([by_unpacking(node.targets, node.value)])
             return
         self._store(node.targets[0], node.value, self.piece(node.value))
 
@@ -208,8 +212,10 @@ class Way(Writes):
             self.decides.add(self.source.enclosing_function(node))
         self.decided += decides
         before = dict(self.names)
+        self._tell_ranks(by_test(node.test, True))
         self._block(node.body)
         after, self.names = self.names, before
+        self._tell_ranks(by_test(node.test, False))
         self._block(node.orelse)
         self.decided -= decides
         if _leaves(node.body):
@@ -297,6 +303,14 @@ class Way(Writes):
         self._put(node.test)
         if node.msg is not None:
             self._put(node.msg)
+        self._tell_ranks(by_test(node.test, True))
+
+    def _tell_ranks(self, told: Iterable[tuple[str, int] | None]) -> None:
+        """Let the names of arrays and tensors have the number of dimensions that was told of them."""
+        for each in told:
+            known = None if each is None else self.names.get(each[0])
+            if each is not None and known is not None and known.rank is None and known.what in _COUNTED:
+                self.names[each[0]] = replace(known, rank=each[1], least=each[1])
 
 
 def _leaves(body: list[ast.stmt]) -> bool:

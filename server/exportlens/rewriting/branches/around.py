@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.inference.autocasting import may_cast
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import dotted
@@ -23,7 +24,11 @@ def refuse_around(source: Source, node: ast.stmt, function: Function, kinds: Kin
             break
         if isinstance(each, ast.Try) and inner in each.body and any(map(_catches, each.handlers)):
             raise Refused("an error of torch.cond's own would be caught in the same function")
-        if isinstance(each, ast.With) and any(_casts(item.context_expr, kinds) for item in each.items):
+        if isinstance(each, ast.With) and any(
+            _casts(made, kinds)
+            for item in each.items
+            for made in (item.context_expr, *_given(item.context_expr, source))
+        ):
             raise Refused(
                 "torch.autocast is in force: strict export takes its dtypes for wrong in torch.cond"
             )
@@ -60,8 +65,36 @@ def _catches_index(handler: ast.ExceptHandler) -> bool:
     return bool(names & {"IndexError", "KeyError", "LookupError", "ValueError", "OverflowError"})
 
 
+def _given(context: ast.expr, source: Source) -> list[ast.expr]:
+    """What the name or attribute `context` is given where it stands: the parts of that may each be what is entered."""
+    if not isinstance(context, (ast.Name, ast.Attribute)):
+        return list(_choices(context))
+    kind = ast.ClassDef if isinstance(context, ast.Attribute) else (ast.FunctionDef, ast.AsyncFunctionDef)
+    around = next((each for each in source.ancestors(context) if isinstance(each, kind)), source.tree)
+    written = ast.unparse(context)
+    return [
+        one
+        for each in ast.walk(around)
+        if isinstance(each, ast.Assign) and any(ast.unparse(target) == written for target in each.targets)
+        for one in _choices(each.value)
+    ]
+
+
+def _choices(node: ast.expr) -> list[ast.expr]:
+    return (
+        [*_choices(node.body), *_choices(node.orelse)]
+        if isinstance(node, ast.IfExp)
+        else [one for each in node.values for one in _choices(each)]
+        if isinstance(node, ast.BoolOp)
+        else [node]
+    )
+
+
 def _casts(node: ast.expr, kinds: Kinds) -> bool:
-    if not isinstance(node, ast.Call) or not (kinds.qualified(node.func) or "").endswith("autocast"):
+    """Whether `node` may be a context of torch.autocast that is not switched off where it is written."""
+    if not isinstance(node, ast.Call):
+        return may_cast(kinds.of(node).value)
+    if not (kinds.qualified(node.func) or "").endswith("autocast"):
         return False
     enabled = [key.value for key in node.keywords if key.arg == "enabled"]
     return not (enabled and isinstance(enabled[0], ast.Constant) and enabled[0].value is False)

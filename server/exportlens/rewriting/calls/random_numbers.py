@@ -29,6 +29,7 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call):
             raise Refused("not a call")
+        _refuse_seeded(draft, node, place.name)
         spread = place.name in _OF_SIZES and len(node.args) == 1
         if (any(isinstance(each, ast.Starred) for each in node.args) and not spread) or any(
             key.arg is None for key in node.keywords
@@ -64,6 +65,15 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Draw with torch", [draft.source.swap(target, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _refuse_seeded(draft: Draft, node: ast.Call, name: str) -> None:
+    """Raise Refused where the same function gives the generator a seed: what it draws is the same in each call."""
+    seed = f"{name.rpartition('.')[0]}.seed"
+    function = draft.source.enclosing_function(node)
+    for each in ast.walk(function) if function is not None else ():
+        if isinstance(each, ast.Call) and draft.qualified(each.func) == seed:
+            raise Refused(f"`{draft.source.of(each)}` makes what is drawn the same in each call")
 
 
 def _calls_given(source: Source, node: ast.expr, depth: int = 0) -> Iterator[ast.Call]:

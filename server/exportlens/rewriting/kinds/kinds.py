@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from exportlens.inference import knowledge
 from exportlens.inference.machine import Cancelled
+from exportlens.inference.told_ranks import by_test, by_unpacking
 from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, Value
 from exportlens.rewriting.code.context import Elsewhere, never, nowhere
 from exportlens.rewriting.code.names import dotted
@@ -182,6 +183,7 @@ class Kinds:
                 self.assign(target, kind)
                 # In `a = b = x * 2` the names are of the same memory.
                 kind = self.names[target.id] if isinstance(target, ast.Name) else kind
+            self.tell_ranks([by_unpacking(node.targets, node.value)])
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self.assign(node.target, self.of(node.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -196,8 +198,10 @@ class Kinds:
         elif isinstance(node, ast.Delete):
             for each in node.targets:
                 self._write_item(each, None)
+        elif isinstance(node, ast.Assert):
+            self.tell_ranks(by_test(node.test, True))
         elif isinstance(node, ast.If):
-            self._run_arms([node.body, node.orelse])
+            self._run_arms([node.body, node.orelse], node.test)
         elif isinstance(node, (ast.For, ast.While)):
             if isinstance(node, ast.For):
                 self._assign_iteration(node)
@@ -298,17 +302,26 @@ class Kinds:
                 element = told
         return self.assign(node.target, element)
 
-    def _run_arms(self, arms: list[list[ast.stmt]]) -> None:
+    def _run_arms(self, arms: list[list[ast.stmt]], test: ast.expr | None = None) -> None:
         from exportlens.rewriting.code.liveness import leaves
 
         ends = []
-        for arm in arms:
+        for index, arm in enumerate(arms):
             way = self.copy()
+            if test is not None:
+                way.tell_ranks(by_test(test, index == 0))
             way.run(arm)
             if not leaves(arm):
                 ends.append(way.names)
         if ends:
             self.names = merged_names(ends)
+
+    def tell_ranks(self, told: Iterable[tuple[str, int] | None]) -> None:
+        """Let the names of tensors have the number of dimensions that was told of them."""
+        for each in told:
+            known = None if each is None else self.names.get(each[0])
+            if each is not None and known is not None and known.what == "tensor" and known.rank is None:
+                self.names[each[0]] = replace(known, rank=each[1])
 
     def _merge_with(self, entry: dict[str, Kind]) -> None:
         for name, kind in entry.items():

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.modules import container_kind
+from exportlens.inference.told_ranks import by_test
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.arms.super_reads import refuse_super_reads
 from exportlens.rewriting.code.draft import Refused, RefusedLog
@@ -87,7 +88,7 @@ def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt,
     for node in statements:
         see(node, kinds)
         if isinstance(node, ast.If):
-            _visit_arms([node.body, node.orelse], kinds, see)
+            _visit_arms([node.body, node.orelse], kinds, see, node.test)
         elif isinstance(node, (ast.For, ast.While)):
             probe = kinds.copy()
             probe.run([node])
@@ -290,10 +291,17 @@ def _plain(args: ast.arguments) -> list[ast.arg]:
     return [each for each in required if each.annotation is None]
 
 
-def _visit_arms(arms: Sequence[list[ast.stmt]], kinds: Kinds, see: Callable[[ast.stmt, Kinds], None]) -> None:
+def _visit_arms(
+    arms: Sequence[list[ast.stmt]],
+    kinds: Kinds,
+    see: Callable[[ast.stmt, Kinds], None],
+    test: ast.expr | None = None,
+) -> None:
     ends = []
-    for arm in arms:
+    for index, arm in enumerate(arms):
         way = kinds.copy()
+        if test is not None:
+            way.tell_ranks(by_test(test, index == 0))
         visit(arm, way, see)
         if not leaves(arm):
             ends.append(way.names)

@@ -1,0 +1,77 @@
+"""What is drawn from a generator that each call makes anew is drawn as it was where it may differ, or is not known to be a number."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from tests.rewriting.fixing_all import mend
+
+HEAD = """import random
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self, seed=3, count=2):
+        super().__init__()
+        self.seed = seed
+        self.count = count
+        self.step = 0
+        self.layer = nn.Linear(4, 4)
+
+    def turn(self):
+        self.step += 1
+
+    def forward(self, x):
+"""
+PYTHON, NUMPY = "rng = random.Random(self.seed)\n", "rng = np.random.RandomState(self.seed)\n"
+
+REFUSED = [
+    (
+        PYTHON + "if rng.random() < 0.5:\n    x = x * rng.random()\nreturn x * rng.random()",
+        "under a condition",
+    ),
+    (PYTHON + "return x * sum(rng.random() for _ in range(3))", "several times"),
+    (PYTHON + "return x if self.count > 3 or rng.random() > 0.5 else x * 2", "under a condition"),
+    (PYTHON + "while rng.random() > 0.5:\n    x = x * 2\nreturn x", "under a condition"),
+    (PYTHON + "for _ in range(self.count):\n    x = x * rng.random()\nreturn x", "several times"),
+    (PYTHON + "order = [0, 1, 2, 3]\nrng.shuffle(order)\nreturn x[:, order]", "is not known"),
+    ("random.seed(self.seed)\nreturn x * random.random()", "the same in each call"),
+    ("np.random.seed(self.seed)\nreturn x * np.random.rand()", "the same in each call"),
+    (PYTHON + "other = rng\nreturn x * rng.random() + other.random()", "is handed on"),
+    (PYTHON + "return x * rng.randint(0, x.shape[0])", "is the same in each call"),
+    (PYTHON + "return x * rng.randint(0, self.step + 1)", "is the same in each call"),
+    (PYTHON + "n = 3\nn = n + rng.randint(0, 2)\nreturn x * rng.randint(0, n)", "is the same in each call"),
+    (NUMPY + "index = rng.permutation(4)[0]\nreturn x[:, index]", "is not known to be an array"),
+    (NUMPY + "order = rng.permutation(4)[::-1]\nreturn x[:, order]", "is not known to be an array"),
+    (
+        NUMPY + "order = rng.permutation(4)\nreturn x[:, list(order)]",
+        "where it becomes a tensor is not known",
+    ),
+    (NUMPY + "return x * torch.from_numpy(rng.rand(4) + 1)", "where it becomes a tensor is not known"),
+]
+
+
+@pytest.mark.parametrize(("body", "reason"), REFUSED)
+def test_refused(body: str, reason: str) -> None:
+    text = HEAD + textwrap.indent(body, "        ") + "\n"
+    mended = mend(text)
+    assert "assume_constant_result" not in mended.text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+def test_what_python_runs_while_tracing_is_left_to_it() -> None:
+    text = HEAD.replace(
+        "    def turn",
+        "    @torch.compiler.assume_constant_result\n    def drawn(self):\n        random.seed(3)\n        np.random.seed(3)\n"
+        "        rng = np.random.RandomState()\n        return self.more() + rng.rand() + random.random()\n\n"
+        "    def more(self):\n        return 1 if np.random.rand() > 0.5 else 2\n\n    def turn",
+    )
+    mended = mend(text + "        return x * self.drawn()\n")
+    assert not mended.refusals
+    again = mend(text + "        return x * self.drawn() + self.more()\n")
+    assert "torch.rand" in again.text or again.refusals
