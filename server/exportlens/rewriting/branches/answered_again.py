@@ -38,14 +38,20 @@ def asked_again(
     source: Source, node: ast.If, tail: Sequence[ast.stmt], kinds: Kinds
 ) -> dict[ast.AST, Answers]:
     """The `if` statements and ternaries in `tail`, the code behind `node`, that ask what `node` asks, or which constant a name is
-    that each way through `node` binds."""
+    that the ways through `node` bind, or leave as it was."""
     function = source.enclosing_function(node)
     if function is None:
         return {}
     ends = _ends(node)
     tests = [test for test, _ in ends if test is not None]
     same = [each for each in tests if repeatable(each, kinds) and "self" not in reads(each)]
-    named = [_constants(block) for _, block in ends]
+    before = _constants_before(source, node, function)
+    # A test may bind a name, too.
+    inside = set(bound([*node.body, *node.orelse])) - {
+        name for test in tests for name in bound(ast.Expr(test))
+    }
+    before = {name: value for name, value in before.items() if name in inside}
+    named = [_constants(block, before) for _, block in ends]
     found: dict[ast.AST, Answers] = {}
     passed: list[ast.stmt] = []
     for each in tail:
@@ -86,9 +92,32 @@ def _ends(node: ast.If) -> list[tuple[ast.expr | None, list[ast.stmt]]]:
     return [*found, (None, node.orelse)]
 
 
-def _constants(block: Sequence[ast.stmt]) -> dict[str, ast.Constant]:
-    """The names that are constants at the end of `block`."""
+def _constants_before(source: Source, node: ast.stmt, function: Function) -> dict[str, ast.Constant]:
+    """The names that are constants wherever `node` is reached."""
+    around: list[ast.stmt] = [node]
+    for each in source.ancestors(node):
+        if each is function:
+            break
+        if isinstance(each, ast.stmt):
+            around.insert(0, each)
     found: dict[str, ast.Constant] = {}
+    for each in around:
+        block, index = source.block_of(each)
+        found = _constants(block[:index], found)
+        if each is not node and not isinstance(each, ast.If):
+            # A round before, or what failed, may have bound it anew.
+            found = _without(found, set(bound([each])))
+    elsewhere = {
+        name for each in walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
+    }
+    return _without(found, elsewhere)
+
+
+def _constants(
+    block: Sequence[ast.stmt], before: Mapping[str, ast.Constant] | None = None
+) -> dict[str, ast.Constant]:
+    """The names that are constants at the end of `block`, where they were `before` it."""
+    found = dict(before or {})
     for each in block:
         found = _without(found, set(bound([each])))
         if isinstance(each, ast.Assign):
