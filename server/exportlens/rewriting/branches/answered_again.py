@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exportlens.inference.values import Tensor
-from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.liveness import exits, given_to_operators
+from exportlens.rewriting.code.names import arguments, bound, defaults_of, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -94,23 +94,34 @@ def _ends(node: ast.If) -> list[tuple[ast.expr | None, list[ast.stmt]]]:
 
 def _constants_before(source: Source, node: ast.stmt, function: Function) -> dict[str, ast.Constant]:
     """The names that are constants wherever `node` is reached."""
-    around: list[ast.stmt] = [node]
-    for each in source.ancestors(node):
-        if each is function:
-            break
-        if isinstance(each, ast.stmt):
-            around.insert(0, each)
-    found: dict[str, ast.Constant] = {}
-    for each in around:
-        block, index = source.block_of(each)
-        found = _constants(block[:index], found)
-        if each is not node and not isinstance(each, ast.If):
+    block, index = source.block_of(node)
+    outer = source.parents[node]
+    if outer is not function:
+        found = _constants_before(source, outer, function) if isinstance(outer, ast.stmt) else {}
+        if not isinstance(outer, ast.If):
             # A round before, or what failed, may have bound it anew.
-            found = _without(found, set(bound([each])))
+            found = _without(found, set(bound([*ast.iter_child_nodes(outer)])))
+    else:
+        found = _constants_of_arm(source, function)
     elsewhere = {
         name for each in walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
     }
-    return _without(found, elsewhere)
+    return _without(_constants(block[:index], found), elsewhere)
+
+
+def _constants_of_arm(source: Source, function: Function) -> dict[str, ast.Constant]:
+    """The names that are constants wherever `function` is called, which is nothing but an arm: then that is where it stands."""
+    outer = source.enclosing_function(function)
+    if outer is None or function.name not in given_to_operators(outer):
+        return {}
+    found = _constants_before(source, function, outer)
+    own = {each.arg for each in arguments(function.args)}
+    kept = {
+        name
+        for name, value in defaults_of(function.args).items()
+        if isinstance(value, ast.Name) and value.id == name
+    }
+    return _without(found, (own | set(bound(function.body))) - kept)
 
 
 def _constants(
