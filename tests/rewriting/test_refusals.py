@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a name that a branch binds on one way, where a round before may have set what is asked behind it",
+        "near = False\nfor i in range(3):\n    if x.sum() > i:\n        gain = x * 2\n        near = True\n"
+        "    if near:\n        x = x + gain\nreturn x",
+        "`gain` is not bound where the condition is false",
+    ),
+    (
         "a gradient that is taken away on one way behind the branch",
         "y = x.detach()\nif x.sum() > 0:\n    y = self.linear(x).detach()\nif self.count:\n    y.requires_grad_(False)\nreturn y",
         "what torch.cond gives is no leaf",

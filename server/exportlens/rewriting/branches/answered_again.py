@@ -57,11 +57,14 @@ def asked_again(
     for each in tail:
         same = [test for test in same if _stays(test, [node, *passed], function, kinds)]
         calm = all(_stays(test, [each], function, kinds) for test in same)
-        anew = set(bound(passed)) | (
-            set(bound([each])) if calm and not isinstance(each, ast.Assign) else set()
-        )
-        ways = [_Known(_facts(tests, way, same), _without(names, anew)) for way, names in enumerate(named)]
-        for asking in _asking(each) if calm else _asking_first(each):
+        first, anew = list(_asking_first(each)), set(bound(passed))
+        inside = anew | (set() if isinstance(each, ast.Assign) else set(bound([each])))
+        for asking in _asking(each):
+            is_first = asking in first
+            facts = same if calm or is_first else []
+            rebound = (anew if is_first else inside) | set(bound(ast.Expr(asking.test)))
+            names = [_without(one, rebound) for one in named]
+            ways = [_Known(_facts(tests, way, facts), one) for way, one in enumerate(names)]
             answers = tuple(_given(asking.test, known, kinds) for known in ways)
             if any(answer is not None for answer in answers):
                 found[asking] = answers

@@ -134,7 +134,9 @@ class LoopMemory:
                 return True
             if hazard_among(self.source, block[index + 1 :], after.copy(), self.torch) is not None:
                 return True
-            if _leads_to_next_round(block[index + 1 :], after) or _is_handed_in(block[index + 1 :], name, after):
+            if _leads_to_next_round(block[index + 1 :], after) or _is_handed_in(
+                block[index + 1 :], name, after
+            ):
                 return True
             if isinstance(outer, (ast.For, ast.While)) and name in self.live.before[outer.body[0]]:
                 return True
