@@ -48,11 +48,12 @@ def _changed_by_data(source: Source, loop: ast.For, kinds: Kinds, torch: str) ->
     found: dict[str, None] = {}
 
     def see(node: ast.stmt, now: Kinds) -> None:
-        by_data = False
         if isinstance(node, ast.While):
             by_data = Predicates(source, now, torch).from_data(node.test)
         elif isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
             by_data = any(now.of(each).what in ("scalar", "tensor") for each in node.iter.args)
+        else:
+            return
         if by_data:
             found.update(dict.fromkeys(bound(node.body)))
 
