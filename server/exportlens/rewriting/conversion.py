@@ -277,9 +277,13 @@ def _branch(
             text = _read_back(source, node, kinds, torch, value, arms)
             if text is not None:
                 return text
+        with_numbers: list[tuple[Source, ast.If, Kinds]] = []
         for changed, branch, now in _other_forms(source, node, kinds, torch, refused):
+            before = now.copy()
             try:
                 return _cond(changed, branch, now, torch, value, ({}, {}))
+            except RefusedNumber:
+                with_numbers.append((changed, branch, before))
             except (Refused, LookupError, SyntaxError):
                 continue
         leaving = grown_to_leave(source, node, kinds)
@@ -291,6 +295,10 @@ def _branch(
             return text
         if isinstance(refused, RefusedNumber) and not refused.counts:
             text = _read_back(source, node, kinds, torch, value, arms)
+            if text is not None:
+                return text
+        for form in with_numbers:
+            text = _read_back(*form, torch, value, ({}, {}))
             if text is not None:
                 return text
         raise

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from exportlens.inference.values import Tensor
-from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.liveness import exits, given_to_operators
+from exportlens.rewriting.code.names import arguments, bound, defaults_of, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -38,24 +38,33 @@ def asked_again(
     source: Source, node: ast.If, tail: Sequence[ast.stmt], kinds: Kinds
 ) -> dict[ast.AST, Answers]:
     """The `if` statements and ternaries in `tail`, the code behind `node`, that ask what `node` asks, or which constant a name is
-    that each way through `node` binds."""
+    that the ways through `node` bind, or leave as it was."""
     function = source.enclosing_function(node)
     if function is None:
         return {}
     ends = _ends(node)
     tests = [test for test, _ in ends if test is not None]
     same = [each for each in tests if repeatable(each, kinds) and "self" not in reads(each)]
-    named = [_constants(block) for _, block in ends]
+    before = _constants_before(source, node, function)
+    # A test may bind a name, too.
+    inside = set(bound([*node.body, *node.orelse])) - {
+        name for test in tests for name in bound(ast.Expr(test))
+    }
+    before = {name: value for name, value in before.items() if name in inside}
+    named = [_constants(block, before) for _, block in ends]
     found: dict[ast.AST, Answers] = {}
     passed: list[ast.stmt] = []
     for each in tail:
         same = [test for test in same if _stays(test, [node, *passed], function, kinds)]
         calm = all(_stays(test, [each], function, kinds) for test in same)
-        anew = set(bound(passed)) | (
-            set(bound([each])) if calm and not isinstance(each, ast.Assign) else set()
-        )
-        ways = [_Known(_facts(tests, way, same), _without(names, anew)) for way, names in enumerate(named)]
-        for asking in _asking(each) if calm else _asking_first(each):
+        first, anew = list(_asking_first(each)), set(bound(passed))
+        inside = anew | (set() if isinstance(each, ast.Assign) else set(bound([each])))
+        for asking in _asking(each):
+            is_first = asking in first
+            facts = same if calm or is_first else []
+            rebound = (anew if is_first else inside) | set(bound(ast.Expr(asking.test)))
+            names = [_without(one, rebound) for one in named]
+            ways = [_Known(_facts(tests, way, facts), one) for way, one in enumerate(names)]
             answers = tuple(_given(asking.test, known, kinds) for known in ways)
             if any(answer is not None for answer in answers):
                 found[asking] = answers
@@ -86,9 +95,43 @@ def _ends(node: ast.If) -> list[tuple[ast.expr | None, list[ast.stmt]]]:
     return [*found, (None, node.orelse)]
 
 
-def _constants(block: Sequence[ast.stmt]) -> dict[str, ast.Constant]:
-    """The names that are constants at the end of `block`."""
-    found: dict[str, ast.Constant] = {}
+def _constants_before(source: Source, node: ast.stmt, function: Function) -> dict[str, ast.Constant]:
+    """The names that are constants wherever `node` is reached."""
+    block, index = source.block_of(node)
+    outer = source.parents[node]
+    if outer is not function:
+        found = _constants_before(source, outer, function) if isinstance(outer, ast.stmt) else {}
+        if not isinstance(outer, ast.If):
+            # A round before, or what failed, may have bound it anew.
+            found = _without(found, set(bound([*ast.iter_child_nodes(outer)])))
+    else:
+        found = _constants_of_arm(source, function)
+    elsewhere = {
+        name for each in walk(function) if isinstance(each, (ast.Global, ast.Nonlocal)) for name in each.names
+    }
+    return _without(_constants(block[:index], found), elsewhere)
+
+
+def _constants_of_arm(source: Source, function: Function) -> dict[str, ast.Constant]:
+    """The names that are constants wherever `function` is called, which is nothing but an arm: then that is where it stands."""
+    outer = source.enclosing_function(function)
+    if outer is None or function.name not in given_to_operators(outer):
+        return {}
+    found = _constants_before(source, function, outer)
+    own = {each.arg for each in arguments(function.args)}
+    kept = {
+        name
+        for name, value in defaults_of(function.args).items()
+        if isinstance(value, ast.Name) and value.id == name
+    }
+    return _without(found, (own | set(bound(function.body))) - kept)
+
+
+def _constants(
+    block: Sequence[ast.stmt], before: Mapping[str, ast.Constant] | None = None
+) -> dict[str, ast.Constant]:
+    """The names that are constants at the end of `block`, where they were `before` it."""
+    found = dict(before or {})
     for each in block:
         found = _without(found, set(bound([each])))
         if isinstance(each, ast.Assign):

@@ -49,7 +49,9 @@ def _computed(op: ast.operator, left: Kind, right: Kind) -> Kind:
         return Kind("tensor", binary_dtype(op, left, right), rank, value=value, moved=moved)
     if "unknown" in (left.what, right.what) or "container" in (left.what, right.what):
         # What takes a float computes something new; only lists hand on what they hold.
-        new = any(each.type == "float" and each.what in ("static", "number", "scalar") for each in (left, right))
+        new = any(
+            each.type == "float" and each.what in ("static", "number", "scalar") for each in (left, right)
+        )
         return replace(_of_given([left, right]), roots=frozenset() if new else union([left, right]))
     kind = "float" if "float" in (left.type, right.type) or isinstance(op, ast.Div) else "int"
     for what in ("scalar", "size", "number"):

@@ -16,6 +16,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.continues import without_continue
 from exportlens.rewriting.loops.counted_loops import as_while
 from exportlens.rewriting.loops.cut_lists import cut_behind
+from exportlens.rewriting.loops.held_through_rounds import held_through_rounds
 from exportlens.rewriting.loops.leaving import Flagged, flagged
 from exportlens.rewriting.loops.left_counters import last_round_named
 from exportlens.rewriting.loops.rounds import count_of, in_rounds, ways_out
@@ -249,6 +250,14 @@ def _by_rounds(
     source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert
 ) -> tuple[str, str]:
     """`loop` as a function that calls itself, whose branches are rewritten."""
+    if isinstance(loop, ast.For):
+        before = _kinds_around(source, loop, kinds)
+        now = before.copy()
+        held = held_through_rounds(source, loop, now, torch)
+        if held is not None:
+            source, loop = held
+            kinds = kinds.copy()
+            kinds.names |= {name: kind for name, kind in now.names.items() if kind != before.names.get(name)}
     text, name, inside = in_rounds(source, loop, kinds, torch)
     return settled(text, [name], inside, torch, convert), _flag_message(loop)
 

@@ -72,7 +72,7 @@ def _refuse_chosen_again(source: Source, node: ast.If, kinds: Kinds) -> None:
     kept = entering - (always_bound(node.body) & always_bound(node.orelse))
     for name in bound([*node.body, *node.orelse]):
         kind = kinds.names.get(name)
-        if name not in kept or not _is_number(kind) or kind is None or kind.type != "int":
+        if name not in kept or not is_number(kind) or kind is None or kind.type != "int":
             continue
         if all(isinstance(value, ast.Constant) for value in _chosen(node, name)):
             raise Refused(
@@ -85,7 +85,7 @@ def _chosen(node: ast.If, name: str) -> list[ast.expr]:
         value
         for each in walk(node)
         if isinstance(each, ast.stmt)
-        for one, value in _values(each)
+        for one, value in bound_values(each)
         if one == name
     ]
 
@@ -101,7 +101,7 @@ def _held_in(
     ):
         # It becomes a while_loop, which holds numbers in its own way.
         return None
-    if not any(_is_number(kinds.names.get(name)) for name in bound(loop.body)):
+    if not any(is_number(kinds.names.get(name)) for name in bound(loop.body)):
         return None
     chosen = dict.fromkeys(_bound_by_branch(source, node))
 
@@ -110,7 +110,7 @@ def _held_in(
             chosen.update(dict.fromkeys(_bound_by_branch(source, each)))
 
     visit(loop.body, kinds.copy(), see)
-    return _held(source, function, loop, node, list(chosen), kinds, torch, ("int", "float", "bool"))
+    return held(source, function, loop, node, list(chosen), kinds, torch, ("int", "float", "bool"))
 
 
 def _bound_by_branch(source: Source, node: ast.If) -> list[str]:
@@ -126,13 +126,13 @@ def held_in_while_loop(source: Source, loop: _Loop, kinds: Kinds, torch: str) ->
     function = source.enclosing_function(loop)
     if function is None:
         return None
-    changed = _held(source, function, loop, loop, bound(loop.body), kinds, torch, ("float", "bool"))
+    changed = held(source, function, loop, loop, bound(loop.body), kinds, torch, ("float", "bool"))
     source, loop = changed or (source, loop)
     function = source.enclosing_function(loop)
     set_by_branches = _set_by_branches(loop)
     if function is None or not set_by_branches:
         return changed
-    return _held(source, function, loop, loop, set_by_branches, kinds, torch, ("int",)) or changed
+    return held(source, function, loop, loop, set_by_branches, kinds, torch, ("int",)) or changed
 
 
 def _set_by_branches(loop: ast.For | ast.While) -> list[str]:
@@ -143,12 +143,12 @@ def _set_by_branches(loop: ast.For | ast.While) -> list[str]:
         if isinstance(branch, ast.If)
         for each in walk(branch)
         if isinstance(each, ast.Assign)
-        for name, value in _values(each)
+        for name, value in bound_values(each)
         if name not in reads(value)
     ]
 
 
-def _held(
+def held(
     source: Source,
     function: Function,
     loop: ast.For | ast.While,
@@ -160,7 +160,7 @@ def _held(
 ) -> tuple[Source, _Node] | None:
     # What the `else` of a loop uses is no more of a round, and stands before what is read back behind it.
     behind = reads(loop.orelse) | set(bound(loop.orelse))
-    names = [name for name in names if name not in behind and _is_number(kinds.names.get(name))]
+    names = [name for name in names if name not in behind and is_number(kinds.names.get(name))]
     if not names or not source.begins_line(loop):
         return None
     certain = certainly_bound_before(function, loop)
@@ -242,7 +242,7 @@ class _Holding:
         found: dict[str, list[bool]] = {}
 
         def see(node: ast.stmt, now: Kinds) -> None:
-            for name, value in _values(node):
+            for name, value in bound_values(node):
                 if name in self.numbers:
                     kind = now.of(value)
                     is_number = kind.what in ("number", "size", "scalar")
@@ -317,7 +317,7 @@ class _Holding:
     def _change(self, node: ast.stmt, current: dict[str, str]) -> None:
         """The statement with its reads, and what it binds as a tensor."""
         source = self.source
-        values = {name: value for name, value in _values(node) if name in self.numbers}
+        values = {name: value for name, value in bound_values(node) if name in self.numbers}
         if isinstance(node, ast.AugAssign) and values:
             name = source.of(node.target)
             added = source.of(node.value, self._reads(node.value, current))
@@ -349,7 +349,7 @@ class _Holding:
         return [swap for _, swap in self._swapped(node, current)]
 
 
-def _is_number(kind: Kind | None) -> bool:
+def is_number(kind: Kind | None) -> bool:
     return kind is not None and kind.what in ("number", "size", "scalar")
 
 
@@ -366,7 +366,7 @@ def _only_compared(source: Source, loop: ast.For | ast.While, name: str) -> bool
     )
 
 
-def _values(node: ast.stmt) -> list[tuple[str, ast.expr]]:
+def bound_values(node: ast.stmt) -> list[tuple[str, ast.expr]]:
     """The names that a plain assignment binds, each with what it is bound to."""
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         name = node.target.id

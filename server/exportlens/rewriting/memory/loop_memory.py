@@ -6,9 +6,10 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.values import ClassValue, Instance
+from exportlens.rewriting.branches.outputs import is_again
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import Liveness
-from exportlens.rewriting.code.names import dotted, reads
+from exportlens.rewriting.code.names import bound, dotted, reads
 from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.decisions.decisions import hazard_among
 from exportlens.rewriting.kinds.function_kinds import own_function
@@ -133,7 +134,9 @@ class LoopMemory:
                 return True
             if hazard_among(self.source, block[index + 1 :], after.copy(), self.torch) is not None:
                 return True
-            if _is_handed_in(block[index + 1 :], name, after):
+            if _leads_to_next_round(block[index + 1 :], after) or _is_handed_in(
+                block[index + 1 :], name, after
+            ):
                 return True
             if isinstance(outer, (ast.For, ast.While)) and name in self.live.before[outer.body[0]]:
                 return True
@@ -180,10 +183,17 @@ def _has_operator(statements: list[ast.stmt]) -> bool:
     return any((dotted(each.func) or "").rpartition(".")[2] in ("cond", "while_loop") for each in calls)
 
 
+def _leads_to_next_round(statements: list[ast.stmt], kinds: Kinds) -> bool:
+    """Whether `statements` call the function of a loop's rounds, whose branch takes in what this round has made."""
+    calls = (each for one in statements for each in walk(one) if isinstance(each, ast.Call))
+    return any(is_again(each, kinds) for each in calls)
+
+
 def _is_handed_in(statements: list[ast.stmt], name: str, kinds: Kinds) -> bool:
     """Whether `statements` hand `name` to code of the file that has, or may come to have, such operators."""
+    names = _named_alike(statements, name)
     for call in (each for one in statements for each in walk(one) if isinstance(each, ast.Call)):
-        if name not in reads([*call.args, *(each.value for each in call.keywords)]):
+        if not names & reads([*call.args, *(each.value for each in call.keywords)]):
             continue
         helper, module = own_function(kinds, call), kinds.of(call.func).value
         bodies: list[ast.AST] = [] if helper is None else [helper]
@@ -194,6 +204,24 @@ def _is_handed_in(statements: list[ast.stmt], name: str, kinds: Kinds) -> bool:
         if _has_operator([each for each in bodies if isinstance(each, ast.stmt)]):
             return True
     return False
+
+
+def _named_alike(statements: list[ast.stmt], name: str) -> set[str]:
+    """`name` and the names that `statements` give to the same tensor: `x, f = cand, value`."""
+    names = {name}
+    for each in (one for statement in statements for one in walk(statement) if isinstance(one, ast.Assign)):
+        if isinstance(each.value, (ast.Name, ast.Tuple, ast.IfExp)) and _given(each.value) & names:
+            names |= {one for target in each.targets for one in bound(target)}
+    return names
+
+
+def _given(node: ast.expr) -> set[str]:
+    """The names of which `node` is one, or has them as items."""
+    if isinstance(node, ast.Tuple):
+        return set().union(*map(_given, node.elts))
+    if isinstance(node, ast.IfExp):
+        return _given(node.body) | _given(node.orelse)
+    return {node.id} if isinstance(node, ast.Name) else set()
 
 
 def _counts_by_data(statements: list[ast.stmt], kinds: Kinds) -> bool:
