@@ -22,7 +22,8 @@ x.flatten(0, 1) | v.expand(3, -1) | torch.cat([x, x], 1) | torch.stack([v, v]) |
 torch.zeros(x.size(0), 5) | x.new_zeros(x.shape[1], 2) | torch.zeros_like(x).to(x.device) | torch.ones(x.shape) | torch.full((2, 3), 1.0)
 x.unbind(1)[0] | x.chunk(2, -1)[1] | x.split(1, 1)[2] | torch.tanh(x) | F.sigmoid(x) | x.clamp(min=0) | x.detach().clone() | x.cumsum(1)
 self.linear(x) | self.embedding(n) | self.cell(v[None], v[None]) | self.conv(x[None]) | self.layers(x) | self.norm(x) | torch.bmm(x, x.transpose(1, 2))
-torch.eye(3, 2) | torch.arange(1, 7, 2) | torch.linspace(0, 1, 5) | torch.tensor([[1.0, 2.0, 3.0]]) | x.data | x.float() | x.abs().sqrt() | torch.matmul(x, v) | x.new_full((x.dim(), 2), 0.5) | x.size(0) * v | torch.maximum(x, v) | x.masked_fill(x > 0, 0)
+torch.eye(3, 2) | torch.arange(1, 7, 2) | torch.linspace(0, 1, 5) | torch.tensor([[1.0, 2.0, 3.0]]) | x.data | x.float() | x.abs().sqrt()
+torch.matmul(x, v) | x.new_full((x.dim(), 2), 0.5) | x.size(0) * v | torch.maximum(x, v) | x.masked_fill(x > 0, 0)
 """
 LAYERS = """
         self.linear = nn.Linear(4, 7)

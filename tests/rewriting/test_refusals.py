@@ -15,6 +15,8 @@ REFUSED = [
         "out = []\nfor _ in range(3):\n    x = torch.tanh(self.linear(x))\n    out.append(x.sum())\n    if x.max() < 0.3:\n        break\n"
         "while len(out) < 5:\n    out.append(out[-1])\nreturn torch.stack(out)",
         "how long the list becomes",
+    ),
+    (
         "a name that a branch binds on one way, where a round before may have set what is asked behind it",
         "near = False\nfor i in range(3):\n    if x.sum() > i:\n        gain = x * 2\n        near = True\n"
         "    if near:\n        x = x + gain\nreturn x",
