@@ -521,6 +521,21 @@ REFUSED = [
         "of several dtypes",
     ),
     (
+        "rows of several lengths of which a key takes one",
+        "rows = [row[row > 0] for row in x]\nreturn max(rows, key=torch.norm)",
+        "not known to have one shape",
+    ),
+    (
+        "a list that grows after it is made, of which a key takes one",
+        "rows = [row * 2 for row in x]\nrows.append(x)\nreturn max(rows, key=torch.norm)",
+        "not known to have one shape",
+    ),
+    (
+        "an order by a key that is computed in place",
+        "return sorted([row * 2 for row in x], key=lambda row: row.sum())[0]",
+        "give it a name before it is ordered",
+    ),
+    (
         "a list that is sorted in place",
         "rows = [x[0].sum(), x[1].sum()]\nrows.sort()\nreturn rows[0]",
         "sorted in place",

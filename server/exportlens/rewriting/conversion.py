@@ -191,7 +191,10 @@ def convert(
         return logical(source, node, kinds, torch), "Use the tensor's logical operator"
     elif _is_sort(node):
         refuse_later_writes(source, node)
-        return sorted_text(source, node, kinds, torch), "Sort with torch.sort"
+        keyed = any(each.arg == "key" for each in node.keywords)
+        return sorted_text(source, node, kinds, torch), (
+            "Order the keys as one tensor" if keyed else "Sort with torch.sort"
+        )
     else:
         raise Refused(why_not(source, node))
     return settled(text, functions, before, torch, converted_inside), message
@@ -414,7 +417,8 @@ def _is_sort(node: ast.AST) -> TypeGuard[ast.Call]:
     if not isinstance(node, ast.Call):
         return False
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    return name in ("sorted", "sort")
+    keyed = name in ("max", "min") and any(each.arg == "key" for each in node.keywords)
+    return keyed or name in ("sorted", "sort")
 
 
 def _calls(node: ast.AST, names: tuple[str, ...]) -> TypeGuard[ast.Call]:

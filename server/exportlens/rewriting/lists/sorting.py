@@ -11,6 +11,7 @@ from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source, replaced
 from exportlens.rewriting.kinds.kind import Kind, element_of
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.keyed_order import are_made_alike, ordered_by_key
 from exportlens.rewriting.lists.listed_items import stays_written
 from exportlens.rewriting.numbers.operands import read_out
 
@@ -27,26 +28,26 @@ def sorted_text(source: Source, node: ast.Call, kinds: Kinds, torch: str) -> str
         order = ", descending=True" if isinstance(reverse, ast.Constant) and reverse.value else ""
         text = f"{torch}.argsort({places}.reshape(-1), stable=True{order}).tolist()"
         return replaced(source.text, [source.swap(node, text)])
-    if len(node.args) != 1 or "key" in given:
+    if len(node.args) != 1 or set(given) - {"key", "reverse"}:
         raise Refused(
             "a key orders the elements: sort the keys with `torch.argsort` and select by its indices"
         )
     if reverse is not None and not isinstance(reverse, ast.Constant):
         raise Refused(f"`{source.of(reverse)}` is no plain True or False")
+    key = given.get("key")
+    if key is not None or node.func.id != "sorted":
+        if key is None:
+            raise Refused("data decides which of the elements is taken")
+        backwards = isinstance(reverse, ast.Constant) and bool(reverse.value)
+        text = ordered_by_key(source, node, key, backwards, kinds, torch)
+        return replaced(source.text, [source.swap(node, text)])
     order = ", descending=True" if reverse is not None and reverse.value else ""
     listed = _listed(source, node.args[0], kinds)
     if listed is not None:
         text = f"{torch}.sort({listed}{order}).values.tolist()"
         return replaced(source.text, [source.swap(node, text)])
-    return replaced(
-        source.text,
-        [
-            source.swap(
-                node,
-                f"list({torch}.sort({_stacked(source, node.args[0], kinds, torch)}{order}).values.unbind())",
-            )
-        ],
-    )
+    stacked = _stacked(source, node.args[0], kinds, torch)
+    return replaced(source.text, [source.swap(node, f"list({torch}.sort({stacked}{order}).values.unbind())")])
 
 
 def _listed(source: Source, node: ast.expr, kinds: Kinds) -> str | None:
@@ -112,7 +113,7 @@ def _places(source: Source, node: ast.Call, key: ast.expr | None, kinds: Kinds) 
 
 
 def _stacked(source: Source, elements: ast.expr, kinds: Kinds, torch: str) -> str:
-    """The elements as one tensor of one dimension."""
+    """The elements as one tensor, and along which dimension they lie where it may have several."""
     known = kinds.of(elements)
     if known.what == "tensor":
         if known.rank != 1:
@@ -127,6 +128,10 @@ def _stacked(source: Source, elements: ast.expr, kinds: Kinds, torch: str) -> st
         raise Refused(f"what `{source.of(elements)}` holds is not known")
     if any(each.what == "scalar" for each in parts):
         raise Refused("Python numbers read out of tensors are sorted: sort the tensors with `torch.sort`")
+    if all(each.what == "tensor" for each in parts) and are_made_alike(source, elements, kinds):
+        # Those that Python compares have one element each, in however many dimensions.
+        along = "" if all(each.rank == 0 for each in parts) else ", dim=0"
+        return f"{torch}.stack({primary(source.of(elements))}){along}"
     if any(each.what != "tensor" or each.rank != 0 for each in parts):
         raise Refused("the elements are not known to be tensors without dimensions")
     if len({each.dtype for each in parts}) > 1 or (parts[0].dtype is None and not _of_one_tensor(elements)):
