@@ -30,6 +30,7 @@ from exportlens.rewriting.branches.outputs import NumbersReadBack, Outputs
 from exportlens.rewriting.branches.switched_off import refuse_switched_off
 from exportlens.rewriting.calls.one_device import on_one_device
 from exportlens.rewriting.checks.assertions import assert_text, checked_before, raise_text, raises
+from exportlens.rewriting.checks.caught_by_callers import caught_as_way
 from exportlens.rewriting.checks.left_undone import logs_kept_out
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.code.liveness import exits
@@ -113,6 +114,9 @@ def convert(
         if behind is not None:
             return _checked_last(*behind, kinds, torch, value)
         if raises(node):
+            told = caught_as_way(source, node, kinds, torch)
+            if told is not None:
+                return told, "Branch where the error is caught"
             return raise_text(source, node, kinds, torch, value), "Assert in the graph"
     if (
         isinstance(node, ast.If)
