@@ -531,6 +531,17 @@ REFUSED = [
         "not known to have one shape",
     ),
     (
+        "pairs in a comprehension that a key orders",
+        "sums = [row.sum() for row in x]\n"
+        "return torch.stack([r * s for s, r in sorted(zip(sums, x), key=lambda pair: pair[0])])",
+        "give it a name before",
+    ),
+    (
+        "a tensor and a number that a key orders",
+        "sums = [row.sum() for row in x]\nnames = [3, 4, 5]\nreturn x * max(zip(sums, names), key=lambda pair: pair[0])[1]",
+        "not known to hold tensors alone",
+    ),
+    (
         "an order by a key that is computed in place",
         "return sorted([row * 2 for row in x], key=lambda row: row.sum())[0]",
         "give it a name before it is ordered",

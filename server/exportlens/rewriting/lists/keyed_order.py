@@ -18,7 +18,7 @@ from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import dotted, every_name, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source
-from exportlens.rewriting.kinds.kind import Kind, element_of
+from exportlens.rewriting.kinds.kind import UNKNOWN_KIND, Kind, element_of
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.numbers.operands import read_out
 
@@ -33,21 +33,56 @@ def ordered_by_key(
     """The text for `sorted`, `max` or `min` of tensors with a key. Raises Refused."""
     assert isinstance(node.func, ast.Name)
     elements = node.args[0]
-    known = kinds.of(elements)
-    path = dotted(elements)
-    if path is None:
-        raise Refused(f"`{source.of(elements)}` would be computed twice: give it a name before it is ordered")
-    if known.what == "tensor":
-        stacked, element = path, element_of(known)
-    else:
-        element = one_shape(source, elements, kinds)
-        stacked = f"{torch}.stack({path})"
-    keys = f"{torch}.stack([{_of_each(source, key, path, element, kinds)}])"
+    if isinstance(elements, ast.Call) and dotted(elements.func) == "range" and len(elements.args) == 1:
+        return _place(source, node, key, reverse, kinds, torch)
+    zipped = isinstance(elements, ast.Call) and dotted(elements.func) == "zip" and not elements.keywords
+    lists = elements.args if isinstance(elements, ast.Call) and zipped else [elements]
+    parts, element = [], UNKNOWN_KIND
+    for each in lists:
+        text, element = _stacked(source, each, kinds, torch)
+        parts.append((text, element))
+    if zipped:
+        element = Kind("container", items=tuple(kind for _, kind in parts))
+    keys = f"{torch}.stack([{_of_each(source, key, source.of(elements), element, kinds)}])"
     if node.func.id == "sorted":
         # Python keeps equal ones in their order, both ways.
         order = ", descending=True" if reverse else ""
-        return f"list({stacked}[{torch}.argsort({keys}, stable=True{order})].unbind())"
-    return f"{stacked}[{keys}.arg{node.func.id}().reshape(1)].squeeze(0)"
+        order, behind = f"{torch}.argsort({keys}, stable=True{order})", ".unbind()"
+    else:
+        order, behind = f"{keys}.arg{node.func.id}().reshape(1)", ".squeeze(0)"
+    if not zipped:
+        text = f"{parts[0][0]}[{order}]{behind}"
+        return f"list({text})" if node.func.id == "sorted" else text
+    if any(isinstance(each, (ast.comprehension, ast.Lambda)) for each in source.ancestors(node)):
+        raise Refused("what is ordered is part of a comprehension: give it a name before")
+    name = fresh("order", every_name(source.enclosing_function(node) or source.tree))
+    indices = [f"{name} := {order}", *(name for _ in parts[1:])]
+    columns = [f"{text}[{index}]{behind}" for (text, _), index in zip(parts, indices, strict=True)]
+    if node.func.id == "sorted":
+        return f"list(zip({', '.join(columns)}))"
+    return f"({', '.join(columns)}{',' if len(columns) == 1 else ''})"
+
+
+def _place(source: Source, node: ast.Call, key: ast.expr, reverse: bool, kinds: Kinds, torch: str) -> str:
+    """The text for the places in a list, ordered by what the list holds there: `max(range(len(scores)), key=lambda i: scores[i])`."""
+    assert isinstance(node.func, ast.Name)
+    numbers = source.of(node.args[0])
+    keys = f"{torch}.stack([{_of_each(source, key, numbers, Kind('number', type='int'), kinds)}])"
+    if node.func.id != "sorted":
+        return f"{keys}.arg{node.func.id}().item()"
+    order = ", descending=True" if reverse else ""
+    return f"{torch}.argsort({keys}, stable=True{order}).tolist()"
+
+
+def _stacked(source: Source, elements: ast.expr, kinds: Kinds, torch: str) -> tuple[str, Kind]:
+    """The text of the tensor of all elements, and the kind of one. Raises Refused."""
+    path = dotted(elements)
+    if path is None:
+        raise Refused(f"`{source.of(elements)}` would be computed twice: give it a name before it is ordered")
+    known = kinds.of(elements)
+    if known.what == "tensor":
+        return path, element_of(known)
+    return f"{torch}.stack({path})", one_shape(source, elements, kinds)
 
 
 def _of_each(source: Source, key: ast.expr, path: str, element: Kind, kinds: Kinds) -> str:
