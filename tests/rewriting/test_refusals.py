@@ -11,6 +11,16 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a deep copy of a dict that holds one tensor twice",
+        "from copy import deepcopy\nh = x * 2\nstate = {'h': h, 'last': h[0]}\nother = deepcopy(state)\nother['h'] += 1\nreturn other['last']",
+        "two of the tensors that are copied may share memory",
+    ),
+    (
+        "a deep copy of a dict that holds what is not known",
+        "import copy\nstate = {'h': x * 2, 'all': {self.linear}}\nreturn copy.deepcopy(state)['h']",
+        "what is copied is not known to be a tensor",
+    ),
+    (
         "a gradient that is taken away on one way behind the branch",
         "y = x.detach()\nif x.sum() > 0:\n    y = self.linear(x).detach()\nif self.count:\n    y.requires_grad_(False)\nreturn y",
         "what torch.cond gives is no leaf",
