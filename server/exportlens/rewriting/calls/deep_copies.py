@@ -34,6 +34,7 @@ from exportlens.rewriting.code.names import dotted, every_name, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.source.parsing import parse_python
 
 # What these types name cannot be written to: the copy is the same object.
 _FIXED = frozenset({"int", "float", "bool", "str", "complex", "bytes", "dtype", "device", "NoneType"})
@@ -74,7 +75,7 @@ def _copied(draft: Draft, value: Value, text: str, again: bool) -> str:
         return f"{text}.detach().clone()"
     if _is_fixed(value):
         return text
-    taken = every_name(draft.source.tree)
+    taken = every_name(parse_python(text))
     name, each = fresh("name", taken), fresh("each", taken)
     if isinstance(value, Sequence) and value.kind in ("list", "tuple") and not value.fields:
         items = value.items if value.items is not None else [value.element] if value.element else []
