@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a tensor that the else of a loop makes of what the loop writes to",
+        "y = x * 1\nfor i in range(3):\n    y.mul_(0.5)\n    if y.sum() < 1:\n        n = y.sum()\n        break\n"
+        "else:\n    n = torch.full((), y.max())\nreturn n",
+        "`n` is read after the loop, and may be unbound when the loop is left",
+    ),
+    (
         "a deep copy of a dict that holds one tensor twice",
         "from copy import deepcopy\nh = x * 2\nstate = {'h': h, 'last': h[0]}\nother = deepcopy(state)\nother['h'] += 1\nreturn other['last']",
         "two of the tensors that are copied may share memory",
