@@ -11,6 +11,16 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "one of functions that may give what they are given",
+        "acts = [torch.relu, lambda t: t]\nreturn acts[x.sum().long().item()](x)",
+        "it is not known what `acts[0]` does with what it is given",
+    ),
+    (
+        "one of functions that read a name of the function that chooses",
+        "k = x.max()\nacts = [torch.relu, lambda t: t * k]\nk = x.min()\nreturn acts[x.sum().long().item()](x)",
+        "it is not known what `acts[0]` does with what it is given",
+    ),
+    (
         "a tensor that the else of a loop makes of what the loop writes to",
         "y = x * 1\nfor i in range(3):\n    y.mul_(0.5)\n    if y.sum() < 1:\n        n = y.sum()\n        break\n"
         "else:\n    n = torch.full((), y.max())\nreturn n",

@@ -25,7 +25,9 @@ from exportlens.source.walking import walk
 
 Loop = ast.For | ast.While
 _MAKING_BY = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full"})
-_MAKING = frozenset({"tensor", "zeros", "ones", "full", "eye", "arange", "zeros_like", "ones_like", "full_like"})
+_MAKING = frozenset(
+    {"tensor", "zeros", "ones", "full", "eye", "arange", "zeros_like", "ones_like", "full_like"}
+)
 
 
 def else_first(source: Source, loop: Loop, torch: str) -> tuple[Source, Loop] | None:
@@ -35,8 +37,10 @@ def else_first(source: Source, loop: Loop, torch: str) -> tuple[Source, Loop] | 
         return None
     names = bound(loop.orelse)
     certain = certainly_bound_before(function, loop)
-    if not names or certain.issuperset(names) or not all(
-        _is_binding(source, each, torch) for each in loop.orelse
+    if (
+        not names
+        or certain.issuperset(names)
+        or not all(_is_binding(source, each, torch) for each in loop.orelse)
     ):
         return None
     if not reads(loop.orelse) - ({torch} - set(bound(function.body))) <= certain - set(bound(loop)):
