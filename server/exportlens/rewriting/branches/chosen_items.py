@@ -4,8 +4,9 @@ chosen out of a tensor of them.
     layer = self.layers[t.argmax()]       chosen = t.argmax().reshape(1)
     y = layer(x)                    ->    y = torch.stack([each(x) for each in self.layers])[chosen].squeeze(0)
 
-The layers must be made alike, so that what they give has one shape, and change nothing: neither what they are given nor
-themselves, as batch normalization does. Numbers must be written out, so that they are of one type.
+The layers must be made alike, or differ in sizes between their parts alone, so that what they give has one shape, and change
+nothing: neither what they are given nor themselves, as batch normalization does. Numbers must be written out, so that they are
+of one type.
 """
 
 from __future__ import annotations
