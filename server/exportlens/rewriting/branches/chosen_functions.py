@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from exportlens.rewriting.code.draft import Draft
@@ -69,7 +69,7 @@ def _made(draft: Draft, node: ast.expr) -> ast.expr | None:
         statement = source.parents.get(stores[0]) if len(stores) == 1 else None
         return statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
     # `Written` says whether it is the only one.
-    bodies: list[Iterable[ast.stmt]]
+    bodies: Sequence[Sequence[ast.stmt]]
     if isinstance(node, ast.Name):
         bodies = [placed.chunk.body for placed in draft.context.document.placed]
     else:
