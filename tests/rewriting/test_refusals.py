@@ -23,6 +23,32 @@ REFUSED = [
         "`gain` is not bound where the condition is false",
     ),
     (
+        "one of functions that may give what they are given",
+        "acts = [torch.relu, lambda t: t]\nreturn acts[x.sum().long().item()](x)",
+        "it is not known what `acts[0]` does with what it is given",
+    ),
+    (
+        "one of functions that read a name of the function that chooses",
+        "k = x.max()\nacts = [torch.relu, lambda t: t * k]\nk = x.min()\nreturn acts[x.sum().long().item()](x)",
+        "it is not known what `acts[0]` does with what it is given",
+    ),
+    (
+        "a tensor that the else of a loop makes of what the loop writes to",
+        "y = x * 1\nfor i in range(3):\n    y.mul_(0.5)\n    if y.sum() < 1:\n        n = y.sum()\n        break\n"
+        "else:\n    n = torch.full((), y.max())\nreturn n",
+        "`n` is read after the loop, and may be unbound when the loop is left",
+    ),
+    (
+        "a deep copy of a dict that holds one tensor twice",
+        "from copy import deepcopy\nh = x * 2\nstate = {'h': h, 'last': h[0]}\nother = deepcopy(state)\nother['h'] += 1\nreturn other['last']",
+        "two of the tensors that are copied may share memory",
+    ),
+    (
+        "a deep copy of a dict that holds what is not known",
+        "import copy\nstate = {'h': x * 2, 'all': {self.linear}}\nreturn copy.deepcopy(state)['h']",
+        "what is copied is not known to be a tensor",
+    ),
+    (
         "a gradient that is taken away on one way behind the branch",
         "y = x.detach()\nif x.sum() > 0:\n    y = self.linear(x).detach()\nif self.count:\n    y.requires_grad_(False)\nreturn y",
         "what torch.cond gives is no leaf",

@@ -19,6 +19,7 @@ from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.kinds.attribute_kinds import of_attribute
 from exportlens.rewriting.kinds.call_kinds import of_call
 from exportlens.rewriting.kinds.index_kinds import of_subscript
+from exportlens.rewriting.kinds.iterated import elements
 from exportlens.rewriting.kinds.kind import (
     LOCAL,
     UNKNOWN_KIND,
@@ -422,6 +423,23 @@ class Kinds:
                 later=element.later,
             )
         return Kind("container", roots=None)
+
+    def _of_DictComp(self, node: ast.DictComp) -> Kind:
+        """Part by part where what it goes through is known so, as the `items()` of a dict that is written out."""
+        generator = node.generators[0]
+        parts = elements(self.of(generator.iter)) if len(node.generators) == 1 and not generator.ifs else None
+        keys: list[str | int] = []
+        found = []
+        for part in parts or ():
+            inside = self.copy()
+            inside.assign(generator.target, part)
+            key = inside.of(node.key).value
+            if isinstance(key, Const) and type(key.value) in (str, int) and key.value not in keys:
+                keys.append(key.value)
+            found.append(inside.of(node.value))
+        if not found or len(keys) < len(found):
+            return UNKNOWN_KIND
+        return Kind("container", roots=union(found), items=tuple(found), keys=tuple(keys))
 
     def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Kind:
         if len(node.generators) != 1 or node.generators[0].ifs:
