@@ -9,7 +9,7 @@ import pytest
 from exportlens.checking import check_files
 from exportlens.finding import Fix
 
-from tests.rewriting.bodies import HEAD
+from tests.rewriting.bodies import HEAD, INIT
 from tests.rewriting.fixing_all import mend
 
 
@@ -309,3 +309,47 @@ def test_what_a_caller_unpacks_is_not_none_on_one_way() -> None:
     mended = mend(text)
     assert mended.text == text
     assert any("another returns none" in each for each in mended.refusals), mended.refusals
+
+
+AGAIN = """
+
+    def walk(self, x, depth: int):
+        {walk}
+
+    def other(self, x, depth: int):
+        return self.walk(x * 0.25, depth - 1)
+
+    def forward(self, x):
+        return self.walk(self.linear(x), 3)
+"""
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        "if x.norm() > 1:\n            return self.walk(x * 0.5, depth)\n        return x + 1",
+        "if x.numel() == 0:\n            return x\n        if x.norm() > 1:\n            return self.walk(x * 0.5, depth)\n"
+        "        return x + 1",
+        "if depth == 0:\n            return x\n        if x.norm() > 1:\n            return self.walk(x * 0.5, depth)\n"
+        "        return x + 1",
+        "if depth == 0 or x.norm() < 1:\n            return x + 1\n        return self.walk(x * 0.5, depth - 1)",
+        "return self.walk(x * 0.5, depth) if x.norm() > 1 else x + 1",
+        "if x.norm() > 1:\n            return self.other(x, depth)\n        return x + 1",
+    ],
+    ids=["data", "a size that stays", "a number that stays", "both at once", "a ternary", "another function"],
+)
+def test_a_function_that_calls_itself_until_data_ends_it(walk: str) -> None:
+    """Measured on torch 2.13: torch.cond is traced until Python's own limit, and eager raises RecursionError."""
+    text = HEAD + INIT.lstrip("\n") + AGAIN.format(walk=walk)[1:]
+    mended = mend(text)
+    assert mended.text == text
+    assert any("`walk` calls itself" in each for each in mended.refusals), mended.refusals
+
+
+def test_a_function_that_calls_itself_and_gives_numbers_beside_views() -> None:
+    walk = "if depth == 0:\n            return self.linear.weight[0], depth\n        if x.sum() > 0:\n"
+    walk += "            return self.walk(x, depth - 1)\n        return self.walk(x + 1, depth - 1)"
+    text = HEAD + INIT.lstrip("\n") + AGAIN.format(walk=walk)[1:]
+    mended = mend(text)
+    assert "torch.cond" not in mended.text
+    assert mended.refusals

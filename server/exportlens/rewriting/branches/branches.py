@@ -26,6 +26,7 @@ from exportlens.rewriting.branches.later_numbers import LaterUses
 from exportlens.rewriting.branches.list_lengths import refuse_other_lengths, refuse_other_returned_lengths
 from exportlens.rewriting.branches.open_choices import refuse_open
 from exportlens.rewriting.branches.outputs import Outputs
+from exportlens.rewriting.branches.recursion import refuse_endless
 from exportlens.rewriting.branches.switched_off import is_switched_off
 from exportlens.rewriting.checks.option_errors import raises_by_option
 from exportlens.rewriting.code.callers import callers_write, given_to
@@ -106,6 +107,7 @@ class BranchRewrite(CondText):
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
+            refuse_endless(self.source, self.node, arm.statements, self.kinds)
             refuse_rounds_by_sizes(arm.statements, self.kinds)
             refuse_unbound(self.source, self.node, self.function, arm.statements, self.kinds, self.torch)
             replace_super(self.source, self.function, arm)
