@@ -353,3 +353,20 @@ def test_a_function_that_calls_itself_and_gives_numbers_beside_views() -> None:
     mended = mend(text)
     assert "torch.cond" not in mended.text
     assert mended.refusals
+
+
+@pytest.mark.parametrize("grows", [True, False], ids=["sizes", "no sizes"])
+def test_rounds_of_stages_that_give_other_shapes_where_no_function_can_stand_for_them(grows: bool) -> None:
+    """Measured on torch 2.13: torch.cond raises in eager that its arms give other dimensions, or sizes."""
+    parts = "nn.Linear(4, 8), nn.Linear(8, 4)" if grows else "nn.Linear(4, 4, bias=False), nn.Linear(4, 4)"
+    text = (
+        HEAD
+        + f"    def __init__(self):\n        super().__init__()\n        self.stages = nn.ModuleList([{parts}])\n\n"
+    )
+    text += (
+        "    def forward(self, x):\n        with torch.no_grad():\n            for stage in self.stages:\n"
+    )
+    text += "                x = stage(x)\n                if x.sum() > 0:\n                    break\n        return x.sum()\n"
+    mended = mend(text)
+    assert (mended.text == text) is grows
+    assert any("`x` may have another shape in each round" in each for each in mended.refusals) is grows
