@@ -68,7 +68,7 @@ def _ends(source: Source, function: ast.FunctionDef, call: ast.Call, kinds: Kind
         if (
             isinstance(around, _ASKS)
             and inner is not around.test
-            and _asks(function, around.test, changed, kinds)
+            and _asks(function, around.test, _holds_for(around, inner), changed, kinds)
         ):
             return True
         if isinstance(around, (ast.For, ast.comprehension)) and _reads(function, around.iter) & changed:
@@ -83,7 +83,7 @@ def _ends(source: Source, function: ast.FunctionDef, call: ast.Call, kinds: Kind
                 if any(
                     isinstance(each, ast.If)
                     and ({"returns", "raises"} & (exits(each.body) | exits(each.orelse)))
-                    and _asks(function, each.test, changed, kinds)
+                    and _asks(function, each.test, "falls" in exits(each.body), changed, kinds)
                     for each in before
                 ):
                     return True
@@ -117,7 +117,16 @@ def _keeps_sizes(value: ast.expr, kinds: Kinds) -> bool:
     )
 
 
-def _asks(function: ast.FunctionDef, test: ast.expr, changed: set[str], kinds: Kinds) -> bool:
+def _holds_for(asked: ast.If | ast.IfExp, part: ast.AST) -> bool:
+    """Whether `part` of `asked` is what runs where its question holds."""
+    return part is asked.body or (isinstance(asked, ast.If) and any(part is each for each in asked.body))
+
+
+def _asks(function: ast.FunctionDef, test: ast.expr, holds: bool, changed: set[str], kinds: Kinds) -> bool:
+    """Whether `test` asks what the call changes, and no data. Of `n == 0 or low(x)` the number alone decides that it holds: such
+    a question is written as it is, and torch.cond traces one side of what is a bool."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
+        return any(_asks(function, each, holds, changed, kinds) for each in test.values)
     return not _is_of_data(test, kinds) and bool(_reads(function, test) & changed)
 
 
