@@ -704,7 +704,7 @@ def test_what_a_branch_writes_of_the_model_under_names_of_its_own_is_not_lost() 
             "sign = 1.0\n        if x.sum() > 0:\n            x = -x\n            sign = -1.0\n        ",
             "which it leads to",
         ),
-        ("", "differ in structure"),
+        ("", "`halved` calls itself"),
     ],
     ids=["what moves behind a branch", "itself"],
 )
@@ -715,7 +715,7 @@ def test_a_function_that_calls_itself_is_not_written_out_and_leads_to_all_of_it(
         "    def halved(self, x: torch.Tensor, depth: int):\n        if x.abs().max() < 1:\n            return x, None\n"
         "        if x.mean() > depth:\n            return self.halved(x / 2, depth)\n"
         "        return self.halved(x / 4, depth + 1)\n\n    def forward(self, x: torch.Tensor):\n"
-        f"        {first}y, none = self.halved(x, 2)\n        return y * {'sign' if first else '2'}, x.shape[0 if none is None else 1]\n"
+        f"        {first}y, none = self.halved(x, 2)\n        return y * {'round(sign)' if first else '2'}, x.shape[0 if none is None else 1]\n"
     )
     mended = mend(text)
     assert mended.text == text, mended.text

@@ -24,8 +24,10 @@ from exportlens.rewriting.branches.copied_outputs import copied_into, may_differ
 from exportlens.rewriting.branches.kept_shapes import shaped_as_before
 from exportlens.rewriting.branches.later_numbers import LaterUses
 from exportlens.rewriting.branches.list_lengths import refuse_other_lengths, refuse_other_returned_lengths
+from exportlens.rewriting.branches.numbers_in_items import refuse_items_read_back
 from exportlens.rewriting.branches.open_choices import refuse_open
 from exportlens.rewriting.branches.outputs import Outputs
+from exportlens.rewriting.branches.recursion import refuse_endless
 from exportlens.rewriting.branches.switched_off import is_switched_off
 from exportlens.rewriting.checks.option_errors import raises_by_option
 from exportlens.rewriting.code.callers import callers_write, given_to
@@ -106,6 +108,7 @@ class BranchRewrite(CondText):
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
+            refuse_endless(self.source, self.node, arm.statements, self.kinds)
             refuse_rounds_by_sizes(arm.statements, self.kinds)
             refuse_unbound(self.source, self.node, self.function, arm.statements, self.kinds, self.torch)
             replace_super(self.source, self.function, arm)
@@ -254,6 +257,7 @@ class BranchRewrite(CondText):
                 outputs.copied[name] = path
         later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
         outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
+        refuse_items_read_back(self.source, self.node, self.function, (*outputs.as_count, *outputs.as_number))
         add_anew(self.source, (self.then, self.other), outputs.as_tensor, self.kinds)
         for write in self.writes.written:
             one, another = (end.names.get(write.path) for end in ends)

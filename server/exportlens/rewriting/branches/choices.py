@@ -18,6 +18,7 @@ from exportlens.rewriting.branches.mixed_results import (
 )
 from exportlens.rewriting.branches.open_choices import open_choice
 from exportlens.rewriting.branches.outputs import Outputs
+from exportlens.rewriting.branches.recursion import refuse_endless
 from exportlens.rewriting.calls.unfaked_operators import refuse_unfaked
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes
 from exportlens.rewriting.code.liveness import certainly_bound_before
@@ -62,6 +63,7 @@ def ternary_text(
     if function is not None:
         for each in (node.body, node.orelse):
             refuse_unbound(source, node, function, [each], kinds, torch)
+            refuse_endless(source, node, [each], kinds)
     if any(asks_for_rows(source, each) for each in (node.body, node.orelse)):
         raise Refused("an operator asks whether a mask picks any rows, which only a statement can say")
     for each in (node.body, node.orelse):

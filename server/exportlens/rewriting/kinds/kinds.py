@@ -70,6 +70,9 @@ class Kinds:
         self.results: Mapping[str, Kind] = {}
         # Functions of the file and methods of the class, by how they are called: `helper`, `self.step`.
         self.functions: Mapping[str, ast.FunctionDef] = {}
+        # How the function calls itself that is followed for what it gives, and what these calls give.
+        self.again: Collection[str] = ()
+        self.itself = UNKNOWN_KIND
         # What they were found to give, by the function and what it is given: shared by all copies.
         self.answers: dict[tuple[object, ...], tuple[Kind, tuple[str, ...]]] = {}
         # Functions that the statements followed so far have defined.
@@ -97,7 +100,7 @@ class Kinds:
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
-        copied.padded = self.padded
+        copied.padded, copied.again, copied.itself = self.padded, self.again, self.itself
         copied.depth, copied.supposed, copied.constants = self.depth, self.supposed, self.constants
         return copied
 
@@ -108,6 +111,7 @@ class Kinds:
         inside.constants = self.constants
         inside.around = self.around if inside.depth < _DEEPEST else ()
         inside.functions = {name: each for name, each in self.functions.items() if each is not function}
+        inside.again = frozenset(self.functions).difference(inside.functions)
         return inside
 
     def inside_of_own(self, function: ast.FunctionDef) -> Kinds:
@@ -121,7 +125,9 @@ class Kinds:
         """Follow `statements`, the body of a function, and add the kinds of what they return to `found`."""
         for node in statements:
             if isinstance(node, ast.Return):
-                found.append(UNKNOWN_KIND if node.value is None else self.of(node.value))
+                # What a function gives that calls itself is what its other ways give.
+                if not (isinstance(node.value, ast.Call) and dotted(node.value.func) in self.again):
+                    found.append(UNKNOWN_KIND if node.value is None else self.of(node.value))
             elif isinstance(node, ast.If):
                 for arm in (node.body, node.orelse):
                     self.copy().returns(arm, found)
