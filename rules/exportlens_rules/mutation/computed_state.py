@@ -60,7 +60,8 @@ def is_handed_back(place: AttributeWrite, value: ast.expr, targets: list[str]) -
 def holds_the_same(place: AttributeWrite) -> bool:
     """Whether all that is bound is what the attribute held, moved or converted."""
     old = [*parts_of(place.old)] if place.old is not None else []
-    roots = {part.root for part in old if isinstance(part, Tensor)}
+    # 0 is no storage: it is what everything has whose storage is not followed.
+    roots = {part.root for part in old if isinstance(part, Tensor)} - {0}
     return all(
         any(part is each or (part == each and isinstance(part, Tensor) and part.name) for each in old)
         # A conversion keeps the name that a tensor is known by.
