@@ -50,4 +50,8 @@ def _is_tensor(
         return False
     if kinds_before(constructor, begin, draft.kinds({})).of(value).what == "tensor":
         return True
-    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _OF_TENSORS
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in _OF_TENSORS
+    )
