@@ -51,8 +51,9 @@ class PythonState(Rule):
     attributes and computes anew in each call, from what the last one left or from tensor data; and flags that the
     first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`, that
     data of the inputs turn: `if x.max() > 2: self.open = True`, or that decide what a call gives before it turns them:
-    `y = a if self.first else b; self.first = False`, also where they begin with None, or are not there. A number that the first call reads out of its data, and that
-    later calls compute theirs of, begins anew in each call of the program. What the fix makes a buffer still reads as a number.
+    `y = a if self.first else b; self.first = False`, also where they begin with None, or are not there. A number that the
+    first call reads out of its data, and that later calls compute theirs of, begins anew in each call of the program.
+    What the fix makes a buffer still reads as a number.
 
     ## Why it matters
     The exported program has no Python attributes. It keeps the number that stood there while tracing, for
