@@ -315,7 +315,9 @@ class M(nn.Module):
                 return Refusal(
                     "a buffer has to hold a flag or a count for each key: which keys there are, is not known"
                 )
-        elif isinstance(place, AttributeWrite) and (is_number(place.value) or is_of_data(place.value)):
+        elif isinstance(place, AttributeWrite) and (
+            is_number(place.value) or (is_of_data(place.value) and lengthened(place) is None)
+        ):
             return Refusal("the numbers are bound together: keep each in an attribute of its own")
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
