@@ -647,6 +647,17 @@ REFUSED = [
         "self.a, self.b = x[0] * 2, x[1] * 2\nif x.sum() > 0:\n    self.a = x[0].clone()\n    self.b = self.a\n    self.b[0] = 5.0\nreturn x + self.a + self.b",
         "two attributes hold one tensor",
     ),
+    (
+        "a ternary that takes what may be a number",
+        "a, b = x[0][0], x[0][1]\nb = b if b > 1.5 else 1.5\na = a if a > b else b\nreturn a",
+        "is a tensor on one way and a Python number on another",
+    ),
+    (
+        "a ternary in a branch that compares what may be a number",
+        "n = x.size(0)\na, b = x[0][0], x[0][1]\nb = b if b > n / 3 else n / 3\na = a if a > b else b\n"
+        "a = a if a < n - b else n - b\nreturn a",
+        "is a tensor on one way and a Python number on another",
+    ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
 ]
 

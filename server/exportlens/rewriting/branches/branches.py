@@ -407,6 +407,7 @@ class BranchRewrite(CondText):
 
             visit(arm.statements, self._entry_kinds(arm), see)
         for _, node, now in results:
+            refuse_methods_of_numbers(node, now)
             self._refuse_written_by_callers(node, now)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
         for _, node, now in results:
@@ -491,6 +492,16 @@ def _falls_by_option(statements: Sequence[ast.stmt]) -> bool:
         if len(last.orelse) != 1 or not isinstance(last.orelse[0], ast.If):
             return False
         last = last.orelse[0]
+
+
+def refuse_methods_of_numbers(node: ast.stmt, kinds: Kinds) -> None:
+    """Raise Refused where `node` calls a method that a number of Python has not of one: the arm around it was written for a tensor."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            owner = each.func.value
+            known = isinstance(owner, ast.Name) and kinds.of(owner).what == "number"
+            if known and not hasattr(float, each.func.attr) and not hasattr(int, each.func.attr):
+                raise Refused(f"`{ast.unparse(owner)}` is a tensor on one way and a Python number on another")
 
 
 def _is_int(kind: Kind) -> bool:

@@ -234,6 +234,11 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     lines = {name: f"{name} = {copy}{note}" for name, copy in copies.items()}
     if function is not None:
         bound = certainly_bound_before(function, statement)
+        for name in copies:
+            if name.isidentifier() and name not in bound:
+                raise Refused(
+                    f"`{name}` is a view of what the ternary reads as well, and belongs to another function"
+                )
         for name in placed_by_data(sides, kinds, written, function, source):
             if name in bound:
                 lines.setdefault(name, f"{name} = {name}.clone(){NOTE}")

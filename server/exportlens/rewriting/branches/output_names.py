@@ -199,6 +199,12 @@ class NamedOutputs:
             raise Refused(f"`{text}` holds tensors that may share memory with others")
         if kind.what == "unknown" and kind.type == NUMPY:
             raise Refused(f"`{text}` is NumPy's, and no tensor")
+        if (
+            bound
+            and kind.type == SEVERAL
+            and any(item.what in ("number", "size") for item in kind.items or ())
+        ):
+            raise Refused(f"`{text}` may be a Python number: start with a tensor, as `torch.zeros(())`")
         if kind.what == "unknown" and bound:
             if f"text {text}" in used or (kind.roots and not self._unshared(kind, set())):
                 return f"{primary(text)}.clone()"
