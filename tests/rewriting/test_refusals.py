@@ -11,6 +11,11 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "the last of as many as the branch asks whether there are any",
+        "k = x[0, 0].long()\nif k > 0:\n    x = x - torch.topk(x.flatten(), min(k.item(), 3)).values[-1]\nreturn x",
+        "picks an item of as many as data says",
+    ),
+    (
         "a list that data cuts, filled up to another number than the loop's rounds",
         "out = []\nfor _ in range(3):\n    x = torch.tanh(self.linear(x))\n    out.append(x.sum())\n    if x.max() < 0.3:\n        break\n"
         "while len(out) < 5:\n    out.append(out[-1])\nreturn torch.stack(out)",

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.arms.arm_parameters import parameters_of, replace_super
 from exportlens.rewriting.arms.asked_rows import assure_rows
+from exportlens.rewriting.arms.counted_items import refuse_counted_items
 from exportlens.rewriting.arms.found_rows import checks
 from exportlens.rewriting.arms.padded_rows import refuse_padded_rows
 from exportlens.rewriting.branches.added_anew import add_anew
@@ -135,6 +136,7 @@ class BranchRewrite(CondText):
             arm.first_lines += lines
             arm.parameters += assured
             refuse_padded_rows(self.source, arm.statements, self.kinds)
+            refuse_counted_items(self.node.test, arm.statements)
         self.writes.collect()
         if not self.returning:
             return self._merging_text("continues" in ways)
