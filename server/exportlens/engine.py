@@ -184,9 +184,8 @@ class Engine:
         for name, bindings in scope.bindings.items():
             chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
             if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
-                run = functools.partial(_run_name, machine, scope, name, given)
-                reached = (*chunks, *told) if name in given else chunks
-                steps.append((("class", name), reached, run))
+                trace = functools.partial(_run_name, machine, scope, name, given)
+                steps.append((("class", name), (*chunks, *told) if name in given else chunks, trace))
             if dispatcher.wants(Definition):
                 show = functools.partial(_run_definition, machine, scope, name)
                 definitions.append((("definition", name), chunks, show))

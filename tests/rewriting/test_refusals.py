@@ -11,6 +11,11 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "the last of as many as the branch asks whether there are any",
+        "k = x[0, 0].long()\nif k > 0:\n    x = x - torch.topk(x.flatten(), min(k.item(), 3)).values[-1]\nreturn x",
+        "picks an item of as many as data says",
+    ),
+    (
         "a list that data cuts, filled up to another number than the loop's rounds",
         "out = []\nfor _ in range(3):\n    x = torch.tanh(self.linear(x))\n    out.append(x.sum())\n    if x.max() < 0.3:\n        break\n"
         "while len(out) < 5:\n    out.append(out[-1])\nreturn torch.stack(out)",
@@ -21,6 +26,32 @@ REFUSED = [
         "near = False\nfor i in range(3):\n    if x.sum() > i:\n        gain = x * 2\n        near = True\n"
         "    if near:\n        x = x + gain\nreturn x",
         "`gain` is not bound where the condition is false",
+    ),
+    (
+        "one of functions that may give what they are given",
+        "acts = [torch.relu, lambda t: t]\nreturn acts[x.sum().long().item()](x)",
+        "it is not known what `acts[0]` does with what it is given",
+    ),
+    (
+        "one of functions that read a name of the function that chooses",
+        "k = x.max()\nacts = [torch.relu, lambda t: t * k]\nk = x.min()\nreturn acts[x.sum().long().item()](x)",
+        "it is not known what `acts[0]` does with what it is given",
+    ),
+    (
+        "a tensor that the else of a loop makes of what the loop writes to",
+        "y = x * 1\nfor i in range(3):\n    y.mul_(0.5)\n    if y.sum() < 1:\n        n = y.sum()\n        break\n"
+        "else:\n    n = torch.full((), y.max())\nreturn n",
+        "`n` is read after the loop, and may be unbound when the loop is left",
+    ),
+    (
+        "a deep copy of a dict that holds one tensor twice",
+        "from copy import deepcopy\nh = x * 2\nstate = {'h': h, 'last': h[0]}\nother = deepcopy(state)\nother['h'] += 1\nreturn other['last']",
+        "two of the tensors that are copied may share memory",
+    ),
+    (
+        "a deep copy of a dict that holds what is not known",
+        "import copy\nstate = {'h': x * 2, 'all': {self.linear}}\nreturn copy.deepcopy(state)['h']",
+        "what is copied is not known to be a tensor",
     ),
     (
         "a gradient that is taken away on one way behind the branch",
@@ -647,6 +678,17 @@ REFUSED = [
         "self.a, self.b = x[0] * 2, x[1] * 2\nif x.sum() > 0:\n    self.a = x[0].clone()\n    self.b = self.a\n    self.b[0] = 5.0\nreturn x + self.a + self.b",
         "two attributes hold one tensor",
     ),
+    (
+        "a ternary that takes what may be a number",
+        "a, b = x[0][0], x[0][1]\nb = b if b > 1.5 else 1.5\na = a if a > b else b\nreturn a",
+        "is a tensor on one way and a Python number on another",
+    ),
+    (
+        "a ternary in a branch that compares what may be a number",
+        "n = x.size(0)\na, b = x[0][0], x[0][1]\nb = b if b > n / 3 else n / 3\na = a if a > b else b\n"
+        "a = a if a < n - b else n - b\nreturn a",
+        "is a tensor on one way and a Python number on another",
+    ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
 ]
 
@@ -704,7 +746,7 @@ def test_what_a_branch_writes_of_the_model_under_names_of_its_own_is_not_lost() 
             "sign = 1.0\n        if x.sum() > 0:\n            x = -x\n            sign = -1.0\n        ",
             "which it leads to",
         ),
-        ("", "differ in structure"),
+        ("", "`halved` calls itself"),
     ],
     ids=["what moves behind a branch", "itself"],
 )
@@ -715,7 +757,7 @@ def test_a_function_that_calls_itself_is_not_written_out_and_leads_to_all_of_it(
         "    def halved(self, x: torch.Tensor, depth: int):\n        if x.abs().max() < 1:\n            return x, None\n"
         "        if x.mean() > depth:\n            return self.halved(x / 2, depth)\n"
         "        return self.halved(x / 4, depth + 1)\n\n    def forward(self, x: torch.Tensor):\n"
-        f"        {first}y, none = self.halved(x, 2)\n        return y * {'sign' if first else '2'}, x.shape[0 if none is None else 1]\n"
+        f"        {first}y, none = self.halved(x, 2)\n        return y * {'round(sign)' if first else '2'}, x.shape[0 if none is None else 1]\n"
     )
     mended = mend(text)
     assert mended.text == text, mended.text

@@ -9,7 +9,7 @@ import pytest
 from exportlens.checking import check_files
 from exportlens.finding import Fix
 
-from tests.rewriting.bodies import HEAD
+from tests.rewriting.bodies import HEAD, INIT
 from tests.rewriting.fixing_all import mend
 
 
@@ -309,3 +309,78 @@ def test_what_a_caller_unpacks_is_not_none_on_one_way() -> None:
     mended = mend(text)
     assert mended.text == text
     assert any("another returns none" in each for each in mended.refusals), mended.refusals
+
+
+AGAIN = """
+
+    def walk(self, x, depth: int):
+        {walk}
+
+    def other(self, x, depth: int):
+        return self.walk(x * 0.25, depth - 1)
+
+    def forward(self, x):
+        return self.walk(self.linear(x), 3)
+"""
+
+
+@pytest.mark.parametrize(
+    "walk",
+    [
+        "if x.norm() > 1:\n            return self.walk(x * 0.5, depth)\n        return x + 1",
+        "if x.numel() == 0:\n            return x\n        if x.norm() > 1:\n            return self.walk(x * 0.5, depth)\n"
+        "        return x + 1",
+        "if depth == 0:\n            return x\n        if x.norm() > 1:\n            return self.walk(x * 0.5, depth)\n"
+        "        return x + 1",
+        "return self.walk(x * 0.5, depth) if x.norm() > 1 else x + 1",
+        "if x.norm() > 1:\n            return self.other(x, depth)\n        return x + 1",
+    ],
+    ids=["data", "a size that stays", "a number that stays", "a ternary", "another function"],
+)
+def test_a_function_that_calls_itself_until_data_ends_it(walk: str) -> None:
+    """Measured on torch 2.13: torch.cond is traced until Python's own limit, and eager raises RecursionError."""
+    text = HEAD + INIT.lstrip("\n") + AGAIN.format(walk=walk)[1:]
+    mended = mend(text)
+    assert mended.text == text
+    assert any("`walk` calls itself" in each for each in mended.refusals), mended.refusals
+
+
+def test_a_function_that_calls_itself_and_gives_numbers_beside_views() -> None:
+    walk = "if depth == 0:\n            return self.linear.weight[0], depth\n        if x.sum() > 0:\n"
+    walk += "            return self.walk(x, depth - 1)\n        return self.walk(x + 1, depth - 1)"
+    text = HEAD + INIT.lstrip("\n") + AGAIN.format(walk=walk)[1:]
+    mended = mend(text)
+    assert "torch.cond" not in mended.text
+    assert mended.refusals
+
+
+@pytest.mark.parametrize("grows", [True, False], ids=["sizes", "no sizes"])
+def test_rounds_of_stages_that_give_other_shapes_where_no_function_can_stand_for_them(grows: bool) -> None:
+    """Measured on torch 2.13: torch.cond raises in eager that its arms give other dimensions, or sizes."""
+    parts = "nn.Linear(4, 8), nn.Linear(8, 4)" if grows else "nn.Linear(4, 4, bias=False), nn.Linear(4, 4)"
+    text = (
+        HEAD
+        + f"    def __init__(self):\n        super().__init__()\n        self.stages = nn.ModuleList([{parts}])\n\n"
+    )
+    text += (
+        "    def forward(self, x):\n        with torch.no_grad():\n            for stage in self.stages:\n"
+    )
+    text += "                x = stage(x)\n                if x.sum() > 0:\n                    break\n        return x.sum()\n"
+    mended = mend(text)
+    assert (mended.text == text) is grows
+    assert any("`x` may have another shape in each round" in each for each in mended.refusals) is grows
+
+
+def test_numbers_in_a_dict_that_each_round_of_a_loop_chooses() -> None:
+    """Measured on torch 2.13: non-strict export takes in no number from data where the next round's arms read it."""
+    text = (
+        HEAD
+        + "    def forward(self, x):\n        seen = {'kept': 0, 'left': 0}\n        for i in range(3):\n"
+    )
+    text += "            if x[i].sum() > 0:\n                seen['kept'] += 1\n            else:\n                seen['left'] += 1\n"
+    text += "        return {key: torch.tensor(value) for key, value in seen.items()}\n"
+    mended = mend(text)
+    assert mended.text == text
+    assert any("torch.cond takes in none from the round before" in each for each in mended.refusals), (
+        mended.refusals
+    )

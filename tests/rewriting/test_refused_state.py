@@ -622,3 +622,24 @@ def test_state_that_is_no_count(body: str, reason: str) -> None:
     text = "import itertools\n" + HEAD + _ITERATORS + "\n    def forward(self, x: torch.Tensor):\n"
     mended = mend(text + textwrap.indent(body, "        ") + "\n")
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        "self.low = torch.zeros(4)\n        self.low = torch.ones(4)",
+        "if low is None:\n            self.low = torch.zeros(4)\n        self.low = torch.ones(4)",
+        "if low is None:\n            self.low = torch.zeros(4)\n            self.low = torch.ones(4)",
+        "if low is None:\n            self.low = torch.zeros(4)\n        else:\n            self.low = low",
+        "for k in range(2):\n            self.low = torch.zeros(4)\n        else:\n            self.low = torch.ones(4)",
+        "if low is None:\n            self.low = torch.zeros(4)\n        if low is None:\n            self.low = torch.ones(4)",
+    ],
+)
+def test_what_a_constructor_sets_twice_is_no_buffer(begun: str) -> None:
+    text = (
+        f"{HEAD}class M(nn.Module):\n    def __init__(self, low=None):\n        super().__init__()\n        {begun}\n\n"
+        "    def forward(self, x):\n        y = x - self.low\n        self.low = x.amin(0)\n        return y\n"
+    )
+    mended = mend(text)
+    assert "copy_" not in mended.text
+    assert "`self.low` is set several times in `__init__`" in mended.refusals

@@ -61,6 +61,9 @@ def holds_the_same(place: AttributeWrite) -> bool:
     """Whether all that is bound is what the attribute held, moved or converted."""
     old = [*parts_of(place.old)] if place.old is not None else []
     roots = {part.root for part in old if isinstance(part, Tensor)}
+    if not isinstance(place.value, Sequence):
+        # 0 is no storage: all have it whose storage is not followed, such as items of a list. What is no item has a name.
+        roots.discard(0)
     return all(
         any(part is each or (part == each and isinstance(part, Tensor) and part.name) for each in old)
         # A conversion keeps the name that a tensor is known by.

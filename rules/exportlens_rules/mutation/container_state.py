@@ -27,9 +27,12 @@ from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
 from exportlens_rules.mutation.kept_counts import (
+    RENEWED,
     counts_decide,
     is_bound_anew,
     is_number,
+    is_of_data,
+    is_renewed_by_data,
     item_decides,
     members_decide,
     numbers_decide,
@@ -254,13 +257,16 @@ class M(nn.Module):
     ) -> Iterator[Report]:
         """Reports on numbers in a tuple or a list that is bound anew: `self.state = (self.state[0] + 1, 0)`."""
         began, value = place.began, place.value
+        if isinstance(value, Sequence) and is_renewed_by_data(place):
+            yield self.report(place, RENEWED.format(f"self.{place.attr}", "numbers", "them"))
+            return
         if not isinstance(began, Sequence) or not isinstance(value, Sequence) or place.elsewhere:
             return
         if not isinstance(place.owner, Instance) or place.owner.traced or began.items is None:
             return
-        if not all(isinstance(each, Const) and is_number(each) for each in began.items) or not is_number(
-            value
-        ):
+        if not all(isinstance(each, Const) and is_number(each) for each in began.items):
+            return
+        if not is_number(value) and not is_of_data(value):
             return
         if value.items == began.items and not place.augmented:
             return
@@ -309,7 +315,9 @@ class M(nn.Module):
                 return Refusal(
                     "a buffer has to hold a flag or a count for each key: which keys there are, is not known"
                 )
-        elif isinstance(place, AttributeWrite) and is_number(place.value):
+        elif isinstance(place, AttributeWrite) and (
+            is_number(place.value) or (is_of_data(place.value) and lengthened(place) is None)
+        ):
             return Refusal("the numbers are bound together: keep each in an attribute of its own")
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
-from exportlens.inference.values import Instance, Sequence, Value
+from exportlens.inference.values import Instance, Mapping_, Sequence, Value
 from exportlens.outcome import FAILS, Outcome
-from exportlens.rewriting.calls.data_attribute import clone_for_copy
+from exportlens.rewriting.calls.deep_copies import clone_for_copy
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 
@@ -19,7 +19,8 @@ class DeepcopyOfTensor(Rule):
     """The copy module copies a traced tensor.
 
     ## What it does
-    Finds `copy.deepcopy` and `copy.copy` of traced tensors, of lists of them, and of Modules.
+    Finds `copy.deepcopy` and `copy.copy` of traced tensors, of lists and dicts that hold some, and of
+    Modules.
 
     ## Why it matters
     Copying goes to the tensor's memory, which a traced tensor does not have. `t.clone()` is the operator
@@ -56,7 +57,7 @@ def forward(self, x: torch.Tensor):
         if given is None or (isinstance(given, Sequence) and given.guessed):
             # What is only iterated over may as well hold numbers.
             return
-        if (deep and any(True for _ in tensors_in(given))) or next(tensors_in(given), None) is given:
+        if (deep and _holds_tensor(given)) or next(tensors_in(given), None) is given:
             yield self.report(
                 place,
                 f"`{words(place.node)}` copies the memory of a traced tensor, which has none. Use "
@@ -70,6 +71,15 @@ def forward(self, x: torch.Tensor):
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         assert isinstance(report.place, Call)
         return clone_for_copy(report.place, context)
+
+
+def _holds_tensor(value: Value) -> bool:
+    """Whether `value` certainly is a traced tensor, or a list, tuple or dict that holds one."""
+    if isinstance(value, Mapping_):
+        return any(map(_holds_tensor, value.items.values()))
+    if isinstance(value, Sequence) and value.items is not None:
+        return any(map(_holds_tensor, value.items))
+    return any(True for _ in tensors_in(value))
 
 
 def _is_module(value: Value) -> bool:

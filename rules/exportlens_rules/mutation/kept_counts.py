@@ -5,15 +5,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.places import Place
-from exportlens.inference.values import Const, Sequence, Shape, Static, Value, options
+from exportlens.inference.places import AttributeWrite, Place
+from exportlens.inference.values import Const, Instance, Sequence, Shape, Static, TensorScalar, Value, options
 
 from exportlens_rules.mutation.kept_holders import ADDING
 from exportlens_rules.mutation.results import decides_result
-from exportlens_rules.mutation.state_reads import certainly_written, converts, parents, reads
+from exportlens_rules.mutation.state_reads import (
+    certainly_written,
+    converts,
+    loaded,
+    parents,
+    reads,
+    renewed_otherwise,
+)
+from exportlens_rules.reading import ancestors
 
 # Methods that give no numbers that are in it.
 _NOT_ASKED = ADDING | {"pop", "popleft", "popitem", "clear", "remove", "discard", "rotate", "reverse", "sort"}
+
+
+RENEWED = (
+    "`{}` is bound to {} that the first call reads out of its data, and that later calls compute theirs of: the exported program "
+    "begins anew in each call. Keep {} in a buffer, as a tensor, and write it in place."
+)
 
 
 def is_number(value: Value) -> bool:
@@ -26,6 +40,41 @@ def is_number(value: Value) -> bool:
         or (isinstance(each, Static) and each.type in ("int", "float", "bool"))
         or (isinstance(each, Shape) and not each.unbacked)
         for each in options(value)
+    )
+
+
+def is_of_data(value: Value) -> bool:
+    """Whether `value` is a number of Python that was read out of tensor data, or a list of such."""
+    if isinstance(value, Sequence):
+        parts = value.items if value.items is not None else [value.element] if value.element else []
+        return bool(parts) and all(map(is_of_data, parts))
+    return all(isinstance(each, TensorScalar) for each in options(value))
+
+
+def is_renewed_by_data(place: AttributeWrite) -> bool:
+    """Whether the first call binds numbers that it reads out of its data, later ones compute theirs of what they find, and these decide
+    what the call gives: `if self.mean is None: self.mean = m else: self.mean = self.mean * 0.9 + m * 0.1`."""
+    function = None if place.site.function is None else place.site.function.node
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if (
+        not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef))
+        or statement is None
+        or target is None
+    ):
+        return False
+    if place.began != Const(None) or place.elsewhere or not is_of_data(place.value):
+        return False
+    if not isinstance(place.owner, Instance) or place.owner.traced:
+        return False
+    if not renewed_otherwise(function, statement, target):
+        return False
+    branch, path = parents(function)[statement], ast.dump(loaded(target))
+    inside = set(ast.walk(branch))
+    return any(
+        each not in inside and decides_result(place, each, function)
+        for each in ast.walk(function)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load) and ast.dump(each) == path
     )
 
 

@@ -18,7 +18,7 @@ from exportlens.inference.values import (
     Value,
     options,
 )
-from exportlens.outcome import BAKED, Outcome
+from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.names import assigned_pairs
 from exportlens.rewriting.state.number_state import number_in_buffer
@@ -33,11 +33,14 @@ from exportlens_rules.mutation.first_values import (
     reads_itself,
     ways_to,
 )
+from exportlens_rules.mutation.kept_counts import RENEWED, is_renewed_by_data
 from exportlens_rules.mutation.named_state import named_statement, sets_itself_by_name
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.mutation.turned_results import begins_results, decides_results
 from exportlens_rules.reading import ancestors, words
+
+_RENEWED = Outcome(WRONG, WRONG)
 
 
 class PythonState(Rule):
@@ -48,7 +51,9 @@ class PythonState(Rule):
     attributes and computes anew in each call, from what the last one left or from tensor data; and flags that the
     first call turns where it begins with its inputs: `if not self.ready: self.begin(x); self.ready = True`, that
     data of the inputs turn: `if x.max() > 2: self.open = True`, or that decide what a call gives before it turns them:
-    `y = a if self.first else b; self.first = False`, also where they begin with None, or are not there. What the fix makes a buffer still reads as a number.
+    `y = a if self.first else b; self.first = False`, also where they begin with None, or are not there. A number that the
+    first call reads out of its data, and that later calls compute theirs of, begins anew in each call of the program.
+    What the fix makes a buffer still reads as a number.
 
     ## Why it matters
     The exported program has no Python attributes. It keeps the number that stood there while tracing, for
@@ -121,6 +126,43 @@ class M(nn.Module):
         return x * self.rate.item()
 """,
         ),
+        Example(
+            bad="""
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.level = None
+
+    def forward(self, x):
+        level = x.abs().mean().item()
+        if self.level is None:
+            self.level = level
+        else:
+            self.level = 0.9 * self.level + 0.1 * level
+        return x / self.level
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("level", torch.tensor(0.0))
+        self.register_buffer("begun", torch.tensor(False))
+
+    def forward(self, x):
+        level = x.abs().mean()
+        self.level.copy_(torch.where(self.begun, 0.9 * self.level + 0.1 * level, level))
+        self.begun.fill_(True)
+        return x / self.level
+""",
+            outcome=_RENEWED,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -155,6 +197,10 @@ class M(nn.Module):
         )
         text = any(isinstance(each, Const) and isinstance(each.value, str) for each in given)
         what, advice = ("text", "Keep a number for it in") if text else ("number", "Make it")
+        if is_renewed_by_data(place):
+            message = RENEWED.format(written, "a number", "it")
+            yield self.report(place, message, outcome=_RENEWED)
+            return
         yield self.report(
             place,
             f"`{written}` is a {what} of Python: the exported program keeps the value that it had while "

@@ -42,6 +42,8 @@ from exportlens.inference.values import (
     Value,
 )
 
+APPLY = "torch.autograd.Function.apply"
+
 # Models are exported on the CPU unless someone says otherwise.
 DEVICE = "device:"
 
@@ -319,8 +321,8 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
         return made
     if attr == "__class__":
         return owner.cls
-    if attr == "apply" and isinstance(owner.cls, ClassValue) and _defines_gradient(owner.cls):
-        applied = Bound(owner.cls, Named("torch.autograd.Function.apply"), attr)
+    if attr == "apply" and isinstance(owner.cls, ClassValue) and defines_gradient(owner.cls):
+        applied = Bound(owner.cls, Named(APPLY), attr)
         if machine.emits(AttributeRead):
             machine.notice(AttributeRead(machine.site(frame), node, owner, attr, applied))
         return applied
@@ -375,7 +377,13 @@ AUTOGRAD_FUNCTIONS = frozenset(
 )
 
 
-def _defines_gradient(cls: Value) -> bool:
+def is_applied(called: Bound) -> bool:
+    """Whether it is `apply` of a class that defines its own gradient, which runs its `forward`."""
+    return isinstance(called.function, Named) and called.function.name == APPLY
+
+
+def defines_gradient(cls: Value) -> bool:
+    """Whether `cls` derives from torch.autograd.Function."""
     return any(isinstance(base, Named) and base.name in AUTOGRAD_FUNCTIONS for base in class_order(cls))
 
 
@@ -387,8 +395,8 @@ def _attribute_of_class(machine: Machine, owner: ClassValue, attr: str, frame: F
         return value
     if attr == "__name__":
         return Const(owner.name)
-    if attr == "apply" and _defines_gradient(owner):
-        return Bound(owner, Named("torch.autograd.Function.apply"), attr)
+    if attr == "apply" and defines_gradient(owner):
+        return Bound(owner, Named(APPLY), attr)
     return Unknown(f"`{attr}` of class `{owner.name}`" + (" (a base is not followed)" if hidden else ""))
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.inference.attributes import defines_gradient, is_applied
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.expressions import evaluate
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.names import apart
 from exportlens.inference.rebinding import made_in_constructor
-from exportlens.inference.values import ClassValue, Function, Value
+from exportlens.inference.values import Bound, ClassValue, Function, Value
 
 
 def callee_of(machine: Machine, inside: Function, name: str, function: ast.expr) -> Value | None:
@@ -30,9 +31,15 @@ def callee_of(machine: Machine, inside: Function, name: str, function: ast.expr)
     frame = Frame(inside.scope, inside.chunk, {}, None, None)
     with apart(machine):
         try:
-            return evaluate(machine, function, frame)
+            called = evaluate(machine, function, frame)
         except Raised:
             return None
+    if isinstance(called, Bound) and isinstance(called.receiver, ClassValue) and is_applied(called):
+        forward = class_attribute(called.receiver, "forward")[0]
+        # A class method is given the class besides, which fails in strict tracing anyway.
+        own = isinstance(forward, Function) and any("classmethod" in name for name in forward.decorators)
+        return None if own else forward
+    return called
 
 
 def _submodule(machine: Machine, owner: ClassValue, attr: str) -> Value | None:
@@ -50,5 +57,7 @@ def _submodule(machine: Machine, owner: ClassValue, attr: str) -> Value | None:
 
 
 def takes_object_first(callee: Function) -> bool:
-    """Whether the first parameter is the object that a method is called on."""
+    """Whether the first parameter is the object that a method is called on, or the context of a function with a gradient of its own."""
+    if callee.owner is not None and callee.name == "forward" and defines_gradient(callee.owner):
+        return class_attribute(callee.owner, "setup_context")[0] is None
     return callee.owner is not None and not any("staticmethod" in name for name in callee.decorators)

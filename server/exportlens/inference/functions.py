@@ -359,6 +359,7 @@ def _key(value: Value, depth: int) -> Any:
             value.unbacked,
             value.requires_grad,
             value.recast,
+            value.dims,
         )
     if isinstance(value, (Const, Static, Shape, TensorScalar, Array, Unknown)):
         return value

@@ -140,7 +140,7 @@ def convert(
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
         loop = node
     if loop is not None:
-        source, loop = else_first(source, loop) or (source, loop)
+        source, loop = else_first(source, loop, torch) or (source, loop)
         kinds = with_asked_result(kinds, node, value)
         try:
             return left_early(source, loop, kinds, torch, converted_inside)

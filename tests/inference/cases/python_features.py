@@ -457,6 +457,25 @@ class M(nn.Module):
     "(6,)",
 )
 CASES(
+    "deepcopy-of-dict-in-forward",
+    X2,
+    """
+import copy
+
+
+class M(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.fc = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        state = {"h": self.fc(x).detach(), "n": 2}
+        other = copy.deepcopy(state)
+        return x + other["h"]
+""",
+    "(6,)",
+)
+CASES(
     "deepcopy-of-config-list",
     X2,
     """

@@ -68,6 +68,14 @@ def _begun(forward: str) -> str:
     return _BEGUN.replace("FORWARD", forward.replace("\n", "\n        "))
 
 
+def _averaged(first: str, later: str, result: str) -> str:
+    """A mean over calls, kept as numbers of Python."""
+    return _model(
+        f"m = x.abs().mean().item()\nif self.prev is None:\n    self.prev = {first}\nelse:\n    self.prev = {later}\n"
+        f"return {result}"
+    )
+
+
 MUST = {
     "EXL205": [
         _begun(
@@ -90,6 +98,7 @@ MUST = {
         ),
         _begun("self.first = not self.first\nif self.first:\n    x = x * 2"),
         _begun("self.mean, self.first = x.mean(0), not self.first\nif self.first:\n    x = x * 2"),
+        _averaged("m", "self.prev * 0.9 + m * 0.1", "x / self.prev"),
     ],
     "EXL206": [
         # read by a method
@@ -120,6 +129,12 @@ MUST = {
         _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
     ],
     "EXL218": [
+        # begun by the first call's data
+        _averaged("[m]", "[e * 0.9 + m * 0.1 for e in self.prev]", "x / self.prev[0]"),
+        _averaged("list((m, m))", "[0.9 * a + 0.1 * m for a in self.prev]", "x / self.prev[0]"),
+        _model(
+            "m = x.mean().item()\nself.hist = [h * 0.9 + m for h in self.hist]\nreturn x - self.hist[0]"
+        ).replace("[None] * 3", "[0.0, 0.0]"),
         # how many there are decides what is given
         _model("self.queue.append(x.detach())\nif len(self.queue) > 1:\n    return x * 2\nreturn x"),
         _model("self.queue.append(x.shape[0])\nreturn x / len(self.queue)"),
@@ -173,6 +188,13 @@ MUST_NOT = {
         ),
     ],
     "EXL218": [
+        # numbers of data for whoever looks at them later, or of this call alone
+        _averaged("[m]", "[e * 0.9 + m * 0.1 for e in self.prev]", "x / m"),
+        _averaged("[m]", "[m * 2]", "x / self.prev[0]"),
+        _model(
+            "m = x.mean().item()\nself.prev = None\nif self.prev is None:\n    self.prev = [m]\nelse:\n"
+            "    self.prev = [self.prev[0] + m]\nreturn x / self.prev[0]"
+        ),
         # only kept short, or begun anew by each call
         _model("self.queue.append(x.detach())\nif len(self.queue) > 2:\n    self.queue.pop(0)\nreturn x * 2"),
         _model("self.queue = []\nself.queue.append(x)\nreturn x / len(self.queue)"),

@@ -286,7 +286,10 @@ class M(nn.Module):
     "EXL204": [
         _with_layer(
             "def forward(self, x):\n    options = copy.deepcopy({'a': 1})\n    return x + options['a']"
-        )
+        ),
+        _with_layer(
+            "def forward(self, x):\n    options = copy.deepcopy({'a': [1, (2, None)], 'b': {'c': 'd'}})\n    return x + options['a'][0]"
+        ),
     ],
     "EXL205": [
         _with_layer("def forward(self, x):\n    count = 0\n    count += 1\n    return x + count"),

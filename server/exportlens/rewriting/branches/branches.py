@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from exportlens.inference.values import Tensor, Value
 from exportlens.rewriting.arms.arm_parameters import parameters_of, replace_super
 from exportlens.rewriting.arms.asked_rows import assure_rows
+from exportlens.rewriting.arms.counted_items import refuse_counted_items
 from exportlens.rewriting.arms.found_rows import checks
 from exportlens.rewriting.arms.padded_rows import refuse_padded_rows
 from exportlens.rewriting.branches.added_anew import add_anew
@@ -24,8 +25,10 @@ from exportlens.rewriting.branches.copied_outputs import copied_into, may_differ
 from exportlens.rewriting.branches.kept_shapes import shaped_as_before
 from exportlens.rewriting.branches.later_numbers import LaterUses
 from exportlens.rewriting.branches.list_lengths import refuse_other_lengths, refuse_other_returned_lengths
+from exportlens.rewriting.branches.numbers_in_items import refuse_items_read_back
 from exportlens.rewriting.branches.open_choices import refuse_open
 from exportlens.rewriting.branches.outputs import Outputs
+from exportlens.rewriting.branches.recursion import refuse_endless
 from exportlens.rewriting.branches.switched_off import is_switched_off
 from exportlens.rewriting.checks.option_errors import raises_by_option
 from exportlens.rewriting.code.callers import callers_write, given_to
@@ -106,6 +109,7 @@ class BranchRewrite(CondText):
                     raise Refused("one way through the branch returns a value, another returns none")
         for arm in (self.then, self.other):
             refuse_effects(self.source, arm.statements, self.kinds, self.function)
+            refuse_endless(self.source, self.node, arm.statements, self.kinds)
             refuse_rounds_by_sizes(arm.statements, self.kinds)
             refuse_unbound(self.source, self.node, self.function, arm.statements, self.kinds, self.torch)
             replace_super(self.source, self.function, arm)
@@ -132,6 +136,7 @@ class BranchRewrite(CondText):
             arm.first_lines += lines
             arm.parameters += assured
             refuse_padded_rows(self.source, arm.statements, self.kinds)
+            refuse_counted_items(self.node.test, arm.statements)
         self.writes.collect()
         if not self.returning:
             return self._merging_text("continues" in ways)
@@ -254,6 +259,7 @@ class BranchRewrite(CondText):
                 outputs.copied[name] = path
         later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
         outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
+        refuse_items_read_back(self.source, self.node, self.function, (*outputs.as_count, *outputs.as_number))
         add_anew(self.source, (self.then, self.other), outputs.as_tensor, self.kinds)
         for write in self.writes.written:
             one, another = (end.names.get(write.path) for end in ends)
@@ -403,6 +409,7 @@ class BranchRewrite(CondText):
 
             visit(arm.statements, self._entry_kinds(arm), see)
         for _, node, now in results:
+            refuse_methods_of_numbers(node, now)
             self._refuse_written_by_callers(node, now)
         shape = outputs.shape([(node.value, now) for _, node, now in results])
         for _, node, now in results:
@@ -487,6 +494,16 @@ def _falls_by_option(statements: Sequence[ast.stmt]) -> bool:
         if len(last.orelse) != 1 or not isinstance(last.orelse[0], ast.If):
             return False
         last = last.orelse[0]
+
+
+def refuse_methods_of_numbers(node: ast.stmt, kinds: Kinds) -> None:
+    """Raise Refused where `node` calls a method that a number of Python has not of one: the arm around it was written for a tensor."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
+            owner = each.func.value
+            known = isinstance(owner, ast.Name) and kinds.of(owner).what == "number"
+            if known and not hasattr(float, each.func.attr) and not hasattr(int, each.func.attr):
+                raise Refused(f"`{ast.unparse(owner)}` is a tensor on one way and a Python number on another")
 
 
 def _is_int(kind: Kind) -> bool:

@@ -18,6 +18,7 @@ from exportlens.rewriting.branches.mixed_results import (
 )
 from exportlens.rewriting.branches.open_choices import open_choice
 from exportlens.rewriting.branches.outputs import Outputs
+from exportlens.rewriting.branches.recursion import refuse_endless
 from exportlens.rewriting.calls.unfaked_operators import refuse_unfaked
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes
 from exportlens.rewriting.code.liveness import certainly_bound_before
@@ -62,6 +63,7 @@ def ternary_text(
     if function is not None:
         for each in (node.body, node.orelse):
             refuse_unbound(source, node, function, [each], kinds, torch)
+            refuse_endless(source, node, [each], kinds)
     if any(asks_for_rows(source, each) for each in (node.body, node.orelse)):
         raise Refused("an operator asks whether a mask picks any rows, which only a statement can say")
     for each in (node.body, node.orelse):
@@ -232,6 +234,11 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     lines = {name: f"{name} = {copy}{note}" for name, copy in copies.items()}
     if function is not None:
         bound = certainly_bound_before(function, statement)
+        for name in copies:
+            if name.isidentifier() and name not in bound:
+                raise Refused(
+                    f"`{name}` is a view of what the ternary reads as well, and belongs to another function"
+                )
         for name in placed_by_data(sides, kinds, written, function, source):
             if name in bound:
                 lines.setdefault(name, f"{name} = {name}.clone(){NOTE}")

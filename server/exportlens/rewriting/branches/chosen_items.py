@@ -4,8 +4,9 @@ chosen out of a tensor of them.
     layer = self.layers[t.argmax()]       chosen = t.argmax().reshape(1)
     y = layer(x)                    ->    y = torch.stack([each(x) for each in self.layers])[chosen].squeeze(0)
 
-The layers must be made alike, so that what they give has one shape, and change nothing: neither what they are given nor
-themselves, as batch normalization does. Numbers must be written out, so that they are of one type.
+The layers must be made alike, or differ in sizes between their parts alone, so that what they give has one shape, and change
+nothing: neither what they are given nor themselves, as batch normalization does. Numbers must be written out, so that they are
+of one type.
 """
 
 from __future__ import annotations
@@ -51,6 +52,13 @@ _BESIDE = frozenset(
         *("ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "ELU", "LeakyReLU", "Softplus", "Softmax", "LogSoftmax"),
         *("Dropout", "Dropout1d", "Dropout2d", "Flatten", "MaxPool1d", "MaxPool2d", "AvgPool1d", "AvgPool2d"),
         *("AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "Upsample", "Identity"),
+    }
+)
+# Those that work on the last dimension or on each element, and leave the others as they are.
+_OF_LAST = frozenset(
+    {
+        *("Linear", "LayerNorm", "RMSNorm", "ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "ELU", "LeakyReLU"),
+        *("Softplus", "Dropout", "Identity"),
     }
 )
 _UNITS = ("ReLU", "SiLU", "ELU", "LeakyReLU")
@@ -307,15 +315,45 @@ class _Layers:
 
     def _alike(self, made: list[ast.expr], counters: set[str]) -> Iterator[ast.Call]:
         for each in made:
-            if not isinstance(each, ast.Call) or reads(each) & counters or self._varies(each):
+            counted = isinstance(each, ast.Call) and bool(reads(each) & counters)
+            if not isinstance(each, ast.Call) or (counted and not self._is_counted_inside(each, counters)):
+                raise Refused(_UNKNOWN)
+            if self._varies(each, counters):
                 raise Refused(_UNKNOWN)
             yield each
 
-    def _varies(self, made: ast.Call) -> bool:
+    def _is_counted_inside(self, made: ast.Call, counters: set[str]) -> bool:
+        """Whether `counters` change nothing but sizes between the layers of `made`: all take the same, and give one shape.
+
+        Its layers leave all dimensions but the last as they are, and the last is what the last Linear says.
+        """
+        if self.draft.qualified(made.func) != "torch.nn.Sequential" or made.keywords:
+            return False
+        linear: list[ast.Call] = []
+        for each in made.args:
+            name = (
+                self.draft.qualified(each.func).removeprefix("torch.nn.")
+                if isinstance(each, ast.Call)
+                else ""
+            )
+            if name not in _OF_LAST or not isinstance(each, ast.Call):
+                return False
+            linear += [each] if name == "Linear" else []
+            if not linear and reads(each) & counters:
+                # What it takes would be of another size in each.
+                return False
+        if not linear or len(linear[0].args) < 1 or len(linear[-1].args) < 2:
+            return False
+        behind = made.args[made.args.index(linear[-1]) + 1 :]
+        said = [*linear[-1].args[1:], *(each.value for each in linear[-1].keywords)]
+        return not reads([linear[0].args[0], *said, *behind]) & counters
+
+    def _varies(self, made: ast.Call, counters: set[str]) -> bool:
         """Whether a name or an attribute that `made` reads may be another value the next time, or what it calls gives one."""
         function = self.source.enclosing_function(made)
         scope: ast.AST = function or self.source.tree
         read = {ast.unparse(each) for each in ast.walk(made) if isinstance(each, (ast.Name, ast.Attribute))}
+        read -= counters
         stores = [
             each
             for each in ast.walk(scope)

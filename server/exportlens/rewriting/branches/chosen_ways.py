@@ -17,17 +17,18 @@ How many items there are, or which keys, must be written in the file: what a con
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from exportlens.finding import Fix
 from exportlens.inference.places import Conversion
 from exportlens.inference.values import Instance, TensorScalar, options
+from exportlens.rewriting.branches.chosen_functions import Way, function_ways
 from exportlens.rewriting.checks.assertions import raise_text
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, reads
+from exportlens.rewriting.code.names import bound, dotted, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
-from exportlens.rewriting.code.written_items import Written, constant, stores_of
+from exportlens.rewriting.code.written_items import Written, constant
 from exportlens.rewriting.conversion import converted
 from exportlens.rewriting.decisions.matching import integers_behind
 from exportlens.rewriting.kinds.kind import Kind, length_from_data
@@ -47,14 +48,6 @@ _UNSURE = (
     *(ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr),
     *(ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Way:
-    """One item: the key that chooses it, and how it is written where it is taken."""
-
-    key: int | str
-    text: str
 
 
 def one_way_for_each(draft: Draft, node: ast.Subscript, place: Conversion) -> Fix:
@@ -129,7 +122,7 @@ class _Chain:
         node: ast.Subscript,
         place: Conversion,
         kinds: Kinds,
-        ways: list[_Way],
+        ways: list[Way],
         region: list[ast.stmt],
     ) -> None:
         self.draft, self.source, self.node, self.kinds = draft, draft.source, node, kinds
@@ -324,7 +317,7 @@ def _names_of_item(source: Source, node: ast.Subscript, statement: ast.stmt, kin
 
 
 def _refuse_unknown_calls(
-    source: Source, node: ast.Subscript, region: list[ast.stmt], ways: list[_Way], kinds: Kinds
+    source: Source, node: ast.Subscript, region: list[ast.stmt], ways: list[Way], kinds: Kinds
 ) -> None:
     """Raise Refused where the item is called and may be a function that writes to what it is given."""
     parent, called = source.parents[node], {""}
@@ -337,6 +330,8 @@ def _refuse_unknown_calls(
     if isinstance(kinds.of(node.value).value, Instance):
         return
     for way in ways:
+        if way.pure:
+            continue
         item = parse_python(way.text, mode="eval").body
         known = isinstance(kinds.of(item).value, Instance) or kinds.qualified(item) is not None
         # What a function of the file does is only looked up where it is called by its own name.
@@ -349,55 +344,26 @@ def _puts_in(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in ("append", "extend", "insert")
 
 
-def _ways(draft: Draft, node: ast.Subscript, known: tuple[int | str, ...] | None, kinds: Kinds) -> list[_Way]:
+def _ways(draft: Draft, node: ast.Subscript, known: tuple[int | str, ...] | None, kinds: Kinds) -> list[Way]:
     """The items of what `node` reads one of. Raises Refused."""
     source, written = draft.source, node.value
     if isinstance(written, (ast.List, ast.Tuple)) and all(map(dotted, written.elts)):
-        return [_Way(number, source.of(each)) for number, each in enumerate(written.elts)]
+        return [Way(number, source.of(each)) for number, each in enumerate(written.elts)]
     if isinstance(written, ast.Dict) and all(map(dotted, written.values)):
         keys = [constant(each) for each in written.keys]
         if None not in keys and len(set(keys)) == len(keys):
             return [
-                _Way(key, source.of(each))
+                Way(key, source.of(each))
                 for key, each in zip(keys, written.values, strict=True)
                 if key is not None
             ]
-    named = _functions(draft, written, kinds)
-    if named is not None:
-        return [_Way(number, text) for number, text in enumerate(named)]
+    functions = function_ways(draft, written, kinds)
+    if functions is not None:
+        return functions
     if known is None:
         raise Refused(f"which items `{source.of(written)}` has is not known")
     if not Written(draft, node).has_all(written):
         raise Refused(
             f"how many items `{source.of(written)}` has is not written in the file: others may build it with more"
         )
-    return [_Way(key, f"{source.of(written)}[{key!r}]") for key in known]
-
-
-def _functions(draft: Draft, node: ast.expr, kinds: Kinds) -> list[str] | None:
-    """The names of the functions that a list, as `self.acts = [F.relu, torch.tanh]` of the constructor's, has; None where it
-    has others, or where they are called something else in other places."""
-    source, path = draft.source, ast.unparse(node)
-    within = source.enclosing_function(node) if isinstance(node, ast.Name) else source.tree
-    stores = stores_of(list(walk(within)), path) if within is not None and dotted(node) else []
-    statement = source.parents.get(stores[0]) if len(stores) == 1 else None
-    made = statement.value if isinstance(statement, ast.Assign) else None
-    if not isinstance(made, (ast.List, ast.Tuple)):
-        return None
-    if not Written(draft, node).has_all(node) or Written(draft, node).grows(node):
-        return None
-    functions = [source.enclosing_function(each) for each in (node, made)]
-    local = {name for each in functions for name in _local(each)}
-    names = [dotted(each) or "" for each in made.elts]
-    if not all(
-        (name in kinds.functions or head in draft.modules) and (head == "self" or head not in local)
-        for name, head in ((each, each.partition(".")[0]) for each in names)
-    ):
-        return None
-    return names
-
-
-def _local(function: Function | None) -> set[str]:
-    if function is None:
-        return set()
-    return {each.arg for each in arguments(function.args)} | set(bound(function.body))
+    return [Way(key, f"{source.of(written)}[{key!r}]") for key in known]

@@ -15,7 +15,7 @@ from exportlens.rewriting.branches.mixed_results import (
     tensor_of,
 )
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedNumber
-from exportlens.rewriting.code.names import fresh
+from exportlens.rewriting.code.names import bound, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.kinds.kind import LOCAL, NUMPY, SEVERAL, Kind, holds_tensors_alone, merged
@@ -39,6 +39,13 @@ class NamedOutputs:
         self.copied: dict[str, str] = {}
         # The names that a loop around the branch binds.
         self.anew: set[str] = set()
+
+    def _is_of_a_ternary(self, name: str) -> bool:
+        """Whether a ternary binds `name`: what a loop adds to a number is taken for a tensor, as one that has no round adds nothing."""
+        return any(
+            isinstance(each, ast.Assign) and isinstance(each.value, ast.IfExp) and name in bound(each)
+            for each in ast.walk(self.source.tree)
+        )
 
     def unify(
         self,
@@ -199,6 +206,13 @@ class NamedOutputs:
             raise Refused(f"`{text}` holds tensors that may share memory with others")
         if kind.what == "unknown" and kind.type == NUMPY:
             raise Refused(f"`{text}` is NumPy's, and no tensor")
+        if (
+            bound
+            and kind.type == SEVERAL
+            and any(item.what in ("number", "size") for item in kind.items or ())
+            and self._is_of_a_ternary(text)
+        ):
+            raise Refused(f"`{text}` may be a Python number: start with a tensor, as `torch.zeros(())`")
         if kind.what == "unknown" and bound:
             if f"text {text}" in used or (kind.roots and not self._unshared(kind, set())):
                 return f"{primary(text)}.clone()"

@@ -1,4 +1,4 @@
-"""`.data`, `Variable(...)` and `copy.deepcopy(t)`: older ways to say what torch has an operator for.
+"""`.data` and `Variable(...)`: older ways to say what torch has an operator for.
 
 `t.detach()` shares its memory with `t` as `t.data` does, and the tracer sees what is written through it:
 reads, writes and assignments export in both modes of torch 2.13 and equal eager (measured).
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import AttributeRead, AttributeWrite, Call, Place
-from exportlens.inference.values import Sequence, Tensor, options
+from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
@@ -356,33 +356,6 @@ def tensor_for_variable(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace(f"Ask for `{draft.torch}.Tensor`", swaps, Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def clone_for_copy(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`copy.deepcopy(t)` -> `t.detach().clone()`, as no gradient goes through it, also of a list or tuple of tensors;
-    `copy.copy(t)` -> `t.detach()`, which shares the memory as well."""
-    try:
-        draft = Draft.of(place, context)
-        node = draft.source.find(place.node)
-        given = place.argument(0, "x")
-        if not isinstance(node, ast.Call) or not node.args:
-            raise Refused("what is copied is not written in the call")
-        text = primary(draft.source.of(node.args[0]))
-        if given is not None and all(isinstance(option, Tensor) for option in options(given)):
-            text = f"{text}.detach()" if place.name == "copy.copy" else f"{text}.detach().clone()"
-        elif isinstance(given, Sequence) and given.kind in ("list", "tuple") and _only_tensors(given):
-            inner = f"each.detach().clone() for each in {text}"
-            text = f"[{inner}]" if given.kind == "list" else f"tuple({inner})"
-        else:
-            raise Refused("what is copied is not known to be a tensor")
-        return draft.replace(f"Use `{_short(text)}`", [draft.source.swap(node, text)], uses_torch=False)
-    except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(str(refused))
-
-
-def _only_tensors(value: Sequence) -> bool:
-    items = value.items if value.items is not None else [value.element]
-    return bool(items) and all(isinstance(item, Tensor) for item in items)
 
 
 def _short(text: str) -> str:

@@ -172,10 +172,15 @@ def is_none(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+def own_names(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """How a function or method calls itself."""
+    first = function.args.args[:1]
+    return {function.name, *(f"{each.arg}.{function.name}" for each in first)}
+
+
 def own_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call]:
     """The calls of itself that a function or method holds, told by name."""
-    first = function.args.args[:1]
-    names = {function.name, *(f"{each.arg}.{function.name}" for each in first)}
+    names = own_names(function)
     return [each for each in walk(function) if isinstance(each, ast.Call) and dotted(each.func) in names]
 
 

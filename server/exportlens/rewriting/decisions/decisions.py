@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.decisions.predicates import Predicates
+from exportlens.rewriting.kinds.kind import SEVERAL
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.memory.effects import is_kept_out, own_expressions, visit
@@ -85,6 +87,19 @@ def with_what_follows(source: Source, node: ast.stmt) -> ast.AST:
     return ast.Module([node, *following], [])
 
 
+def _refuse_tensor_or_number(test: ast.expr, kinds: Kinds) -> None:
+    """Raise Refused where `test` compares what is a tensor on one way and a number of Python on another: whether it is a decision on
+    tensor data is known by neither, and an arm that holds it would be traced with the tensor."""
+    for each in ast.walk(test):
+        if not isinstance(each, ast.Compare) or any(isinstance(op, (ast.Is, ast.IsNot)) for op in each.ops):
+            continue
+        for name in (one for one in ast.walk(each) if isinstance(one, ast.Name)):
+            kind = kinds.names.get(name.id)
+            whats = {item.what for item in kind.items or ()} if kind and kind.type == SEVERAL else set()
+            if "tensor" in whats and whats & {"number", "size"}:
+                raise Refused(f"`{name.id}` is a tensor on one way and a Python number on another")
+
+
 def hazard_among(
     source: Source, statements: list[ast.stmt], kinds: Kinds, torch: str
 ) -> tuple[ast.AST, Kinds] | None:
@@ -103,10 +118,14 @@ def hazard_among(
         if isinstance(node, ast.Match) and predicates.from_data(node.subject):
             found.append((node, now.copy()))
             return
+        if isinstance(node, (ast.If, ast.While)):
+            _refuse_tensor_or_number(node.test, now)
         for each in own_expressions(node):
             if isinstance(each, ast.IfExp) and predicates.from_data(each.test):
                 found.append((each, now.copy()))
                 return
+            if isinstance(each, ast.IfExp):
+                _refuse_tensor_or_number(each.test, now)
 
     visit(statements, kinds, see)
     return found[0] if found else None

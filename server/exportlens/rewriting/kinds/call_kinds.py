@@ -101,6 +101,8 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
         # A tensor has methods of its own by the same names: `self.norm(x)`, `x.norm()`.
         if known is not None and not _is_of_tensor(kinds, node.func):
             return known
+    if dotted(node.func) in kinds.again:
+        return kinds.itself
     own = kinds.functions.get(dotted(node.func) or "")
     if own is not None and getattr(node.func, "id", None) not in kinds.names:
         return of_own(kinds, own, node)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from exportlens.inference.values import ClassValue, Instance, Sequence
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import dotted, own_calls
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind, merged, numbers, union
 from exportlens.rewriting.kinds.made_objects import without_value
 
@@ -70,12 +70,34 @@ def of_own(
         memory = {token: memory[now] for token, (now,) in zip(tokens, _tokens(asked), strict=True)}
     else:
         found: list[Kind] = []
-        inside.returns(function.body, found)
+        inside.copy().returns(function.body, found)
         kind = _given_back(found)
+        if own_calls(function):
+            # What its own calls give, of which it may make what it gives, is what its other ways give.
+            inside.itself = _given_again([each for each in found if _is_told(each)], frozenset(memory))
+            found = []
+            inside.returns(function.body, found)
+            kind = _given_back(found)
         if plain:
             kinds.answers[key] = kind, tuple(token for (token,) in _tokens(asked))
     owned = (dotted(node.func) or "").rpartition(".")[0] if instance is None else dotted(node.func)
     return _named_here(kind, memory, owned or "")
+
+
+def _is_told(kind: Kind) -> bool:
+    return kind.what != "unknown" and all(map(_is_told, kind.items or ()))
+
+
+def _given_again(found: list[Kind], given: frozenset[str]) -> Kind:
+    """What a call gives of the function that is followed, where its ways without such calls give `found`: the memory of what
+    it is `given` may be that of anything that this one is."""
+
+    def of_any(kind: Kind) -> Kind:
+        roots = kind.roots | given if kind.roots and kind.roots & given else kind.roots
+        items = None if kind.items is None else tuple(map(of_any, kind.items))
+        return replace(kind, roots=roots, items=items)
+
+    return of_any(_given_back(found)) if found else UNKNOWN_KIND
 
 
 def _tokens(asked: list[tuple[str, Kind]]) -> list[frozenset[str]]:

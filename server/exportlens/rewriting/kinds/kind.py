@@ -177,6 +177,9 @@ def holds_tensors_alone(kind: Kind) -> bool:
     if kind.items is not None:
         return all(item.what == "tensor" for item in kind.items)
     value = kind.value
+    if isinstance(value, Mapping_):
+        held = value.items.values()
+        return value.kind == "dict" and value.rest is None and all(isinstance(each, Tensor) for each in held)
     return (
         isinstance(value, Sequence) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor)
     )

@@ -19,6 +19,7 @@ from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.kinds.attribute_kinds import of_attribute
 from exportlens.rewriting.kinds.call_kinds import of_call
 from exportlens.rewriting.kinds.index_kinds import of_subscript
+from exportlens.rewriting.kinds.iterated import elements
 from exportlens.rewriting.kinds.kind import (
     LOCAL,
     UNKNOWN_KIND,
@@ -69,6 +70,9 @@ class Kinds:
         self.results: Mapping[str, Kind] = {}
         # Functions of the file and methods of the class, by how they are called: `helper`, `self.step`.
         self.functions: Mapping[str, ast.FunctionDef] = {}
+        # How the function calls itself that is followed for what it gives, and what these calls give.
+        self.again: Collection[str] = ()
+        self.itself = UNKNOWN_KIND
         # What they were found to give, by the function and what it is given: shared by all copies.
         self.answers: dict[tuple[object, ...], tuple[Kind, tuple[str, ...]]] = {}
         # Functions that the statements followed so far have defined.
@@ -96,7 +100,7 @@ class Kinds:
         copied.told, copied.results, copied.around = self.told, self.results, self.around
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
-        copied.padded = self.padded
+        copied.padded, copied.again, copied.itself = self.padded, self.again, self.itself
         copied.depth, copied.supposed, copied.constants = self.depth, self.supposed, self.constants
         return copied
 
@@ -107,6 +111,7 @@ class Kinds:
         inside.constants = self.constants
         inside.around = self.around if inside.depth < _DEEPEST else ()
         inside.functions = {name: each for name, each in self.functions.items() if each is not function}
+        inside.again = frozenset(self.functions).difference(inside.functions)
         return inside
 
     def inside_of_own(self, function: ast.FunctionDef) -> Kinds:
@@ -120,7 +125,9 @@ class Kinds:
         """Follow `statements`, the body of a function, and add the kinds of what they return to `found`."""
         for node in statements:
             if isinstance(node, ast.Return):
-                found.append(UNKNOWN_KIND if node.value is None else self.of(node.value))
+                # What a function gives that calls itself is what its other ways give.
+                if not (isinstance(node.value, ast.Call) and dotted(node.value.func) in self.again):
+                    found.append(UNKNOWN_KIND if node.value is None else self.of(node.value))
             elif isinstance(node, ast.If):
                 for arm in (node.body, node.orelse):
                     self.copy().returns(arm, found)
@@ -422,6 +429,23 @@ class Kinds:
                 later=element.later,
             )
         return Kind("container", roots=None)
+
+    def _of_DictComp(self, node: ast.DictComp) -> Kind:
+        """Part by part where what it goes through is known so, as the `items()` of a dict that is written out."""
+        generator = node.generators[0]
+        parts = elements(self.of(generator.iter)) if len(node.generators) == 1 and not generator.ifs else None
+        keys: list[str | int] = []
+        found = []
+        for part in parts or ():
+            inside = self.copy()
+            inside.assign(generator.target, part)
+            key = inside.of(node.key).value
+            if isinstance(key, Const) and type(key.value) in (str, int) and key.value not in keys:
+                keys.append(key.value)
+            found.append(inside.of(node.value))
+        if not found or len(keys) < len(found):
+            return UNKNOWN_KIND
+        return Kind("container", roots=union(found), items=tuple(found), keys=tuple(keys))
 
     def _of_GeneratorExp(self, node: ast.GeneratorExp) -> Kind:
         if len(node.generators) != 1 or node.generators[0].ifs:

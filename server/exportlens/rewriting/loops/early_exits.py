@@ -13,6 +13,7 @@ from exportlens.rewriting.decisions.decisions import hazard_among
 from exportlens.rewriting.decisions.searched_lists import SEARCH
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.loops.changing_parts import changing_parts
 from exportlens.rewriting.loops.continues import without_continue
 from exportlens.rewriting.loops.counted_loops import as_while
 from exportlens.rewriting.loops.cut_lists import cut_behind
@@ -124,6 +125,16 @@ def _left(
     if isinstance(loop, ast.While):
         return _without_leaving(source, loop, kinds, torch, convert)
     kinds = _with_results(source, loop, kinds)
+    changing = changing_parts(loop, kinds)
+    if changing:
+        # A round that is traced inside of the one before takes what that gives as it is.
+        try:
+            return _by_rounds(source, loop, kinds, torch, convert)
+        except (Refused, LookupError, SyntaxError):
+            raise Refused(
+                f"`{min(changing)}` may have another shape in each round, of which torch.cond could choose none: return "
+                "from the loop, and from the function behind it"
+            ) from None
     if not 0 <= _rounds(source, loop, kinds) <= _MOST_UNROLLED:
         try:
             return _as_while_left(source, loop, kinds, torch, convert)

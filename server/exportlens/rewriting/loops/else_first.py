@@ -21,20 +21,29 @@ from exportlens.rewriting.code.names import bound, is_none, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.source.walking import walk
 
 Loop = ast.For | ast.While
+_MAKING_BY = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full"})
+_MAKING = frozenset(
+    {"tensor", "zeros", "ones", "full", "eye", "arange", "zeros_like", "ones_like", "full_like"}
+)
 
 
-def else_first(source: Source, loop: Loop) -> tuple[Source, Loop] | None:
+def else_first(source: Source, loop: Loop, torch: str) -> tuple[Source, Loop] | None:
     """The text with what the `else` of `loop` binds before the loop, and the loop; None where that is not the same."""
     function = source.enclosing_function(loop)
     if function is None or not loop.orelse or not source.begins_line(loop):
         return None
     names = bound(loop.orelse)
     certain = certainly_bound_before(function, loop)
-    if not names or certain.issuperset(names) or not all(map(_is_binding, loop.orelse)):
+    if (
+        not names
+        or certain.issuperset(names)
+        or not all(_is_binding(source, each, torch) for each in loop.orelse)
+    ):
         return None
-    if not reads(loop.orelse) <= certain - set(bound(loop)):
+    if not reads(loop.orelse) - ({torch} - set(bound(function.body))) <= certain - set(bound(loop)):
         return None
     header = [loop.test] if isinstance(loop, ast.While) else [loop.iter, loop.target]
     if set(names) & (reads([*header, *loop.body]) | set(bound(header))) or _is_bound_otherwise(
@@ -117,18 +126,57 @@ def _asked_for_none(source: Source, loop: Loop) -> tuple[str, ast.stmt, ast.If] 
     return (name, start, asked) if is_none(start.value) else None
 
 
-def _is_binding(statement: ast.stmt) -> bool:
-    """Whether `statement` binds names to constants, or to what other names are bound to."""
+def _is_binding(source: Source, statement: ast.stmt, torch: str) -> bool:
+    """Whether `statement` binds names to what is the same before the loop and behind it."""
     if not isinstance(statement, ast.Assign):
         return False
-    return _is_plain(statement.value) and all(map(_is_target, statement.targets))
+    return _is_plain(source, statement.value, torch) and all(map(_is_target, statement.targets))
 
 
-def _is_plain(node: ast.expr) -> bool:
+def _is_plain(source: Source, node: ast.expr, torch: str) -> bool:
+    """Whether `node` is a constant, what a name is bound to, a number of the model's that only its constructor sets, or a new
+    tensor of constants."""
     if isinstance(node, ast.Tuple):
-        return all(map(_is_plain, node.elts))
+        return all(_is_plain(source, each, torch) for each in node.elts)
     value = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(value, ast.Constant) or (value is node and isinstance(value, ast.Name))
+    if isinstance(value, ast.Constant) or (value is node and isinstance(value, ast.Name)):
+        return True
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return _is_set_at_first(source, node.attr)
+    return isinstance(node, ast.Call) and _makes_tensor(node, torch)
+
+
+def _is_set_at_first(source: Source, name: str) -> bool:
+    """Whether the constructors of the file set `name` of an object, and nothing else of it does."""
+    functions = [
+        source.enclosing_function(each)
+        for each in walk(source.tree)
+        if isinstance(each, ast.Attribute) and each.attr == name and not isinstance(each.ctx, ast.Load)
+    ]
+    return bool(functions) and all(each is not None and each.name == "__init__" for each in functions)
+
+
+def _makes_tensor(call: ast.Call, torch: str) -> bool:
+    """Whether `call` makes a new tensor of constants, perhaps of the size, the type and the device of another."""
+    func = call.func
+    if not (isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name)):
+        return False
+    given: list[ast.expr] = [*call.args, *(each.value for each in call.keywords)]
+    if func.value.id == torch and func.attr.endswith("_like") and call.args:
+        given = given[1:] if isinstance(call.args[0], ast.Name) else given
+    made = _MAKING if func.value.id == torch else _MAKING_BY
+    return func.attr in made and all(_is_constant(each, torch) for each in given)
+
+
+def _is_constant(node: ast.expr, torch: str) -> bool:
+    """Whether `node` is made of constants, and of what no writing to a tensor changes."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return all(_is_constant(each, torch) for each in node.elts)
+    if isinstance(node, ast.UnaryOp):
+        return _is_constant(node.operand, torch)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.value.id == torch or node.attr in ("device", "dtype", "shape")
+    return isinstance(node, ast.Constant)
 
 
 def _is_target(node: ast.expr) -> bool:

@@ -28,6 +28,7 @@ from exportlens.rewriting.exporting.fake_kernels import fake_kernel
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
+from exportlens.rewriting.state.begun_in_arms import set_in_one_arm_each
 from exportlens.rewriting.state.begun_in_bases import class_that_begins, class_that_knows
 from exportlens.rewriting.state.begun_state import begun_as_buffer
 from exportlens.rewriting.state.kept_values import kept_apart
@@ -203,20 +204,23 @@ def register_tensor(
                 written_out = begun_by_method(draft, node, attribute) if not found else None
                 if written_out is not None:
                     return written_out
-                if (
-                    len(found) != 1
-                    or not isinstance(found[0], (ast.Assign, ast.AnnAssign))
-                    or found[0].value is None
-                ):
+                begins = [
+                    each
+                    for each in found
+                    if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None
+                ]
+                alone = len(found) == 1 or set_in_one_arm_each(draft, method, begins, attribute)
+                if not begins or len(begins) != len(found) or not alone:
                     often = "several times" if found else "in another way than by a statement"
                     raise Refused(f"`self.{attribute}` is set {often} in `__init__`")
-                if not base:
-                    refuse_before_module(draft.source, found[0])
-                text = _registered_apart(draft.source, found[0], attribute)
+                swaps = []
+                for begin in begins:
+                    if not base:
+                        refuse_before_module(draft.source, begin)
+                    text = _registered_apart(draft.source, begin, attribute)
+                    swaps.append(draft.source.swap(begin, text))
                 return draft.replace(
-                    f"Register `{attribute}` as a buffer",
-                    [*base, draft.source.swap(found[0], text)],
-                    uses_torch=bool(base),
+                    f"Register `{attribute}` as a buffer", [*base, *swaps], uses_torch=bool(base)
                 )
         raise Refused(f"`self.{attribute}` is not set in `__init__`")
     except (Refused, LookupError, SyntaxError) as refused:
