@@ -97,6 +97,23 @@ def _settled(scope: Scope, piece: Piece, dtype: str, like: str | None) -> Piece:
     return Piece(text, replace(piece.type, dtype=dtype, or_number=False))
 
 
+def listed_settled(scope: Scope, given: Piece, wanted: str | None) -> tuple[str, str]:
+    """A list of numbers of NumPy's and of Python's as one of tensors, and their dtype: `wanted`, or doubles, which NumPy makes where
+    Python's are floats."""
+    kinds = given.type.items
+    dtype = wanted or "float64"
+    if any(each.rank != 0 for each in kinds) or (wanted is None and any(each.dtype != "float64" for each in kinds)):
+        raise RefusedUnlike(f"which dtype NumPy makes of `{given.text}`, which may hold numbers of Python's, is not known")
+    if dtype in (FLOATS, COMPLEXES):
+        raise Refused(f"`{given.text}` may hold numbers of Python's, where an array is needed")
+    node = ast.parse(given.text, mode="eval").body
+    settled = f"{scope.torch}.as_tensor({{}}, dtype={scope.torch}.{dtype})"
+    part = ast.get_source_segment(given.text, node.elt) if isinstance(node, ast.ListComp) else None
+    if part is None or given.text.count(part) > 1:
+        return f"[{settled.format('each')} for each in {given.text}]", dtype
+    return given.text.replace(part, settled.format(part)), dtype
+
+
 def lifted(scope: Scope, piece: Piece, dtype: str, like: Piece | None = None) -> Piece:
     """A number as a tensor without dimensions, where torch takes nothing but tensors."""
     if piece.type.is_array:
