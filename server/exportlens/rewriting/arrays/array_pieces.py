@@ -12,6 +12,7 @@ from exportlens.rewriting.arrays.array_types import (
     COMPLEXES,
     FLOATS,
     NONE,
+    RefusedIndex,
     RefusedUnlike,
     Typed,
     array,
@@ -112,6 +113,15 @@ def listed_settled(scope: Scope, given: Piece, wanted: str | None) -> tuple[str,
     if part is None or given.text.count(part) > 1:
         return f"[{settled.format('each')} for each in {given.text}]", dtype
     return given.text.replace(part, settled.format(part)), dtype
+
+
+def sizes_listed(given: Piece) -> Piece:
+    """The numbers of a row of sizes, which torch takes as Python's: of those it knows that they are sizes."""
+    if family(given.type.dtype) == "float":
+        raise RefusedIndex(f"`{given.text}`, by which a tensor is split, is not known to hold ints")
+    if given.type.rank not in (1, None):
+        raise Refused(f"`{given.text}`, by which a tensor is split, is not known to be one row")
+    return Piece(f"{given.closed}.tolist()", Typed("other"))
 
 
 def lifted(scope: Scope, piece: Piece, dtype: str, like: Piece | None = None) -> Piece:
