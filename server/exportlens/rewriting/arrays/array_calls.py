@@ -14,6 +14,7 @@ from exportlens.rewriting.arrays import (
     array_ufuncs,
 )
 from exportlens.rewriting.arrays.array_collections import Collections
+from exportlens.rewriting.arrays.array_grids import grid_of_shape
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_operands import KEEPING
 from exportlens.rewriting.arrays.array_operators import beside_tensor
@@ -328,6 +329,8 @@ class Calls(Collections):
             given = self.piece(node.args[0])
             if given.type.what == "tensor" or (node is self.begun and not given.type.is_array):
                 return self._made_by_numpy(node, name)
+        if name == "meshgrid" and (grid := grid_of_shape(self, node)) is not None:
+            return grid
         nodes = [*node.args, *(key.value for key in node.keywords)]
         pieces = [self.piece(each) for each in nodes]
         if any(each.type.what == "tensor" for each in pieces):
