@@ -18,7 +18,14 @@ from exportlens.rewriting.arrays.array_grids import grid_of_shape
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_operands import KEEPING
 from exportlens.rewriting.arrays.array_operators import beside_tensor
-from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted, sizes_listed
+from exportlens.rewriting.arrays.array_pieces import (
+    METHODS_ALIKE,
+    Piece,
+    bind,
+    is_made_here,
+    lifted,
+    sizes_listed,
+)
 from exportlens.rewriting.arrays.array_types import (
     FLOATS,
     INT,

@@ -29,9 +29,11 @@ def grid_of_shape(reading: Reading, node: ast.Call) -> Piece | None:
         return None
     if node not in reading.wanted:
         return Piece(reading.source.of(node), Typed("held", origins=frozenset({node})))
-    text = f'{reading.torch}.meshgrid(*map({reading.torch}.arange, {given.text}), indexing='
+    text = f"{reading.torch}.meshgrid(*map({reading.torch}.arange, {given.text}), indexing="
     text += f"{reading.source.of(order) if order is not None else repr('xy')})"
-    return Piece(text.replace("'xy'", '"xy"'), Typed("tuple", items=(array("int64", given.type.rank),), grows=True))
+    return Piece(
+        text.replace("'xy'", '"xy"'), Typed("tuple", items=(array("int64", given.type.rank),), grows=True)
+    )
 
 
 def _shape(reading: Reading, node: ast.Call) -> ast.expr | None:
@@ -47,7 +49,9 @@ def _shape(reading: Reading, node: ast.Call) -> ast.expr | None:
     plain = isinstance(loop.target, ast.Name) and not loop.ifs and not loop.is_async
     if not plain or not isinstance(each, ast.Call) or reading.draft.qualified(each.func) != "numpy.arange":
         return None
-    counts = len(each.args) == 1 and not each.keywords and ast.dump(each.args[0]) == ast.dump(_read(loop.target))
+    counts = (
+        len(each.args) == 1 and not each.keywords and ast.dump(each.args[0]) == ast.dump(_read(loop.target))
+    )
     return loop.iter if counts else None
 
 

@@ -103,8 +103,12 @@ def listed_settled(scope: Scope, given: Piece, wanted: str | None) -> tuple[str,
     Python's are floats."""
     kinds = given.type.items
     dtype = wanted or "float64"
-    if any(each.rank != 0 for each in kinds) or (wanted is None and any(each.dtype != "float64" for each in kinds)):
-        raise RefusedUnlike(f"which dtype NumPy makes of `{given.text}`, which may hold numbers of Python's, is not known")
+    if any(each.rank != 0 for each in kinds) or (
+        wanted is None and any(each.dtype != "float64" for each in kinds)
+    ):
+        raise RefusedUnlike(
+            f"which dtype NumPy makes of `{given.text}`, which may hold numbers of Python's, is not known"
+        )
     if dtype in (FLOATS, COMPLEXES):
         raise Refused(f"`{given.text}` may hold numbers of Python's, where an array is needed")
     node = ast.parse(given.text, mode="eval").body

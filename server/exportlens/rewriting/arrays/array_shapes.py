@@ -179,7 +179,9 @@ def together(call: Given) -> Piece:
         if len({each.dtype for each in kind.items}) > 1:
             raise Refused("arrays of several dtypes are put together")
         if any(each.or_number for each in kind.items):
-            raise Refused(f"`{call['arrays'].text}` may hold numbers of Python's, which torch does not put together")
+            raise Refused(
+                f"`{call['arrays'].text}` may hold numbers of Python's, which torch does not put together"
+            )
         rank = _rank_together(call.name, [each.rank for each in kind.items])
         return Piece(
             f"{function}({', '.join([call['arrays'].text, *more])})", array(kind.items[0].dtype, rank)

@@ -26,7 +26,9 @@ def differences_by_slices(place: Call, context: RewriteContext) -> Fix | Refusal
         text = draft.source.of(given)
         dtypes = {each.dtype == "bool" for each in kinds if each.dtype is not None}
         if not kinds or None in {each.dtype for each in kinds} or len(dtypes) != 1:
-            raise Refused(f"whether `{text}` holds bools, of which torch asks whether they differ, is not known")
+            raise Refused(
+                f"whether `{text}` holds bools, of which torch asks whether they differ, is not known"
+            )
         ranks = {each.rank for each in kinds}
         before = "" if ranks == {1} else "..., " if dim == -1 else ":, " * dim
         sign = "!=" if dtypes == {True} else "-"
