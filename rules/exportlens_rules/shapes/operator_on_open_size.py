@@ -6,8 +6,8 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.code.context import RewriteContext
-from exportlens.rewriting.sizes.open_differences import differences_by_slices
 from exportlens.rewriting.sizes.even_steps import steps_by_arange
+from exportlens.rewriting.sizes.open_differences import differences_by_slices
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
