@@ -344,6 +344,16 @@ REFUSED = [
         "would be read twice: give it a name first",
     ),
     (
+        "differences of what is found for each row",
+        "return [torch.diff(torch.where(row > 0)[0]) for row in x]",
+        "would be computed twice: give it a name first",
+    ),
+    (
+        "differences of differences of what is found",
+        "return torch.diff(torch.where(x.flatten() > 0)[0], n=2)",
+        "differences are taken several times",
+    ),
+    (
         "a size that is asserted where the error is caught",
         "if x.sum() > 0:\n    try:\n        assert x.shape[0] > 0\n        x = x + 1\n    except AssertionError:\n"
         "        x = x * 2\nreturn x",

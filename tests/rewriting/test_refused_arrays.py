@@ -32,6 +32,20 @@ NUMPY = [
         "is an array or a number of NumPy's",
     ),
     (
+        "self.seen = x.numpy()\nreturn torch.from_numpy(self.seen) * 2",
+        "an array is kept where it is not followed",
+    ),
+    (
+        "values = x.numpy()\nhigh = [row.max() if row.max() > 0 else 0.0 for row in values]\n"
+        "return torch.from_numpy(np.array(high))",
+        "which may hold numbers of Python's, is not known",
+    ),
+    (
+        "values = x.numpy()\nhigh = [row.max() if row.max() > 0 else 0.0 for row in values]\n"
+        "return torch.from_numpy(np.stack(high))",
+        "which torch does not put together",
+    ),
+    (
         "values = x.numpy()\npeak = max(values.max(), 0.0)\nreturn torch.from_numpy(np.exp(peak) * values)",
         "may be a number of Python's, of which NumPy makes a double",
     ),

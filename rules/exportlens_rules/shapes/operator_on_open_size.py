@@ -7,6 +7,7 @@ from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.sizes.even_steps import steps_by_arange
+from exportlens.rewriting.sizes.open_differences import differences_by_slices
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
@@ -109,6 +110,8 @@ def forward(self, x: torch.Tensor):
         assert isinstance(report.place, Call)
         if report.place.name == "torch.linspace":
             return steps_by_arange(report.place, context)
+        if report.place.name in ("torch.diff", "torch.Tensor.diff"):
+            return differences_by_slices(report.place, context)
         return Refusal(
             "which size is the largest that may come is for you to say: pad to it, or weigh what is left out with zero"
         )

@@ -14,10 +14,18 @@ from exportlens.rewriting.arrays import (
     array_ufuncs,
 )
 from exportlens.rewriting.arrays.array_collections import Collections
+from exportlens.rewriting.arrays.array_grids import grid_of_shape
 from exportlens.rewriting.arrays.array_methods import DTYPES
 from exportlens.rewriting.arrays.array_operands import KEEPING
 from exportlens.rewriting.arrays.array_operators import beside_tensor
-from exportlens.rewriting.arrays.array_pieces import METHODS_ALIKE, Piece, bind, is_made_here, lifted
+from exportlens.rewriting.arrays.array_pieces import (
+    METHODS_ALIKE,
+    Piece,
+    bind,
+    is_made_here,
+    lifted,
+    sizes_listed,
+)
 from exportlens.rewriting.arrays.array_types import (
     FLOATS,
     INT,
@@ -328,6 +336,8 @@ class Calls(Collections):
             given = self.piece(node.args[0])
             if given.type.what == "tensor" or (node is self.begun and not given.type.is_array):
                 return self._made_by_numpy(node, name)
+        if name == "meshgrid" and (grid := grid_of_shape(self, node)) is not None:
+            return grid
         nodes = [*node.args, *(key.value for key in node.keywords)]
         pieces = [self.piece(each) for each in nodes]
         if any(each.type.what == "tensor" for each in pieces):
@@ -383,6 +393,8 @@ class Calls(Collections):
                 return self.splice(node, parts, SIZE)
             if name == "reversed":
                 return self._turned(first, pieces[0], node)
+            if name in ("list", "tuple") and self._is_of_sizes_to_split(node):
+                return sizes_listed(pieces[0])
             if name == "abs":
                 return self.splice(node, parts, replace(first, dtype=real_of(first.dtype), ascends=False))
         if name == "len":
@@ -420,6 +432,16 @@ class Calls(Collections):
                     node, parts, Typed("list", items=(Typed("tuple", items=items),), grows=True)
                 )
         return self._generic(node)
+
+    def _is_of_sizes_to_split(self, node: ast.Call) -> bool:
+        """Whether `node` is the sizes of `torch.split(x, tuple(sizes))` or `x.split(list(sizes))`."""
+        call = self.source.parents[node]
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return False
+        name = self.draft.qualified(call.func)
+        place = 1 if name.startswith("torch.") else 0
+        called = call.func.attr in ("split", "split_with_sizes") and not name.startswith("numpy.")
+        return called and call.args[place : place + 1] == [node]
 
     def _turned(self, kind: Typed, given: Piece, node: ast.Call) -> Piece:
         """The rows of an array from the last to the first."""

@@ -437,6 +437,9 @@ def _shares(call: Given, whole: int) -> tuple[str, bool]:
     asked = call["q"]
     if asked.type.what == "number":
         return _share(asked, whole), False
+    if asked.type.is_array and asked.type.rank == 1 and family(asked.type.dtype) in ("float", "int"):
+        row = cast(call.scope, asked, "float64")
+        return row.text if whole == 1 else f"{row.closed} / {whole}", True
     items = call.items("q")
     if items is None or not items or any(each.type.what != "number" for each in items):
         raise Refused(f"which quantiles `{asked.text}` asks for is not written out")

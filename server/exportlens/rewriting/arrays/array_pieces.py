@@ -12,6 +12,7 @@ from exportlens.rewriting.arrays.array_types import (
     COMPLEXES,
     FLOATS,
     NONE,
+    RefusedIndex,
     RefusedUnlike,
     Typed,
     array,
@@ -95,6 +96,36 @@ def _settled(scope: Scope, piece: Piece, dtype: str, like: str | None) -> Piece:
         wanted = f"{like}.dtype"
     text = f"{scope.torch}.as_tensor({piece.text}, dtype={wanted})"
     return Piece(text, replace(piece.type, dtype=dtype, or_number=False))
+
+
+def listed_settled(scope: Scope, given: Piece, wanted: str | None) -> tuple[str, str]:
+    """A list of numbers of NumPy's and of Python's as one of tensors, and their dtype: `wanted`, or doubles, which NumPy makes where
+    Python's are floats."""
+    kinds = given.type.items
+    dtype = wanted or "float64"
+    if any(each.rank != 0 for each in kinds) or (
+        wanted is None and any(each.dtype != "float64" for each in kinds)
+    ):
+        raise RefusedUnlike(
+            f"which dtype NumPy makes of `{given.text}`, which may hold numbers of Python's, is not known"
+        )
+    if dtype in (FLOATS, COMPLEXES):
+        raise Refused(f"`{given.text}` may hold numbers of Python's, where an array is needed")
+    node = ast.parse(given.text, mode="eval").body
+    settled = f"{scope.torch}.as_tensor({{}}, dtype={scope.torch}.{dtype})"
+    part = ast.get_source_segment(given.text, node.elt) if isinstance(node, ast.ListComp) else None
+    if part is None or given.text.count(part) > 1:
+        return f"[{settled.format('each')} for each in {given.text}]", dtype
+    return given.text.replace(part, settled.format(part)), dtype
+
+
+def sizes_listed(given: Piece) -> Piece:
+    """The numbers of a row of sizes, which torch takes as Python's: of those it knows that they are sizes."""
+    if family(given.type.dtype) == "float":
+        raise RefusedIndex(f"`{given.text}`, by which a tensor is split, is not known to hold ints")
+    if given.type.rank not in (1, None):
+        raise Refused(f"`{given.text}`, by which a tensor is split, is not known to be one row")
+    return Piece(f"{given.closed}.tolist()", Typed("other"))
 
 
 def lifted(scope: Scope, piece: Piece, dtype: str, like: Piece | None = None) -> Piece:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast, python_dtype
+from exportlens.rewriting.arrays.array_pieces import Given, Handler, Piece, cast, listed_settled, python_dtype
 from exportlens.rewriting.arrays.array_types import (
     RefusedIndex,
     RefusedUnlike,
@@ -178,6 +178,10 @@ def together(call: Given) -> Piece:
             raise Refused("not all that NumPy is given together is an array that was a tensor")
         if len({each.dtype for each in kind.items}) > 1:
             raise Refused("arrays of several dtypes are put together")
+        if any(each.or_number for each in kind.items):
+            raise Refused(
+                f"`{call['arrays'].text}` may hold numbers of Python's, which torch does not put together"
+            )
         rank = _rank_together(call.name, [each.rank for each in kind.items])
         return Piece(
             f"{function}({', '.join([call['arrays'].text, *more])})", array(kind.items[0].dtype, rank)
@@ -219,6 +223,9 @@ def listed(call: Given) -> Piece:
         kinds = one.type.items
         if not kinds or not all(each.is_array for each in kinds):
             raise Refused("not all that NumPy is given together is an array that was a tensor")
+        if any(each.or_number for each in kinds):
+            settled, dtype = listed_settled(call.scope, one, wanted)
+            return Piece(f"{call.torch}.stack({settled})", array(dtype, 1))
         if len({(each.dtype, each.rank) for each in kinds}) > 1:
             raise Refused("arrays of several dtypes are put together")
         made = Piece(
@@ -402,8 +409,7 @@ def spread_out(call: Given) -> Piece:
     kind = call["shape"].type
     if kind.what not in ("tuple", "shape") or not all(each.what == "number" for each in kind.items):
         raise Refused(f"which shape `{call['shape'].text}` is is not known")
-    if call.scope.copies:
-        raise Refused("NumPy's broadcast arrays cannot be written to")
+    # Where NumPy's is written to, it raises: it never needs to be a copy.
     rank = len(kind.items) if kind.what == "tuple" else kind.rank
     return call.out("broadcast_to", one, [call["shape"].text], one.type.dtype, rank)
 

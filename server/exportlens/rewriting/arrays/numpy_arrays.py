@@ -12,6 +12,7 @@ from exportlens.rewriting.arrays.array_flow import ArrayWay, is_back
 from exportlens.rewriting.arrays.array_types import RefusedUnlike
 from exportlens.rewriting.arrays.array_ways import torch_for_arrays
 from exportlens.rewriting.arrays.numpy_calls import is_numpy, qualified_name, refuse_numbers, renamed
+from exportlens.rewriting.arrays.told_arrays import kept_for_others
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused, RefusedDtypes, WholeDraft
 from exportlens.rewriting.code.imports import imported
@@ -47,7 +48,13 @@ def torch_for_numpy(place: Call | Conversion, context: RewriteContext) -> Fix | 
             options_of = options(place.value) if isinstance(place, Conversion) else ()
             dtypes = {each.dtype for each in options_of if isinstance(each, Tensor)}
             known = place.variables if isinstance(place, Conversion) else {}
-            return _way_out(draft, node, dtypes, known)
+            try:
+                return _way_out(draft, node, dtypes, known)
+            except Refused:
+                kept = kept_for_others(draft, node)
+                if kept is None:
+                    raise
+                return draft.replace("Keep this out of the traced program", kept)
         raise Refused("the array is not made by `.numpy()`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))

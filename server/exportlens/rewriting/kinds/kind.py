@@ -340,7 +340,7 @@ def _holds_tensors(returns: Returns) -> bool:
 
 
 def binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
-    operands = [kind.facts for kind in (left, right)]
+    operands = [_in_arithmetic(kind) for kind in (left, right)]
     promoted = None if UNKNOWN in operands else knowledge.promote(operands)
     if promoted is None and (isinstance(op, ast.Div) or "float" in (left.type, right.type)):
         # Of some float dtype, whatever the other operand is.
@@ -354,6 +354,18 @@ def binary_dtype(op: ast.operator, left: Kind, right: Kind) -> str | None:
     ):
         return "float32"
     return promoted
+
+
+# A number of each type: beside a tensor it counts by its type alone.
+_NUMBERS = {"float": 1.0, "int": 1, "bool": True}
+
+
+def _in_arithmetic(kind: Kind) -> Any:
+    """The facts of an operand; those of any number of the type where it is a number of Python's that is not known."""
+    facts = kind.facts
+    if facts is UNKNOWN and kind.what in ("number", "size", "scalar"):
+        return _NUMBERS.get(kind.type or "", UNKNOWN)
+    return facts
 
 
 def _is_real(kind: Kind) -> bool:
