@@ -41,11 +41,17 @@ class NamedOutputs:
         self.anew: set[str] = set()
 
     def _is_of_a_ternary(self, name: str) -> bool:
-        """Whether a ternary binds `name`: what a loop adds to a number is taken for a tensor, as one that has no round adds nothing."""
-        return any(
-            isinstance(each, ast.Assign) and isinstance(each.value, ast.IfExp) and name in bound(each)
-            for each in ast.walk(self.source.tree)
-        )
+        """Whether `name` is bound to what a ternary gives: what a loop adds to a number is taken for a tensor, as one that has no
+        round adds nothing."""
+        assigned = [each for each in ast.walk(self.source.tree) if isinstance(each, ast.Assign)]
+        wanted, before = {name}, set[str]()
+        while wanted != before:
+            before = set(wanted)
+            handed_on = [each for each in assigned if wanted & set(bound(each))]
+            if any(isinstance(each.value, ast.IfExp) for each in handed_on):
+                return True
+            wanted |= {each.value.id for each in handed_on if isinstance(each.value, ast.Name)}
+        return False
 
     def unify(
         self,
