@@ -27,6 +27,10 @@ from exportlens.inference.knowledge.model import (
 DATA_FILE = Path(__file__).with_name("torch.json")
 
 
+# Operators with another name for the same: torch's record of the dtypes says less of these.
+_OTHER_NAMES = {"clip": "clamp", "clip_": "clamp_"}
+
+
 @lru_cache(maxsize=1)
 def _data() -> dict[str, Any]:
     text = DATA_FILE.read_bytes()
@@ -58,7 +62,8 @@ def lookup_function(qualified_name: str) -> Op | None:
     if qualified_name.startswith("torch.ops.aten."):
         return _lookup_aten(qualified_name.removeprefix("torch.ops.aten."))
     name = canonical_name(qualified_name)
-    keys = _data()["functions"].get(name)
+    other = _OTHER_NAMES.get(name.removeprefix("torch."))
+    keys = _data()["functions"].get(name if other is None else f"torch.{other}")
     return None if keys is None else _group(name, keys, {"self": "input"})
 
 
@@ -67,7 +72,7 @@ def lookup_method(name: str) -> Op | None:
     """A Tensor method, the receiver being the first parameter (`self`); None for what a Tensor does not
     have.
     """
-    keys = _data()["methods"].get(name)
+    keys = _data()["methods"].get(_OTHER_NAMES.get(name, name))
     return None if keys is None else _group(f"torch.Tensor.{name}", keys, {})
 
 
