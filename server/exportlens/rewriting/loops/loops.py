@@ -44,7 +44,6 @@ class LoopRewrite(LoopCondition):
         super().__init__(source, node, function, kinds, torch, value)
         self.replacements: list[Replacement] = []
         self.opened: list[str] = []
-        self.tested: list[str] = []
         self.read_counter = False
         self.kinds_inside = kinds
 
@@ -75,7 +74,7 @@ class LoopRewrite(LoopCondition):
         inside = self.inside_with(kinds)
         mark = inside.mark()
         asked = inside.copy()
-        asked.names |= {name: Kind("tensor", "int64", 0) for name in self.opened if name not in self.tested}
+        asked.names |= {name: Kind("tensor", "int64", 0) for name in self.opened}
         self.kinds_inside = asked.copy()
         condition = self.condition(asked, counter)
         first_lines = [f"{name} = {name}.clone()" for name in written]
@@ -155,13 +154,12 @@ class LoopRewrite(LoopCondition):
                         self.read_back.append(name)
                 else:
                     kind = Kind("scalar", type="int")
-                    # An int that is carried stops what records gradients (measured on torch 2.13).
-                    self.opened.append(name)
-                    text = f"{self.torch}.full((), {name})"
-                    if name in self.live.live_after(self.node):
-                        self.read_back.append(name)
-                    if self._is_taken_by_test(name):
-                        self.tested.append(name)
+                    if not self._is_taken_by_test(name):
+                        # An int that is carried stops what records gradients (measured on torch 2.13).
+                        self.opened.append(name)
+                        text = f"{self.torch}.full((), {name})"
+                        if name in self.live.live_after(self.node):
+                            self.read_back.append(name)
             elif kind.what != "tensor":
                 raise Refused(
                     f"`{name}` is carried through the loop, and no tensor or int as far as is known"
@@ -184,7 +182,8 @@ class LoopRewrite(LoopCondition):
 
     def _only_counted(self, name: str) -> bool:
         """Whether the loop only counts with and compares `name`, so that a tensor can stand for the int
-        all along: of others each round reads the int."""
+        all along: of others each round reads the int. One that the condition computes with is carried as an int, which is no
+        output of a torch.cond around the loop."""
         for each in ast.walk(self.node):
             if isinstance(each, ast.Assign) and name in bound(each) and name not in reads(each.value):
                 # What it is bound to may be an int.
@@ -198,13 +197,13 @@ class LoopRewrite(LoopCondition):
         return True
 
     def _is_taken_by_test(self, name: str) -> bool:
-        """Whether the condition of the loop does more with an int than comparing it."""
+        """Whether the condition of the loop does more with an int than comparing it or indexing by it."""
         if not isinstance(self.node, ast.While):
             return False
         return any(
             isinstance(each, ast.Name)
             and each.id == name
-            and not isinstance(self.source.parents[each], ast.Compare)
+            and not isinstance(self.source.parents[each], (ast.Compare, ast.Subscript))
             for each in ast.walk(self.node.test)
         )
 
@@ -289,7 +288,6 @@ class LoopRewrite(LoopCondition):
         head = f"({targets[0]},)" if tail else ", ".join(targets)
         lines = [
             f"def {test}({parameters}):",
-            *(f"{inner}{name} = {name}.item()" for name in self.tested),
             f"{inner}return {condition}",
             "",
             f"{indent}def {body}({parameters}):",
