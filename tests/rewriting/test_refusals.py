@@ -954,3 +954,17 @@ def test_a_float_of_calls_in_a_branch_inside_of_a_branch_that_may_be_something_e
         refused.refusals
     )
     assert "low_held" in mend(text + forward.format("-2.0")).text
+
+
+def test_an_item_of_a_list_that_an_option_sets_is_not_picked_in_an_arm() -> None:
+    text = HEAD + textwrap.indent(
+        "def __init__(self, rates):\n    super().__init__()\n    self.rates = rates\n"
+        "    if not isinstance(rates, list):\n        self.rates = [rates] * 4\n\n"
+        "def forward(self, x: torch.Tensor):\n    if x.sum() > 0:\n        k = x[0, 0].long()\n        x = x * self.rates[k]\n    return x\n",
+        "    ",
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("takes an item of Python's by tensor data" in each for each in mended.refusals), (
+        mended.refusals
+    )

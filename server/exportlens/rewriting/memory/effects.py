@@ -414,7 +414,7 @@ def refuse_effects(
                 raise Refused("the branch yields or awaits")
             if isinstance(each, ast.Call):
                 _refuse_call(source, each, now, function, own)
-            if isinstance(each, ast.Subscript) and _picks_by_data(each, now):
+            if isinstance(each, ast.Subscript) and _picks_by_data(source, each, now):
                 raise Refused(
                     f"`{_short(source, each)}` takes an item of Python's by tensor data inside of the branch"
                 )
@@ -433,11 +433,25 @@ def refuse_effects(
     visit(statements, kinds.copy(), see)
 
 
-def _picks_by_data(node: ast.Subscript, kinds: Kinds) -> bool:
+def _picks_by_data(source: Source, node: ast.Subscript, kinds: Kinds) -> bool:
     owner = kinds.of(node.value)
+    if owner.what == "unknown" and _holds_a_list(source, dotted(node.value)):
+        return kinds.of(node.slice).from_data
     # A ModuleList or a ModuleDict, too.
     holds = isinstance(owner.value, Instance) and container_kind(owner.value.cls) is not None
     return (owner.what == "container" or holds) and kinds.of(node.slice).from_data
+
+
+def _holds_a_list(source: Source, path: str | None) -> bool:
+    """Whether the class sets the attribute at `path` to a list that is written out, `[rate] * n`, in one place at least."""
+    if path is None or not path.startswith("self."):
+        return False
+    made = (
+        each.value.left if isinstance(each.value, ast.BinOp) else each.value
+        for each in ast.walk(source.tree)
+        if isinstance(each, ast.Assign) and path in map(dotted, each.targets)
+    )
+    return any(isinstance(each, (ast.List, ast.ListComp)) for each in made)
 
 
 def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds, own: set[str]) -> None:
