@@ -120,6 +120,7 @@ class Engine:
         self._reports: dict[Path, dict[tuple[str, Path, object], Report]] = {}
         self._memory: Memory[dict[tuple[int, str], Known]] = Memory()
         self._examples: Memory[Examples] = Memory()
+        self._states: Memory[StateInSizes] = Memory()
         # The files that may call what is in a file, where someone may look for them on disk.
         self.neighbours: Callable[[Path], Iterable[Path]] = lambda path: ()
 
@@ -134,6 +135,7 @@ class Engine:
             # Else nobody can have looked at it yet.
             self._memory.changed(path)
             self._examples.changed(path)
+            self._states.changed(path)
         self.workspace.open(document)
         return document
 
@@ -142,6 +144,7 @@ class Engine:
         self._documents.pop(path, None)
         self._memory.changed(path)
         self._examples.changed(path)
+        self._states.changed(path)
         self.workspace.forget(path)
 
     def document(self, path: Path) -> Document | None:
@@ -364,8 +367,12 @@ class Engine:
         given, _ = self._given(machine, scope, reach, whole=True)
         if not given:
             return {}
-        classes = list(module_classes(machine, scope))
-        return state_in_sizes(machine, classes, given)
+        return self._states.recall(
+            path,
+            "states",
+            reach.everything(),
+            lambda: state_in_sizes(machine, list(module_classes(machine, scope)), given),
+        )
 
     def _is_reported(self, node: ast.AST) -> bool:
         return any(each.node is node for reports in self._reports.values() for each in reports.values())

@@ -23,7 +23,7 @@ from exportlens.rewriting.state.numbers_replaced import number_as_tensor
 from exportlens.rewriting.state.plain_writes import written_plainly
 from exportlens.rewriting.state.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.state.registrations import copy_into_state
-from exportlens.rewriting.state.unbegun_numbers import begun_by_a_number, is_one_float
+from exportlens.rewriting.state.unbegun_state import begun_by_the_first_call, is_one_float
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.begun_elsewhere import (
@@ -340,10 +340,10 @@ class M(nn.Module):
         if _replaces_number(report.place):
             return number_as_tensor(report.place, context)
         if report.place.augmented:
-            return begun_by_a_number(report.place, context)
+            return begun_by_the_first_call(report.place, context)
         fix = copy_into_state(report.place, context)
         if isinstance(fix, Refusal) and report.place.began in (None, Const(None)):
-            other = begun_by_a_number(report.place, context)
+            other = begun_by_the_first_call(report.place, context)
             # What is known to be one number is refused for what stands in the way of it.
             return fix if isinstance(other, Refusal) and not is_one_float(report.place.value) else other
         return fix

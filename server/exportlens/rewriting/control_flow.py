@@ -55,7 +55,7 @@ from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.memory.effects import kinds_before
-from exportlens.rewriting.state.unbegun_numbers import begun_for_branch
+from exportlens.rewriting.state.unbegun_state import begun_for_branch
 
 
 def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:

@@ -96,7 +96,7 @@ class _Draws:
             raise Refused(REFUSED)
         self.function, self.cls = function, cls
         self.begin = self._begin(node)
-        self.name = self.begin.targets[0].id  # type: ignore[attr-defined]
+        self.name = ast.unparse(self.begin.targets[0])
         self.block, self.first = self.source.block_of(self.begin)
         self.kinds = kinds_before(function, self.begin, draft.kinds({}))
         self.params: list[str] = []
@@ -177,7 +177,8 @@ class _Draws:
         if not isinstance(method, ast.Attribute) or not isinstance(call, ast.Call) or call.func is not method:
             raise Refused(f"`{self.name}` is handed on, and what else draws from it is not followed")
         self._refuse_sometimes(call)
-        by_python = self.draft.qualified(self.begin.value.func) == "random.Random"  # type: ignore[attr-defined]
+        maker = self.begin.value.func if isinstance(self.begin.value, ast.Call) else self.begin.value
+        by_python = self.draft.qualified(maker) == "random.Random"
         if method.attr not in (_OF_PYTHON if by_python else _ARRAYS):
             raise Refused(
                 f"what `{source.of(call)}` does to the generator, or to what it is given, is not known"

@@ -219,8 +219,8 @@ def _refuse_call(source: Source, call: ast.Call, method: ast.FunctionDef, kinds:
     name = path.rpartition(".")[2] or getattr(call.func, "attr", "")
     if path.startswith("self.") and path.count(".") == 1:
         layer = kinds.of(call.func).value
-        known = isinstance(layer, Instance) and isinstance(layer.cls, Named)
-        if known and layer.cls.name.rpartition(".")[2] in _LAYERS:  # type: ignore[union-attr]
+        kind = layer.cls.name if isinstance(layer, Instance) and isinstance(layer.cls, Named) else ""
+        if kind.rpartition(".")[2] in _LAYERS:
             return
     elif name in _CANNOT_FAIL and not any(each.arg == "out" for each in call.keywords):
         return

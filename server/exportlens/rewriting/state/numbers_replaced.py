@@ -21,7 +21,7 @@ from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.kinds.number_types import constant_number
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.registrations import refuse_before_module
-from exportlens.rewriting.state.unbegun_numbers import StateOfOneNumber, begun_as
+from exportlens.rewriting.state.unbegun_state import UnbegunState, begun_as
 
 
 def number_as_tensor(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
@@ -30,7 +30,7 @@ def number_as_tensor(place: AttributeWrite, context: RewriteContext) -> Fix | Re
     return begun_as(_Replaced, place, context, why)
 
 
-class _Replaced(StateOfOneNumber):
+class _Replaced(UnbegunState):
     """One attribute: where the class begins it with a number, and writes it."""
 
     def swaps(self) -> list[Replacement]:

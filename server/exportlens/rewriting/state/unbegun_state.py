@@ -1,4 +1,4 @@
-"""State that is None until the first call and one number of a tensor then, as a buffer and a flag that tells whether it has begun.
+"""State that is None until the first call and a tensor then, as a buffer and a flag that tells whether it has begun.
 
     self.peak = None                            self.register_buffer("peak", torch.zeros(()), persistent=False)
                                                 self.register_buffer("peak_begun", torch.tensor(False), persistent=False)
@@ -46,10 +46,10 @@ from exportlens.rewriting.state.registrations import refuse_before_module
 _TAKING_ANYTHING = ("Identity", "Sequential", "ModuleList", "ModuleDict", "Module")
 
 
-def begun_by_a_number(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
+def begun_by_the_first_call(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that registers the number, and a flag for the None."""
     why = "the state is None at first: make it a tensor of its final shape in `__init__`"
-    return begun_as(StateOfOneNumber, place, context, why)
+    return begun_as(UnbegunState, place, context, why)
 
 
 def begun_for_branch(path: str, context: RewriteContext) -> Fix | None:
@@ -58,13 +58,13 @@ def begun_for_branch(path: str, context: RewriteContext) -> Fix | None:
     made = context.state_in_sizes().get(path.removeprefix("self."), {})
     for place in made.values():
         if place.began == Const(None) and path == f"self.{place.attr}":
-            fix = begun_by_a_number(place, context)
+            fix = begun_by_the_first_call(place, context)
             return fix if isinstance(fix, Fix) else None
     return None
 
 
 def begun_as(
-    state: type[StateOfOneNumber], place: AttributeWrite, context: RewriteContext, why: str
+    state: type[UnbegunState], place: AttributeWrite, context: RewriteContext, why: str
 ) -> Fix | Refusal:
     """The fix that registers `state`; `why` there is none where the tensor is not known to be one number."""
     try:
@@ -166,7 +166,7 @@ def is_one_float(value: Value) -> bool:
     )
 
 
-class StateOfOneNumber:
+class UnbegunState:
     """One attribute: where the class begins it, asks for the None, and writes it."""
 
     def __init__(
