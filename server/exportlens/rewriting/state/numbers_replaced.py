@@ -26,7 +26,10 @@ from exportlens.rewriting.state.unbegun_state import UnbegunState, begun_as
 
 def number_as_tensor(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that registers the tensor that takes the number's place."""
-    why = "the shape of the tensor is not known: make it a tensor of its final shape in `__init__`"
+    why = (
+        "the shape of the tensor is not known: make it a tensor of its final shape in `__init__`, "
+        "or give the file example inputs, which tell it"
+    )
     return begun_as(_Replaced, place, context, why)
 
 

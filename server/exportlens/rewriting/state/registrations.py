@@ -309,7 +309,10 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         if written is not statement.targets[0] and not draft.source.begins_line(statement):
             raise Refused("the attribute is set together with others, on a line with other statements")
         if place.began == Const(None) and not isinstance(place.old, Tensor):
-            raise Refused("the state is None at first: make it a tensor of its final shape in `__init__`")
+            raise Refused(
+                "the state is None at first: make it a tensor of its final shape in `__init__`, or give the file example inputs, "
+                "which tell it"
+            )
         if place.began is None and isinstance(place.owner, Instance):
             raise Refused("the first call makes the state: make it a tensor of its final shape in `__init__`")
         if isinstance(place.old, Sequence) and place.old.kind == "list":

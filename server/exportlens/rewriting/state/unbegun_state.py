@@ -48,7 +48,10 @@ _TAKING_ANYTHING = ("Identity", "Sequential", "ModuleList", "ModuleDict", "Modul
 
 def begun_by_the_first_call(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that registers the number, and a flag for the None."""
-    why = "the state is None at first: make it a tensor of its final shape in `__init__`"
+    why = (
+        "the state is None at first: make it a tensor of its final shape in `__init__`, "
+        "or give the file example inputs, which tell it"
+    )
     return begun_as(UnbegunState, place, context, why)
 
 
