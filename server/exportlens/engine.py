@@ -183,7 +183,7 @@ class Engine:
         whole = self._is_imported_elsewhere(scope)
         steps: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
         definitions: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
-        given, told = self._given(machine, scope, reach, whole)
+        given, told = self._given(scope, reach, whole, machine.cancelled)
         for name, bindings in scope.bindings.items():
             chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
             if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
@@ -203,18 +203,20 @@ class Engine:
         self._memory.keep_only(scope.path, [entry for entry, _, _ in (*steps, *definitions)])
 
     def _given(
-        self, machine: Machine, scope: ModuleScope, reach: Reach, whole: bool
+        self, scope: ModuleScope, reach: Reach, whole: bool, cancelled: Callable[[], bool]
     ) -> tuple[Examples, tuple[Chunk, ...]]:
         """What the document gives its models as examples, and the chunks that tell."""
         chunks = [chunk for chunk, _ in example_chunks(scope)]
         if not chunks:
             return {}, ()
         reached = reach.everything() if whole else reach.of(chunks)
-        classes = module_classes(machine, scope)
-        given = self._examples.recall(
-            scope.path, "examples", reached, lambda: examples(machine, scope, list(classes))
-        )
-        return given, reached
+
+        def read() -> Examples:
+            # A machine of its own: what it remembers of calls and objects has sizes, on which no finding hangs.
+            machine = self._machine(Dispatcher(self._index), cancelled)
+            return examples(machine, scope, list(module_classes(machine, scope)))
+
+        return self._examples.recall(scope.path, "examples", reached, read), reached
 
     def _run(
         self, machine: Machine, scope: ModuleScope, run: Callable[[], None]
@@ -364,7 +366,7 @@ class Engine:
             return {}
         machine = self._machine(Dispatcher(self._index), cancelled)
         reach = Reach(scope, self._memory.identifiers)
-        given, _ = self._given(machine, scope, reach, whole=True)
+        given, _ = self._given(scope, reach, self._is_imported_elsewhere(scope), cancelled)
         if not given:
             return {}
         return self._states.recall(

@@ -158,3 +158,40 @@ def test_dtypes_and_ranks_are_known(tmp_path: Path) -> None:
     assert _states(tmp_path, text) == {"last": ()}
     assert ast.parse(mend(text).text)
     assert 'register_buffer("last", torch.zeros(())' in mend(text).text
+
+
+GLOBALS = """SCALE = torch.tensor([2.0, 3.0])
+table = torch.zeros(4)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("w", torch.zeros(3, 4))
+
+    def forward(self, x):
+        if self.w.shape[0] > 5 and x.sum() > 0:
+            x = x + 1
+        if SCALE.shape[0] > 5 and x.sum() > 0:
+            x = x - 1
+        if table.sum() > x.shape[0]:
+            x = x * 2
+        return x * SCALE
+
+
+"""
+
+
+def test_no_finding_hangs_on_sizes(tmp_path: Path) -> None:
+    """What the code around a model makes and calls is interpreted with sizes, and known to nothing else."""
+    found = []
+    for given in (
+        "",
+        "net = Net()\nprint(net(torch.randn(2)))\n",
+        "def get_inputs():\n    return (torch.randn(2),)\n",
+    ):
+        path = tmp_path / "model.py"
+        engine = Engine(Config(root=tmp_path))
+        engine.update(path, HEAD + GLOBALS + given)
+        found.append([(each.code, each.range.start.line) for each in engine.check(path)])
+    assert found[0] and found == [found[0]] * 3

@@ -25,7 +25,7 @@ TOGETHER = 8
 # All pairs, and all in both modes: `make pairs`.
 ALL = bool(os.environ.get("EXPORTLENS_ALL_PAIRS"))
 # Of those that torch has exported as they are, one group in so many is exported again, in one mode.
-SAMPLE = 6
+SAMPLE = 4
 
 
 def grouped(cases: list[Path]) -> list[list[Path]]:

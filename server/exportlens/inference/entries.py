@@ -426,12 +426,20 @@ def export_chunks(scope: ModuleScope) -> Iterator[tuple[Chunk, ast.stmt]]:
                 yield placed.chunk, statement
 
 
-def run_script(machine: Machine, scope: ModuleScope, chunk: Chunk, statement: ast.stmt) -> None:
-    """Interpret a top-level statement, or the body of a top-level function, for the export calls in it."""
+def run_script(
+    machine: Machine,
+    scope: ModuleScope,
+    chunk: Chunk,
+    statement: ast.stmt,
+    names: dict[str, Value] | None = None,
+) -> None:
+    """Interpret a top-level statement, or the body of a top-level function, for the export calls in it; in `names`, where what it
+    binds is not to be known to others.
+    """
     machine.entry = None
     machine.steps = 0
     machine.tracing = False
-    frame = Frame(scope, chunk, scope.values, module_level=True)
+    frame = Frame(scope, chunk, scope.values if names is None else names, module_level=True)
     try:
         with scope.workspace.computing(scope):
             _run_statement(machine, scope, statement, frame)

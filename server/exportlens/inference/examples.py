@@ -136,11 +136,12 @@ def _calls(machine: Machine, scope: ModuleScope) -> list[Given]:
     before, machine.observer, machine.called, machine.sized = machine.observer, observer, [], True
     limit, machine.limit = machine.limit, _LIMIT
     provided: list[Given] = []
+    names = dict(scope.values)
     try:
         for chunk, statement in example_chunks(scope):
             name = _provider(statement)
             if name is None:
-                run_script(machine, scope, chunk, statement)
+                run_script(machine, scope, chunk, statement, names)
                 continue
             machine.steps = 0
             try:
