@@ -384,3 +384,21 @@ def test_numbers_in_a_dict_that_each_round_of_a_loop_chooses() -> None:
     assert any("torch.cond takes in none from the round before" in each for each in mended.refusals), (
         mended.refusals
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "written"),
+    [
+        ("def step(self, x):\n        self.count += 1\n        return x * 2", "count"),
+        ("def step(self, x):\n        return self.note(x)", "seen"),
+        ("def step(self, x):\n        y = self.note(x * 2)\n        return y + 1", "seen"),
+    ],
+    ids=["a number", "by an inherited method", "further down"],
+)
+def test_a_method_of_a_submodule_that_writes_its_state(method: str, written: str) -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass Noted(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    text += "        self.count = 0\n        self.seen = []\n\n    def note(self, x):\n        self.seen.append(x)\n        return x\n\n\n"
+    text += f"class Cell(Noted):\n    {method}\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    text += "        self.cell = Cell()\n\n    def forward(self, x):\n        if x.sum() > 0:\n            x = self.cell.step(x)\n        return x\n"
+    reason = f"`self.cell.step(x)` calls a submodule that writes its `{written}`"
+    assert any(reason in each for each in mend(text).refusals)

@@ -14,7 +14,13 @@ from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, TensorScalar
 from exportlens.rewriting.code.infinity import infinity
 from exportlens.rewriting.code.names import dotted
-from exportlens.rewriting.kinds.function_kinds import forward_of, of_control_flow, of_own
+from exportlens.rewriting.kinds.function_kinds import (
+    forward_of,
+    method_of_module,
+    module_called,
+    of_control_flow,
+    of_own,
+)
 from exportlens.rewriting.kinds.iterated import of_dict, of_iterating
 from exportlens.rewriting.kinds.kind import (
     LOCAL,
@@ -146,6 +152,10 @@ def of_call(kinds: Kinds, node: ast.Call) -> Kind:
         method = method_of(kinds, owner, node.func.attr) if owner.what == "object" else None
         if method is not None:
             return of_own(kinds, method, node, owner=owner)
+        called = module_called(kinds, node)
+        method = method_of_module(kinds, *called) if called is not None else None
+        if called is not None and method is not None:
+            return of_own(kinds, method, node, called[0])
         if owner.what == "unknown" and node.func.attr in _CASTS and not node.args and not node.keywords:
             return Kind("tensor", _CASTS[node.func.attr], roots=owner.roots)
         if owner.what == "unknown" and owner.roots and node.func.attr != "clone":

@@ -7,7 +7,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from exportlens.inference.values import ClassValue, Instance, Sequence
+from exportlens.inference.classes import class_attribute, class_order
+from exportlens.inference.values import ClassValue, Function, Instance, Sequence
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import dotted, own_calls
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind, merged, numbers, union
@@ -24,7 +25,7 @@ def of_own(
     instance: Instance | None = None,
     owner: Kind | None = None,
 ) -> Kind:
-    """What a function of the file, a method of the class or of another object `owner`, or the forward of another `instance`
+    """What a function of the file, a method of the class or of another object `owner`, or a method of another `instance`
     gives: tensors of which each way out says the same."""
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     is_method = isinstance(node.func, ast.Attribute) or instance is not None
@@ -39,9 +40,7 @@ def of_own(
         own = Kind("object", roots=None, value=instance) if instance is not None else owner
         if instance is not None and isinstance(instance.cls, ClassValue):
             inside.functions = {name: each for name, each in inside.functions.items() if "." not in name} | {
-                f"self.{each.name}": each
-                for each in instance.cls.node.body
-                if isinstance(each, ast.FunctionDef) and each is not function
+                f"self.{name}": each for name, each in methods_of(instance).items() if each is not function
             }
         inside.names[names.pop(0)] = own or kinds.names.get("self", UNKNOWN_KIND)
     given = dict(zip(names, node.args, strict=False)) | {
@@ -80,8 +79,9 @@ def of_own(
             kind = _given_back(found)
         if plain:
             kinds.answers[key] = kind, tuple(token for (token,) in _tokens(asked))
-    owned = (dotted(node.func) or "").rpartition(".")[0] if instance is None else dotted(node.func)
-    return _named_here(kind, memory, owned or "")
+    path = dotted(node.func) or ""
+    owned = path if instance is not None and function.name == "forward" else path.rpartition(".")[0]
+    return _named_here(kind, memory, owned)
 
 
 def _is_told(kind: Kind) -> bool:
@@ -161,12 +161,37 @@ def _given_back(found: list[Kind]) -> Kind:
 
 def forward_of(kinds: Kinds, instance: Instance) -> ast.FunctionDef | None:
     """The `forward` of a class of the same file, where it is the class's own."""
-    cls = instance.cls
-    if not isinstance(cls, ClassValue) or all(cls.chunk is not each for each in kinds.around):
+    return method_of_module(kinds, instance, "forward")
+
+
+def method_of_module(kinds: Kinds, instance: Instance, name: str) -> ast.FunctionDef | None:
+    """The method `name` of a Module, of a class of the same file, inherited of another one there perhaps."""
+    if not isinstance(instance.cls, ClassValue) or name in instance.attributes:
         return None
-    return next(
-        (each for each in cls.node.body if isinstance(each, ast.FunctionDef) and each.name == "forward"), None
-    )
+    method = class_attribute(instance.cls, name)[0]
+    node = method.node if isinstance(method, Function) else None
+    if not isinstance(node, ast.FunctionDef) or all(method.chunk is not each for each in kinds.around):
+        return None
+    return node
+
+
+def methods_of(instance: Instance) -> dict[str, ast.FunctionDef]:
+    """The methods of a Module of a class of the workspace, those of the classes that it is derived from included."""
+    return {
+        each.name: each
+        for cls in reversed(class_order(instance.cls))
+        if isinstance(cls, ClassValue)
+        for each in cls.node.body
+        if isinstance(each, ast.FunctionDef)
+    }
+
+
+def module_called(kinds: Kinds, node: ast.Call) -> tuple[Instance, str] | None:
+    """The Module that `node` calls by one of its methods, `self.cell.step(x)`, and the method's name."""
+    if not isinstance(node.func, ast.Attribute) or dotted(node.func.value) == "self":
+        return None
+    owner = kinds.of(node.func.value).value
+    return (owner, node.func.attr) if isinstance(owner, Instance) else None
 
 
 def own_function(kinds: Kinds, node: ast.Call) -> ast.FunctionDef | None:
@@ -174,6 +199,9 @@ def own_function(kinds: Kinds, node: ast.Call) -> ast.FunctionDef | None:
     called = kinds.of(node.func).value
     if isinstance(called, Instance):
         return forward_of(kinds, called)
+    own = module_called(kinds, node)
+    if own is not None:
+        return method_of_module(kinds, own[0], own[1])
     return kinds.functions.get(dotted(node.func) or "")
 
 

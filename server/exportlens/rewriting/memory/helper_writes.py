@@ -11,6 +11,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.values import Bound, ClassValue, Function, Instance, Value
 from exportlens.rewriting.code.names import arguments, dotted
+from exportlens.rewriting.kinds.function_kinds import methods_of, module_called
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.moving import writes
@@ -42,7 +43,7 @@ def written_arguments(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
     from exportlens.rewriting.memory.effects import visit
     from exportlens.rewriting.memory.watching import Watch
 
-    given = given_arguments(call, function, instance is not None)
+    given = given_arguments(call, function, instance is not None and module_called(kinds, call) is None)
     inside = kinds.inside_of(function)
     if instance is not None:
         inside.functions = _methods(instance, function, inside)
@@ -58,10 +59,9 @@ def written_arguments(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
 
 
 def written_state(call: ast.Call, kinds: Kinds) -> str | None:
-    """The attribute of a submodule, of a class of the workspace, that its `forward` writes when `call` calls it; None where it
-    writes none, or only while it is trained."""
-    instance = _submodule(call, kinds)
-    function = _forward(instance) if instance is not None else None
+    """The attribute of a submodule, of a class of the workspace, that its `forward`, or the method that `call` calls, writes;
+    None where it writes none, or only while it is trained."""
+    function, instance = _of_submodule(call, kinds)
     if instance is None or function is None or kinds.depth >= _DEEPEST:
         return None
     inside = kinds.inside_of(function)
@@ -138,8 +138,7 @@ def called_function(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | Non
             if owns and isinstance(receiver, Instance)
             else (None, None)
         )
-    instance = _submodule(call, kinds)
-    return (None if instance is None else _forward(instance)), instance
+    return _of_submodule(call, kinds)
 
 
 def _definition(function: Value) -> ast.FunctionDef | None:
@@ -152,25 +151,24 @@ def _definition(function: Value) -> ast.FunctionDef | None:
     return node if isinstance(node, ast.FunctionDef) else None
 
 
-def _submodule(call: ast.Call, kinds: Kinds) -> Instance | None:
-    """The Module, of a class of the workspace, that `call` calls."""
-    value = kinds.of(call.func).value
-    return value if isinstance(value, Instance) and isinstance(value.cls, ClassValue) else None
-
-
-def _forward(instance: Instance) -> ast.FunctionDef | None:
-    forward = class_attribute(instance.cls, "forward")[0] if isinstance(instance.cls, ClassValue) else None
-    node = forward.node if isinstance(forward, Function) else None
-    return node if isinstance(node, ast.FunctionDef) else None
+def _of_submodule(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None, Instance | None]:
+    """What `call` runs of a Module of a class of the workspace: its forward, or a method, `self.cell.step(x)`."""
+    called = module_called(kinds, call)
+    if called is None:
+        value = kinds.of(call.func).value
+        called = (value, "forward") if isinstance(value, Instance) else None
+    if called is None or not isinstance(called[0].cls, ClassValue):
+        return None, None
+    instance, name = called
+    method = class_attribute(called[0].cls, name)[0] if name not in instance.attributes else None
+    node = method.node if isinstance(method, Function) else None
+    return (node if isinstance(node, ast.FunctionDef) else None), instance
 
 
 def _methods(instance: Instance, function: ast.FunctionDef, kinds: Kinds) -> dict[str, ast.FunctionDef]:
     """The functions of the file, and the methods of the submodule in the place of the model's own."""
-    assert isinstance(instance.cls, ClassValue)
     return {name: each for name, each in kinds.functions.items() if "." not in name} | {
-        f"self.{each.name}": each
-        for each in instance.cls.node.body
-        if isinstance(each, ast.FunctionDef) and each is not function
+        f"self.{name}": each for name, each in methods_of(instance).items() if each is not function
     }
 
 

@@ -21,6 +21,7 @@ from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.supposed_parts import stems_from
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.numbers.tables import stacked_table
 
 
 def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal:
@@ -392,17 +393,8 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         row, inner = node.args[0].elts[0] if len(node.args[0].elts) == 1 else None, given.items[:1]
         if isinstance(row, ast.ListComp) and isinstance(inner[0], Sequence):
             return _stacked_list(draft, node, row, inner[0], place.name, "1, -1")
-        parts, dtypes = [], set()
-        for each, value in zip(node.args[0].elts, given.items, strict=True):
-            if not isinstance(value, Tensor):
-                raise Refused(f"`{draft.source.of(each)}` is not known to be a tensor")
-            text = draft.source.of(each)
-            parts.append(text if value.rank == 0 else f"{primary(text)}.reshape(())")
-            dtypes.add(value.dtype)
-        if len(dtypes) > 1 and dtypes != {None, "float"}:
-            raise Refused("the tensors are not known to have one dtype")
         others = _others(draft, node, place.name)
-        text = f"{draft.torch}.stack([{', '.join(parts)}]).detach(){_converted(dtypes, others)}"
+        text = stacked_table(draft, node, node.args[0], given, others)
         return draft.replace("Use `torch.stack`", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
