@@ -14,8 +14,8 @@ MODULE = "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
 REFUSED = [
     (
         "an error that is caught where it is raised",
-        MODULE + "        try:\n            if x.sum() < 0:\n                raise ValueError('negative')\n"
-        "            y = x.sqrt()\n        except ValueError:\n            y = torch.zeros_like(x)\n        return y\n",
+        MODULE + "        try:\n            if x.sum() < 0:\n                raise RuntimeError('negative')\n"
+        "            y = x.sqrt()\n        except RuntimeError:\n            y = torch.zeros_like(x)\n        return y\n",
         "the error is caught in the same function",
     ),
     (

@@ -31,6 +31,7 @@ from exportlens.rewriting.branches.switched_off import refuse_switched_off
 from exportlens.rewriting.calls.one_device import on_one_device
 from exportlens.rewriting.checks.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.checks.caught_by_callers import caught_as_way
+from exportlens.rewriting.checks.caught_here import caught_as_branch
 from exportlens.rewriting.checks.left_undone import logs_kept_out
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.code.liveness import exits
@@ -114,6 +115,9 @@ def convert(
         if behind is not None:
             return _checked_last(*behind, kinds, torch, value)
         if raises(node):
+            here = caught_as_branch(source, node, kinds)
+            if here is not None:
+                return here, "Branch where the error is caught"
             told = caught_as_way(source, node, kinds, torch)
             if told is not None:
                 return told, "Branch where the error is caught"
@@ -190,6 +194,9 @@ def convert(
             except Refused:
                 raise refused from None
     elif isinstance(node, ast.Assert):
+        here = caught_as_branch(source, node, kinds)
+        if here is not None:
+            return here, "Branch where the error is caught"
         return assert_text(source, node, kinds, torch, value), "Assert in the graph"
     elif isinstance(node, (ast.BoolOp, ast.UnaryOp, ast.Compare)) or _calls(node, ("any", "all", "bool")):
         return logical(source, node, kinds, torch), "Use the tensor's logical operator"

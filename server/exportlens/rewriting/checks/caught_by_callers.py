@@ -35,7 +35,7 @@ _OF_TORCH = frozenset(
     {"Exception", "BaseException", "RuntimeError", "IndexError", "TypeError", "AttributeError"}
 )
 # What gives a new tensor or a number of any numbers whatsoever, the same each time.
-_CANNOT_FAIL = frozenset(
+CANNOT_FAIL = frozenset(
     {
         *("abs", "add", "all", "amax", "amin", "any", "arange", "argmax", "argmin", "bmm", "cat", "cdist"),
         *(
@@ -222,7 +222,7 @@ def _refuse_call(source: Source, call: ast.Call, method: ast.FunctionDef, kinds:
         kind = layer.cls.name if isinstance(layer, Instance) and isinstance(layer.cls, Named) else ""
         if kind.rpartition(".")[2] in _LAYERS:
             return
-    elif name in _CANNOT_FAIL and not any(each.arg == "out" for each in call.keywords):
+    elif name in CANNOT_FAIL and not any(each.arg == "out" for each in call.keywords):
         return
     raise Refused(
         f"`{source.of(call)}` may fail or change something: `{method.name}` would not stop before it"
