@@ -28,6 +28,7 @@ from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.decisions.conditions import scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
 
 # What torch raises itself, and so what a handler may catch that no `raise` of the file says.
@@ -110,36 +111,48 @@ def caught_as_way(source: Source, node: ast.If, kinds: Kinds, torch: str) -> str
     """The whole text where what raises under `node` is told to the caller, which branches on it; None where it is not caught
     so. Raises Refused where it is, and cannot."""
     method = source.enclosing_function(node)
-    raised = node.body[0]
     owner = source.parents.get(method) if method is not None else None
     if not isinstance(method, ast.FunctionDef) or not isinstance(owner, ast.ClassDef):
         return None
-    if not isinstance(raised, ast.Raise) or len(node.body) != 1 or node.orelse or raised.exc is None:
-        return None
-    error = dotted(raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc)
+    checks = [each for each in walk(method) if isinstance(each, ast.If) and _error_of(each) is not None]
+    errors = {_error_of(each) for each in checks}
     found = _attempt(source, owner, method.name, kinds)
-    if found is None or error is None:
+    if found is None or node not in checks or len(errors) != 1:
         return None
     attempt, statement, call = found
     [handler, *others] = attempt.handlers
     caught = None if handler.type is None else dotted(handler.type)
-    if others or caught != error or error.rpartition(".")[2] in _OF_TORCH:
+    if others or caught not in errors or str(caught).rpartition(".")[2] in _OF_TORCH:
         return None
     _refuse_attempt(source, attempt, statement, handler)
-    _refuse_method(source, method, node, kinds)
+    _refuse_method(source, method, checks, kinds)
     for given in [*call.args, *(each.value for each in call.keywords)]:
         if dotted(given) is None and not isinstance(given, ast.Constant):
             raise Refused(f"`{source.of(given)}` would be computed twice: give it a name before the `try`")
     swaps = [
-        *_told(source, method, node, kinds, torch),
+        *_told(source, method, checks, kinds, torch),
         _branch(source, method, attempt, statement, call, handler),
     ]
     return replaced(source.text, swaps)
 
 
+def _error_of(node: ast.If) -> str | None:
+    """The class of the error that is all that `node` raises; None where it does anything else."""
+    [raised, *others] = node.body
+    if others or node.orelse or not isinstance(raised, ast.Raise) or raised.exc is None:
+        return None
+    return dotted(raised.exc.func if isinstance(raised.exc, ast.Call) else raised.exc)
+
+
+def _result_of(method: ast.FunctionDef) -> ast.expr | None:
+    """What `method` returns at its end; None where it returns nothing."""
+    last = method.body[-1]
+    return last.value if isinstance(last, ast.Return) else None
+
+
 def _attempt(
     source: Source, owner: ast.ClassDef, name: str, kinds: Kinds
-) -> tuple[ast.Try, ast.Assign | ast.Return, ast.Call] | None:
+) -> tuple[ast.Try, ast.Assign | ast.Return | ast.Expr, ast.Call] | None:
     """The `try` around the only use of the method, the statement that calls it there, and the call."""
     others = [*kinds.around, *(chunk for chunk, _ in kinds.elsewhere(frozenset({name})))]
     trees = [source.tree, *(statement for chunk in others for statement in chunk.body)]
@@ -152,7 +165,7 @@ def _attempt(
         return None
     statement = source.parents[call]
     attempt = source.parents.get(statement)
-    if not isinstance(statement, (ast.Assign, ast.Return)) or not isinstance(attempt, ast.Try):
+    if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)) or not isinstance(attempt, ast.Try):
         return None
     return (attempt, statement, call) if statement in attempt.body and attempt.handlers else None
 
@@ -185,13 +198,13 @@ def _refuse_attempt(
         raise Refused("statements share a line")
 
 
-def _refuse_method(source: Source, method: ast.FunctionDef, node: ast.If, kinds: Kinds) -> None:
+def _refuse_method(source: Source, method: ast.FunctionDef, checks: list[ast.If], kinds: Kinds) -> None:
     """Raise Refused unless the method computes, and does nothing else, whatever the numbers."""
     last = method.body[-1]
     ends = [each for each in ast.walk(method) if isinstance(each, (ast.Raise, ast.Return))]
-    if len(ends) != 2 or not isinstance(last, ast.Return) or last.value is None:
+    if len(ends) != len(checks) + isinstance(last, ast.Return):
         raise Refused(f"`{method.name}` ends in more than one place")
-    if method.decorator_list or not all(map(source.begins_line, [node, last, method.body[0]])):
+    if method.decorator_list or not all(map(source.begins_line, [*checks, last, method.body[0]])):
         raise Refused(f"`{method.name}` is decorated, or its statements share a line")
     for statement in ast.walk(method):
         if statement is method:
@@ -237,28 +250,44 @@ def _is_of_data(node: ast.Subscript) -> bool:
 
 
 def _told(
-    source: Source, method: ast.FunctionDef, node: ast.If, kinds: Kinds, torch: str
+    source: Source, method: ast.FunctionDef, checks: list[ast.If], kinds: Kinds, torch: str
 ) -> list[Replacement]:
     """The method tells at its end whether it would have raised."""
     failed, nl = fresh("failed", every_name(method)), source.newline
-    last, raised = method.body[-1], node.body[0]
-    assert isinstance(last, ast.Return) and last.value is not None
-    told = source.swap(last, f"return {_in_brackets(source, last.value)}, {failed}")
-    asked = Predicates(source, kinds, torch).read(node.test)
-    flat = scalar_bool(asked) if asked.form == "tensor" and source.begins_line(node) else None
-    if flat is not None and node in method.body:
-        return [source.swap(node, f"{failed} = {flat}"), told]
-    has_text = isinstance(method.body[0], ast.Expr) and len(method.body) > 1
-    first = method.body[1 if has_text else 0]
-    start = source.start(first)
-    made = f"{failed} = {torch}.zeros((), dtype={torch}.bool){nl}{source.indent_of(first)}"
-    if flat is None:
-        set_here = source.swap(raised, f"{failed} = {torch}.ones((), dtype={torch}.bool)")
-    elif source.text.startswith("elif", source.start(node)):
-        raise Refused("an `elif` raises what the caller catches")
+    last, result = method.body[-1], _result_of(method)
+    if isinstance(last, ast.Return):
+        told = failed if result is None else f"{_in_brackets(source, result)}, {failed}"
+        swaps = [source.swap(last, f"return {told}")]
     else:
-        set_here = source.swap(node, f"{failed} = {failed} | {primary(flat)}")
-    return [Replacement(start, start, made), set_here, told]
+        end = source.span([last])[1]
+        swaps = [Replacement(end, end, f"{nl}{source.indent_of(last)}return {failed}")]
+    begun = False
+    for node in sorted(checks, key=source.start):
+        now = kinds_before(method, node, kinds)
+        asked = Predicates(source, now, torch).read(node.test)
+        flat = scalar_bool(asked) if asked.form == "tensor" and source.begins_line(node) else None
+        if flat is None and len(checks) > 1:
+            raise Refused(
+                f"`{source.of(node.test)}` is not known to be a tensor, and more is checked beside it"
+            )
+        if flat is not None and node in method.body and not begun:
+            swaps.insert(0, source.swap(node, f"{failed} = {flat}"))
+            begun = True
+            continue
+        if not begun:
+            has_text = isinstance(method.body[0], ast.Expr) and len(method.body) > 1
+            first = method.body[1 if has_text else 0]
+            start = source.start(first)
+            made = f"{failed} = {torch}.zeros((), dtype={torch}.bool){nl}{source.indent_of(first)}"
+            swaps.insert(0, Replacement(start, start, made))
+            begun = True
+        if flat is None:
+            swaps.append(source.swap(node.body[0], f"{failed} = {torch}.ones((), dtype={torch}.bool)"))
+        elif source.text.startswith("elif", source.start(node)):
+            raise Refused("an `elif` raises what the caller catches")
+        else:
+            swaps.append(source.swap(node, f"{failed} = {failed} | {primary(flat)}"))
+    return swaps
 
 
 def _in_brackets(source: Source, value: ast.expr) -> str:
@@ -272,16 +301,22 @@ def _branch(
     source: Source,
     method: ast.FunctionDef,
     attempt: ast.Try,
-    statement: ast.Assign | ast.Return,
+    statement: ast.Assign | ast.Return | ast.Expr,
     call: ast.Call,
     handler: ast.ExceptHandler,
 ) -> Replacement:
+    result = _result_of(method)
     outer, unit, nl = source.indent_of(attempt), source.indent_unit(), source.newline
     index, asked = attempt.body.index(statement), source.of(call)
     lines = [source.block(attempt.body[:index], outer)] if index else []
-    lines += [f"{outer}if {asked}[1]:", source.block(handler.body, outer + unit), f"{outer}else:"]
-    result = method.body[-1].value if isinstance(method.body[-1], ast.Return) else None
-    if isinstance(statement, ast.Return) and isinstance(result, ast.Tuple) and len(result.elts) > 1:
+    failed = asked if result is None else f"{asked}[1]"
+    lines += [f"{outer}if {failed}:", source.block(handler.body, outer + unit)]
+    rest = [*attempt.body[index + (result is None) :], *attempt.orelse]
+    if rest:
+        lines.append(f"{outer}else:")
+    if result is None:
+        lines += [source.block(attempt.body[index + 1 :], outer + unit)] if attempt.body[index + 1 :] else []
+    elif isinstance(statement, ast.Return) and isinstance(result, ast.Tuple) and len(result.elts) > 1:
         # Of what is returned on either way it must be known how many tensors it has.
         taken = every_name(source.enclosing_function(statement) or source.tree)
         parts = ", ".join(fresh("part", taken) for _ in result.elts)
