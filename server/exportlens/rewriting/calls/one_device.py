@@ -7,9 +7,11 @@ other. On the host alone nothing changes by `device=x.device`.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.calls.devices import is_computed_with
-from exportlens.rewriting.code.names import arguments, registers_buffer
+from exportlens.rewriting.code.names import arguments, dotted, registers_buffer
+from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.homes import ELSEWHERE, NUMBER, Home, Homes, Names
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -33,8 +35,83 @@ def is_on_host(source: Source, function: Function, node: ast.expr, kinds: Kinds)
     return bool(homes) and all(each.made and not each.elsewhere for each in homes)
 
 
+def index_beside(source: Source, node: ast.Subscript, index: ast.expr, text: str, kinds: Kinds) -> str:
+    """`text` of the tensor `index` of `node`, moved to what is indexed where that may be on the host and the index elsewhere.
+
+    Of a tensor without dimensions as an index eager reads the number, wherever that is; an index tensor has to be on the host, or
+    with what it is an index of.
+    """
+    path = _path_of(node.value)
+    if path is None:
+        return text
+    base, given = _reads(source, node, (node.value, index), kinds)
+    on_host = any(each.made for each in base) or _is_begun_on_host(source, path, kinds)
+    moved = on_host and any(each.elsewhere or each.like for each in given)
+    return f"{primary(text)}.to({path}.device)" if moved else text
+
+
+def is_given_from_elsewhere(source: Source, node: ast.Subscript, value: ast.expr, kinds: Kinds) -> bool:
+    """Whether `value`, which is written to `node`, may be on the host where that is not, or the other way round: what is copied in
+    place may be, and what is written by an index tensor may not, unless it has no dimensions."""
+    if kinds.of(value).what != "tensor" or kinds.of(value).rank == 0:
+        return False
+    base, given = _reads(source, node, (node.value, value), kinds)
+    path = _path_of(node.value)
+    if any(each.made for each in base) or (path is not None and _is_begun_on_host(source, path, kinds)):
+        return any(each.elsewhere or each.like for each in given)
+    return any(each.made for each in given)
+
+
+def _reads(source: Source, node: ast.expr, wanted: Sequence[ast.expr], kinds: Kinds) -> list[list[Home]]:
+    """Where what is read at each of `wanted` is, in the function around `node`."""
+    outermost = [each for each in source.ancestors(node) if isinstance(each, ast.FunctionDef)]
+    reads = _Devices(source, outermost[-1], kinds).homes().reads if outermost else {}
+    return [reads.get(each, []) for each in wanted]
+
+
+def _path_of(node: ast.expr) -> str | None:
+    """The name or path of what `node` is or copies."""
+    while (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("clone", "detach")
+    ):
+        node = node.func.value
+    return dotted(node)
+
+
+def _is_begun_on_host(source: Source, path: str, kinds: Kinds) -> bool:
+    """Whether `path` is an attribute that a constructor makes on the host, and that does not move with the model."""
+    owner, _, attr = path.rpartition(".")
+    if not owner.startswith("self") or registers_buffer(source.tree, attr):
+        return False
+    own = f"self.{attr}"
+    for each in walk(source.tree):
+        if not isinstance(each, ast.ClassDef):
+            continue
+        methods = {one.name: one for one in each.body if isinstance(one, ast.FunctionDef)}
+        constructor = methods.get("__init__")
+        if constructor is None:
+            continue
+        called = {dotted(one.func) for one in walk(constructor) if isinstance(one, ast.Call)}
+        begins = [constructor, *(one for name, one in methods.items() if f"self.{name}" in called)]
+        if not any(isinstance(one.ctx, ast.Store) for one in _read_as(own, begins)):
+            continue
+        names = Names()
+        for function in begins:
+            Homes(function, names, kinds, lambda _: False)
+        if names.homes.get(own, NUMBER).flat.made:
+            return True
+    return False
+
+
 # What other things have that a function may be given as well.
 _OF_OTHERS = frozenset(name for each in (list, tuple, dict, set, str, float, complex) for name in dir(each))
+
+
+def _read_as(path: str, functions: Sequence[Function]) -> Iterator[ast.Attribute]:
+    for each in functions:
+        yield from (one for one in walk(each) if isinstance(one, ast.Attribute) and dotted(one) == path)
 
 
 class _Devices:

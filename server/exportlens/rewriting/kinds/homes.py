@@ -30,6 +30,10 @@ _LOGICAL = frozenset({"torch.logical_and", "torch.logical_or", "torch.logical_xo
 _JOINING = frozenset(
     f"torch.{name}" for name in ("stack", "cat", "concat", "concatenate", "hstack", "vstack", "dstack")
 )
+# What is made of a tensor of the host moves with the model.
+_MOVED = frozenset(
+    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"}
+)
 # What asks a tensor for numbers, or for what says nothing of where it is.
 _NUMBERS = frozenset(
     [
@@ -144,8 +148,8 @@ class Homes:
         self.kinds, self.is_tensor = kinds, is_tensor
         self.needs: dict[ast.Call, dict[str, None]] = {}
         self.places: dict[ast.Call, list[Names]] = {}
-        # Where the names that are read are, each time that they are.
-        self.reads: dict[ast.Name, list[Home]] = {}
+        # Where what is read is, each time that it is.
+        self.reads: dict[ast.expr, list[Home]] = {}
         self._active: list[ast.AST] = []
         self._found: list[list[Home]] = [[]]
         self._run(function.body, names)
@@ -282,12 +286,15 @@ class Homes:
     # --- expressions ----------------------------------------------------------------------------------------
 
     def of(self, node: ast.expr, names: Names) -> Home:
+        home = self._of(node, names)
+        self.reads.setdefault(node, []).append(home.flat)
+        return home
+
+    def _of(self, node: ast.expr, names: Names) -> Home:
         if isinstance(node, ast.Constant):
             return NUMBER
         if isinstance(node, ast.Name):
-            home = names.homes.get(node.id, ELSEWHERE)
-            self.reads.setdefault(node, []).append(home.flat)
-            return home
+            return names.homes.get(node.id, ELSEWHERE)
         if isinstance(node, ast.Attribute):
             return self._attribute(node, names)
         if isinstance(node, ast.Call):
@@ -369,6 +376,8 @@ class Homes:
         keywords = {each.arg: self.of(each.value, names) for each in node.keywords}
         if name in FACTORIES:
             return self._made(node, name, given, keywords, names)
+        if name in _MOVED:
+            return ELSEWHERE
         # What torch.where asks may be on the host.
         homes = [*given[1:], *given[:1]] if name == "torch.where" else [*given]
         homes += keywords.values()
