@@ -58,6 +58,8 @@ def test_exports_on_one_device(case: Path) -> None:
 
 
 HEAD = """
+from typing import NamedTuple
+
 import torch
 from torch import nn
 
@@ -129,6 +131,22 @@ class M(nn.Module):
         return h
 """,
             ["torch.zeros(3, device=x.device)"],
+        ),
+        # Each part of a named tuple is where that of the other one is.
+        (
+            """
+    def forward(self, x: torch.Tensor):
+        top = x.sum(1).topk(2)
+        if top.values[0] < 1:
+            return Found(top.values, row=torch.full((2,), -1))
+        return Found(top.values * 2, top.indices)
+
+
+class Found(NamedTuple):
+    value: torch.Tensor
+    row: torch.Tensor
+""",
+            ["row=torch.full((2,), -1, device=x.device)"],
         ),
         # A list over lines, with its comma.
         (

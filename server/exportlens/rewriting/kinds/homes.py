@@ -15,6 +15,7 @@ from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import arguments, bound, dotted
 from exportlens.rewriting.code.text import Function
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.kinds.made_objects import arguments_of, called_class
 from exportlens.source.walking import walk
 
 # Functions of torch that make a tensor of numbers, on the default device where nothing else is said.
@@ -392,7 +393,7 @@ class Homes:
             drawn = name.startswith(_DRAWN) and "_like" not in name
             return ELSEWHERE if drawn else computed(homes)
         if isinstance(node.func, ast.Name):
-            return self._named_call(node, given, names)
+            return self._named_tuple(node, names) or self._named_call(node, given, names)
         if isinstance(node.func, ast.Attribute):
             return self._method(node.func, given, homes, names)
         return _of_parts([self.of(node.func, names), *homes])
@@ -418,6 +419,12 @@ class Homes:
             return taken
         self.places.setdefault(node, []).append(names.copy())
         return either([replace(taken, made=frozenset()), Home(frozenset({node}))])
+
+    def _named_tuple(self, node: ast.Call, names: Names) -> Home | None:
+        """The homes of what is in the named tuple that `node` makes; None where it makes none."""
+        made = called_class(self.kinds, node.func)
+        parts = None if made is None or made.fields is None else arguments_of(made, node)
+        return None if parts is None else Home(items=tuple(self.of(each, names) for each in parts))
 
     def _named_call(self, node: ast.Call, given: Sequence[Home], names: Names) -> Home:
         assert isinstance(node.func, ast.Name)
