@@ -26,6 +26,7 @@ MIXED = {
     "begun_by_a_method_of_the_constructor": "a buffer is multiplied with `torch.eye`",
     "classes_that_data_counts": "`torch.zeros(2)` is subtracted from an input",
     "failures_caught": "an input is added to `torch.eye`",
+    "scattered_by_a_helper": "`torch.zeros(3, 4)` is added to what is like an input",
     # The only tensors are those of a list, which may be empty.
     "kept_of_a_given_list": "`torch.zeros(())` stands for the mean of an empty list",
 }
@@ -33,7 +34,8 @@ MIXED = {
 
 def _is_given_a_device(case: Path) -> bool:
     before, after, _ = read(case)
-    return any(each in after for each in OPERATORS) and after.count("device=") > before.count("device=")
+    given = any(after.count(each) > before.count(each) for each in ("device=", ".device)"))
+    return given and any(each in after for each in OPERATORS)
 
 
 _GIVEN = [case for case in CASES if _is_given_a_device(case)]

@@ -14,7 +14,7 @@ from exportlens.rewriting.code.names import arguments, bound, dotted, registers_
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.home import ELSEWHERE, NUMBER, Home, Names
-from exportlens.rewriting.kinds.homes import Homes
+from exportlens.rewriting.kinds.homes import FACTORIES, Homes
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.parsing import parse_python
@@ -45,8 +45,11 @@ def index_beside(source: Source, node: ast.Subscript, index: ast.expr, text: str
     path = _path_of(node.value)
     if path is None:
         return text
+    begun = _is_begun_on_host(source, path, kinds)
+    if not begun and not _makes_any(source, node, kinds):
+        return text
     base, given = _reads(source, node, (node.value, index), kinds)
-    on_host = any(each.made for each in base) or _is_begun_on_host(source, path, kinds)
+    on_host = begun or any(each.made for each in base)
     moved = on_host and any(each.elsewhere or each.like for each in given)
     return f"{primary(text)}.to({path}.device)" if moved else text
 
@@ -56,9 +59,12 @@ def is_given_from_elsewhere(source: Source, node: ast.Subscript, value: ast.expr
     place may be, and what is written by an index tensor may not, unless it has no dimensions."""
     if kinds.of(value).what != "tensor" or kinds.of(value).rank == 0:
         return False
-    base, given = _reads(source, node, (node.value, value), kinds)
     path = _path_of(node.value)
-    if any(each.made for each in base) or (path is not None and _is_begun_on_host(source, path, kinds)):
+    begun = path is not None and _is_begun_on_host(source, path, kinds)
+    if not begun and not _makes_any(source, node, kinds):
+        return False
+    base, given = _reads(source, node, (node.value, value), kinds)
+    if begun or any(each.made for each in base):
         return any(each.elsewhere or each.like for each in given)
     return any(each.made for each in given)
 
@@ -68,6 +74,13 @@ def _reads(source: Source, node: ast.expr, wanted: Sequence[ast.expr], kinds: Ki
     outermost = [each for each in source.ancestors(node) if isinstance(each, ast.FunctionDef)]
     reads = _Devices(source, outermost[-1], kinds).homes().reads if outermost else {}
     return [reads.get(each, []) for each in wanted]
+
+
+def _makes_any(source: Source, node: ast.expr, kinds: Kinds) -> bool:
+    """Whether the function around `node` makes any tensor of numbers; most do not, and are not followed."""
+    outermost = [each for each in source.ancestors(node) if isinstance(each, ast.FunctionDef)]
+    calls = (each for function in outermost[-1:] for each in walk(function) if isinstance(each, ast.Call))
+    return any(kinds.qualified(each.func) in FACTORIES for each in calls)
 
 
 def _path_of(node: ast.expr) -> str | None:
