@@ -17,6 +17,8 @@ class Home:
     elsewhere: bool = False
     items: tuple[Home, ...] | None = None
     keys: tuple[str, ...] = ()
+    # Of a named tuple.
+    fields: tuple[str, ...] = ()
 
     @property
     def flat(self) -> Home:
@@ -40,7 +42,7 @@ def either(homes: Iterable[Home]) -> Home:
     alike = len({len(one.items) if one.items is not None else None for one in each}) == 1
     if each and alike and each[0].items is not None and len({one.keys for one in each}) == 1:
         columns = zip(*(one.items or () for one in each), strict=True)
-        return Home(items=tuple(map(either, columns)), keys=each[0].keys)
+        return replace(each[0], items=tuple(map(either, columns)))
     flat = [one.flat for one in each]
     return Home(
         frozenset(call for one in flat for call in one.made),

@@ -85,7 +85,7 @@ class Homes:
         first = homes[0] if homes else NUMBER
         if first.items is not None and all(_is_like(each, first) for each in homes):
             columns = zip(*(each.items or () for each in homes), strict=True)
-            return Home(items=tuple(self._meet(column) for column in columns), keys=first.keys)
+            return replace(first, items=tuple(self._meet(column) for column in columns))
         if any(each.items is not None for each in homes):
             return either(each.flat for each in homes)
         home = either(homes)
@@ -262,7 +262,10 @@ class Homes:
             if self.kinds.of(node).what in ("number", "size", "static"):
                 return NUMBER
             return Home(like=(path,), elsewhere=True) if self.is_tensor(node) else ELSEWHERE
-        return self.of(node.value, names).flat
+        home = self.of(node.value, names)
+        if home.items is not None and node.attr in home.fields:
+            return home.items[home.fields.index(node.attr)]
+        return home.flat
 
     def _item(self, node: ast.Subscript, names: Names) -> Home:
         home, index = self.of(node.value, names), self.of(node.slice, names).flat
@@ -319,7 +322,7 @@ class Homes:
         if isinstance(node.func, ast.Name):
             return self._named_tuple(node, names) or self._named_call(node, given, names)
         if isinstance(node.func, ast.Attribute):
-            return self._method(node.func, given, homes, names)
+            return self._other_fields(node, names) or self._method(node.func, given, homes, names)
         return _of_parts([self.of(node.func, names), *homes])
 
     def _made(
@@ -348,7 +351,23 @@ class Homes:
         """The homes of what is in the named tuple that `node` makes; None where it makes none."""
         made = called_class(self.kinds, node.func)
         parts = None if made is None or made.fields is None else arguments_of(made, node)
-        return None if parts is None else Home(items=tuple(self.of(each, names) for each in parts))
+        if made is None or parts is None:
+            return None
+        return Home(items=tuple(self.of(each, names) for each in parts), fields=made.fields or ())
+
+    def _other_fields(self, node: ast.Call, names: Names) -> Home | None:
+        """The homes in what `track._replace(hits=0)` gives, and `track._make([each.clone() for each in track])`."""
+        assert isinstance(node.func, ast.Attribute)
+        home = self.of(node.func.value, names)
+        if home.items is None or not home.fields:
+            return None
+        if node.func.attr == "_replace" and not node.args:
+            given = {each.arg: self.of(each.value, names) for each in node.keywords}
+            parts = zip(home.fields, home.items, strict=True)
+            return replace(home, items=tuple(given.get(name, part) for name, part in parts))
+        made = node.args[0] if node.func.attr == "_make" and len(node.args) == 1 else None
+        same = isinstance(made, ast.ListComp) and dotted(made.generators[0].iter) == dotted(node.func.value)
+        return home if same else None
 
     def _named_call(self, node: ast.Call, given: Sequence[Home], names: Names) -> Home:
         assert isinstance(node.func, ast.Name)
