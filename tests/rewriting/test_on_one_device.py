@@ -26,6 +26,7 @@ MIXED = {
     "begun_by_a_method_of_the_constructor": "a buffer is multiplied with `torch.eye`",
     "classes_that_data_counts": "`torch.zeros(2)` is subtracted from an input",
     "failures_caught": "an input is added to `torch.eye`",
+    "scattered_by_a_helper": "`torch.zeros(3, 4)` is added to what is like an input",
     # The only tensors are those of a list, which may be empty.
     "kept_of_a_given_list": "`torch.zeros(())` stands for the mean of an empty list",
 }
@@ -33,7 +34,8 @@ MIXED = {
 
 def _is_given_a_device(case: Path) -> bool:
     before, after, _ = read(case)
-    return any(each in after for each in OPERATORS) and after.count("device=") > before.count("device=")
+    given = any(after.count(each) > before.count(each) for each in ("device=", ".device)"))
+    return given and any(each in after for each in OPERATORS)
 
 
 _GIVEN = [case for case in CASES if _is_given_a_device(case)]
@@ -58,6 +60,8 @@ def test_exports_on_one_device(case: Path) -> None:
 
 
 HEAD = """
+from typing import NamedTuple
+
 import torch
 from torch import nn
 
@@ -129,6 +133,22 @@ class M(nn.Module):
         return h
 """,
             ["torch.zeros(3, device=x.device)"],
+        ),
+        # Each part of a named tuple is where that of the other one is.
+        (
+            """
+    def forward(self, x: torch.Tensor):
+        top = x.sum(1).topk(2)
+        if top.values[0] < 1:
+            return Found(top.values, row=torch.full((2,), -1))
+        return Found(top.values * 2, top.indices)
+
+
+class Found(NamedTuple):
+    value: torch.Tensor
+    row: torch.Tensor
+""",
+            ["row=torch.full((2,), -1, device=x.device)"],
         ),
         # A list over lines, with its comma.
         (

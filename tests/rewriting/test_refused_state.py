@@ -436,6 +436,21 @@ def test_a_number_that_nothing_exported_reads_is_not_begun_elsewhere() -> None:
     assert mend(text).text == text
 
 
+def test_a_buffer_that_the_constructor_makes_by_a_method_that_forward_calls() -> None:
+    """In a plain attribute it would stay on the host when the model is moved to a GPU."""
+    text = HEAD + (
+        "    def __init__(self):\n        super().__init__()\n        self.begin()\n\n"
+        "    def begin(self):\n        self.grow(4)\n\n"
+        "    def grow(self, size):\n        self.size = size\n"
+        "        self.register_buffer('steps', torch.arange(size).float(), persistent=False)\n\n"
+        "    def forward(self, x: torch.Tensor):\n        if x.shape[0] > self.size:\n            self.grow(x.shape[0])\n"
+        "        return x * self.steps[: x.shape[0], None]\n"
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("makes `steps` by `grow` as well" in each for each in mended.refusals), mended.refusals
+
+
 def test_a_number_that_begins_with_none() -> None:
     """It is told of, although no buffer stands for a None and a float."""
     text = HEAD + (

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import arguments, bound, dotted
 from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.kinds.home import AGAIN, ELSEWHERE, NUMBER, Home, Names, computed, either
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.kinds.made_objects import arguments_of, called_class
 from exportlens.source.walking import walk
 
 # Functions of torch that make a tensor of numbers, on the default device where nothing else is said.
@@ -29,6 +31,10 @@ _DRAWN = ("torch.rand", "torch.normal", "torch.bernoulli", "torch.from_numpy", "
 _LOGICAL = frozenset({"torch.logical_and", "torch.logical_or", "torch.logical_xor"})
 _JOINING = frozenset(
     f"torch.{name}" for name in ("stack", "cat", "concat", "concatenate", "hstack", "vstack", "dstack")
+)
+# What is made of a tensor of the host moves with the model.
+_MOVED = frozenset(
+    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"}
 )
 # What asks a tensor for numbers, or for what says nothing of where it is.
 _NUMBERS = frozenset(
@@ -55,85 +61,6 @@ _WRITES = frozenset({"add_", "sub_", "mul_", "div_"})
 _DEEPEST = 2
 
 
-@dataclass(frozen=True)
-class Home:
-    """Where a value is: with what the calls `made` on the host, or `elsewhere`, where the tensors at the paths `like` are. Both
-    are said of what is one or the other, and neither of a number."""
-
-    made: frozenset[ast.Call] = frozenset()
-    like: tuple[str, ...] = ()
-    elsewhere: bool = False
-    items: tuple[Home, ...] | None = None
-    keys: tuple[str, ...] = ()
-
-    @property
-    def flat(self) -> Home:
-        """The same, of the value as one."""
-        return self if self.items is None else either(each.flat for each in self.items)
-
-    @property
-    def certainly_elsewhere(self) -> bool:
-        return bool(self.like) and not self.made
-
-
-NUMBER = Home()
-ELSEWHERE = Home(elsewhere=True)
-# What a function gives that calls itself once more than it is followed: what its other ways give.
-_AGAIN = Home(keys=("again",))
-
-
-def either(homes: Iterable[Home]) -> Home:
-    """Where a value is that is one of several."""
-    each = [one for one in homes if one is not _AGAIN]
-    alike = len({len(one.items) if one.items is not None else None for one in each}) == 1
-    if each and alike and each[0].items is not None and len({one.keys for one in each}) == 1:
-        columns = zip(*(one.items or () for one in each), strict=True)
-        return Home(items=tuple(map(either, columns)), keys=each[0].keys)
-    flat = [one.flat for one in each]
-    return Home(
-        frozenset(call for one in flat for call in one.made),
-        tuple(dict.fromkeys(path for one in flat for path in one.like)),
-        any(one.elsewhere for one in flat),
-    )
-
-
-def computed(homes: Iterable[Home]) -> Home:
-    """Where a value is that is computed of several: what the host made goes along with what is elsewhere."""
-    flat = [one.flat for one in homes]
-    settled = [one for one in flat if one.certainly_elsewhere]
-    return either(settled or flat)
-
-
-@dataclass
-class Names:
-    """What is known at one place: the homes of names and paths, which of them certainly are bound, and local functions."""
-
-    homes: dict[str, Home] = field(default_factory=dict)
-    certain: set[str] = field(default_factory=set)
-    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
-    # Whether they are those of a function inside, whose own names mean nothing around it.
-    inside: bool = False
-
-    def copy(self) -> Names:
-        return Names(dict(self.homes), set(self.certain), dict(self.functions), self.inside)
-
-    def bind(self, path: str, home: Home) -> None:
-        if home.elsewhere and home.items is None and path not in home.like and not self.inside:
-            home = replace(home, like=(*home.like, path))
-        self.homes[path] = home
-        self.certain.add(path)
-
-    def take(self, ways: Sequence[Names]) -> None:
-        """Become what is known behind `ways`, one of which was taken."""
-        if not ways:
-            return
-        paths = dict.fromkeys(path for each in ways for path in each.homes)
-        self.homes = {path: either(each.homes[path] for each in ways if path in each.homes) for path in paths}
-        self.certain = set.intersection(*(each.certain for each in ways))
-        for each in ways:
-            self.functions |= each.functions
-
-
 class Homes:
     """Follows `function`, whose names begin as `names`. `needs` are the paths of tensors whose device a call that makes a tensor
     has to give it, and `places` what is known where that stands. `is_tensor` says whether an attribute of `self` certainly is one."""
@@ -144,19 +71,21 @@ class Homes:
         self.kinds, self.is_tensor = kinds, is_tensor
         self.needs: dict[ast.Call, dict[str, None]] = {}
         self.places: dict[ast.Call, list[Names]] = {}
-        # Where the names that are read are, each time that they are.
-        self.reads: dict[ast.Name, list[Home]] = {}
+        # What the two arms of each torch.cond give, and what is known there.
+        self.arms: dict[ast.Call, list[tuple[Home, Home, Names]]] = {}
+        # Where what is read is, each time that it is.
+        self.reads: dict[ast.expr, list[Home]] = {}
         self._active: list[ast.AST] = []
         self._found: list[list[Home]] = [[]]
         self._run(function.body, names)
 
     def _meet(self, homes: Sequence[Home]) -> Home:
         """Where values are that have to be on one device: what is made of numbers goes to the others."""
-        homes = [each for each in homes if each is not _AGAIN]
+        homes = [each for each in homes if each is not AGAIN]
         first = homes[0] if homes else NUMBER
         if first.items is not None and all(_is_like(each, first) for each in homes):
             columns = zip(*(each.items or () for each in homes), strict=True)
-            return Home(items=tuple(self._meet(column) for column in columns), keys=first.keys)
+            return replace(first, items=tuple(self._meet(column) for column in columns))
         if any(each.items is not None for each in homes):
             return either(each.flat for each in homes)
         home = either(homes)
@@ -282,12 +211,15 @@ class Homes:
     # --- expressions ----------------------------------------------------------------------------------------
 
     def of(self, node: ast.expr, names: Names) -> Home:
+        home = self._of(node, names)
+        self.reads.setdefault(node, []).append(home.flat)
+        return home
+
+    def _of(self, node: ast.expr, names: Names) -> Home:
         if isinstance(node, ast.Constant):
             return NUMBER
         if isinstance(node, ast.Name):
-            home = names.homes.get(node.id, ELSEWHERE)
-            self.reads.setdefault(node, []).append(home.flat)
-            return home
+            return names.homes.get(node.id, ELSEWHERE)
         if isinstance(node, ast.Attribute):
             return self._attribute(node, names)
         if isinstance(node, ast.Call):
@@ -330,7 +262,10 @@ class Homes:
             if self.kinds.of(node).what in ("number", "size", "static"):
                 return NUMBER
             return Home(like=(path,), elsewhere=True) if self.is_tensor(node) else ELSEWHERE
-        return self.of(node.value, names).flat
+        home = self.of(node.value, names)
+        if home.items is not None and node.attr in home.fields:
+            return home.items[home.fields.index(node.attr)]
+        return home.flat
 
     def _item(self, node: ast.Subscript, names: Names) -> Home:
         home, index = self.of(node.value, names), self.of(node.slice, names).flat
@@ -369,6 +304,8 @@ class Homes:
         keywords = {each.arg: self.of(each.value, names) for each in node.keywords}
         if name in FACTORIES:
             return self._made(node, name, given, keywords, names)
+        if name in _MOVED:
+            return ELSEWHERE
         # What torch.where asks may be on the host.
         homes = [*given[1:], *given[:1]] if name == "torch.where" else [*given]
         homes += keywords.values()
@@ -383,9 +320,9 @@ class Homes:
             drawn = name.startswith(_DRAWN) and "_like" not in name
             return ELSEWHERE if drawn else computed(homes)
         if isinstance(node.func, ast.Name):
-            return self._named_call(node, given, names)
+            return self._named_tuple(node, names) or self._named_call(node, given, names)
         if isinstance(node.func, ast.Attribute):
-            return self._method(node.func, given, homes, names)
+            return self._other_fields(node, names) or self._method(node.func, given, homes, names)
         return _of_parts([self.of(node.func, names), *homes])
 
     def _made(
@@ -409,6 +346,28 @@ class Homes:
             return taken
         self.places.setdefault(node, []).append(names.copy())
         return either([replace(taken, made=frozenset()), Home(frozenset({node}))])
+
+    def _named_tuple(self, node: ast.Call, names: Names) -> Home | None:
+        """The homes of what is in the named tuple that `node` makes; None where it makes none."""
+        made = called_class(self.kinds, node.func)
+        parts = None if made is None or made.fields is None else arguments_of(made, node)
+        if made is None or parts is None:
+            return None
+        return Home(items=tuple(self.of(each, names) for each in parts), fields=made.fields or ())
+
+    def _other_fields(self, node: ast.Call, names: Names) -> Home | None:
+        """The homes in what `track._replace(hits=0)` gives, and `track._make([each.clone() for each in track])`."""
+        assert isinstance(node.func, ast.Attribute)
+        home = self.of(node.func.value, names)
+        if home.items is None or not home.fields:
+            return None
+        if node.func.attr == "_replace" and not node.args:
+            given = {each.arg: self.of(each.value, names) for each in node.keywords}
+            parts = zip(home.fields, home.items, strict=True)
+            return replace(home, items=tuple(given.get(name, part) for name, part in parts))
+        made = node.args[0] if node.func.attr == "_make" and len(node.args) == 1 else None
+        same = isinstance(made, ast.ListComp) and dotted(made.generators[0].iter) == dotted(node.func.value)
+        return home if same else None
 
     def _named_call(self, node: ast.Call, given: Sequence[Home], names: Names) -> Home:
         assert isinstance(node.func, ast.Name)
@@ -450,7 +409,9 @@ class Homes:
             return ELSEWHERE
         self.of(node.args[0], names)
         operands = self.of(node.args[3], names).items or () if len(node.args) > 3 else ()
-        return self._meet([self._given(each, operands, names) for each in node.args[1:3]])
+        true, false = (self._given(each, operands, names) for each in node.args[1:3])
+        self.arms.setdefault(node, []).append((true, false, names.copy()))
+        return self._meet([true, false])
 
     def _while_loop(self, node: ast.Call, names: Names) -> Home:
         if len(node.args) < 3:
@@ -475,7 +436,7 @@ class Homes:
     def _inside(self, function: ast.FunctionDef | ast.Lambda, given: Sequence[Home], names: Names) -> Home:
         """Where what a local function gives is; it reads the names around it, and binds its own."""
         if self._active.count(function) >= _DEEPEST:
-            return _AGAIN
+            return AGAIN
         inside = names.copy()
         inside.inside = True
         args = function.args

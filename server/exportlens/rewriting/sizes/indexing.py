@@ -8,6 +8,7 @@ from typing import TypeVar
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value, options
+from exportlens.rewriting.calls.one_device import index_beside, is_given_from_elsewhere
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.liveness import exits
@@ -76,7 +77,11 @@ def indexed_by_tensors(
                     )
                 if isinstance(each.ctx, ast.Store) and isinstance(statement, ast.Assign):
                     written_to, given = now.of(each.value), now.of(statement.value)
-                    if given.what == "tensor" and (given.dtype is None or given.dtype != written_to.dtype):
+                    if given.what == "tensor" and (
+                        given.dtype is None
+                        or given.dtype != written_to.dtype
+                        or is_given_from_elsewhere(source, each, statement.value, now)
+                    ):
                         try:
                             conversions.extend(_converted(source, each))
                         except Refused:
@@ -184,7 +189,7 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         if text is None and (isinstance(place, ItemRead) or isinstance(statement, ast.Assign) or added_to):
             text = _text(source, node, kinds, place)
         if text is None and isinstance(place, ItemRead) and _is_plain(place):
-            text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)].select(0, 0)"
+            text = f"{source.of(node.value)}[{_unsqueezed(source, node, node.slice, kinds)}].select(0, 0)"
         if (
             text is None
             and isinstance(place, ItemWrite)
@@ -192,11 +197,15 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
             and (isinstance(statement, ast.Assign) or added_to)
         ):
             # What fits a row fits one row of rows.
-            text = f"{source.of(node.value)}[{primary(source.of(node.slice))}.unsqueeze(0)]"
+            text = f"{source.of(node.value)}[{_unsqueezed(source, node, node.slice, kinds)}]"
         if text is None:
-            text = text_of_single_items(source, node, place, draft.torch)
+            text = text_of_single_items(source, node, place, draft.torch, kinds)
         # What is added in place keeps the dtype.
-        swaps = _of_one_dtype(source, node, place) if isinstance(place, ItemWrite) and not added_to else []
+        swaps: list[Replacement] = []
+        if isinstance(place, ItemWrite) and not added_to:
+            given = statement.value if isinstance(statement, ast.Assign) else None
+            crossing = given is not None and is_given_from_elsewhere(source, node, given, kinds)
+            swaps = _converted(source, node) if crossing else _of_one_dtype(source, node, place)
         if text is None:
             raise Refused(
                 f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
@@ -300,7 +309,7 @@ def _text(
     at = -1 - behind if rest else before
     swaps = [
         source.swap(
-            parts[index], f"{primary(source.of(_read_of(parts[index], kinds) or parts[index]))}.unsqueeze(0)"
+            parts[index], _unsqueezed(source, node, _read_of(parts[index], kinds) or parts[index], kinds)
         )
         for index in numbers
     ]
@@ -315,6 +324,11 @@ def _text(
     if written and not (before == 0 or one) and len(numbers) == 1:
         return _moved_to_front(source, node, parts, swaps[0], (numbers[0], at))
     return text if written and (before == 0 or one) else None
+
+
+def _unsqueezed(source: Source, node: ast.Subscript, index: ast.expr, kinds: Kinds) -> str:
+    """`index.unsqueeze(0)`, where what `node` takes a part of is."""
+    return f"{primary(index_beside(source, node, index, source.of(index), kinds))}.unsqueeze(0)"
 
 
 def _moved_to_front(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.points import is_part, unpacks_point
 from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value, options
+from exportlens.rewriting.calls.one_device import index_beside
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Source
@@ -51,7 +52,7 @@ def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
 
 
 def text_of_single_items(
-    source: Source, node: ast.Subscript, place: ItemRead | ItemWrite, torch: str
+    source: Source, node: ast.Subscript, place: ItemRead | ItemWrite, torch: str, kinds: Kinds
 ) -> str | None:
     """`x[i.unsqueeze(0)].select(0, 0)` for `x[i]`, the same for ints of any rank, and `x[torch.atleast_1d(i)]`, the same for
     masks as well, where that is written to."""
@@ -60,7 +61,7 @@ def text_of_single_items(
     one = isinstance(place, ItemWrite) and all(map(_is_one_number, options(place.value)))
     # An argument that is only supposed to be a tensor may as well be a tuple of numbers.
     made = "{}" if not place.site.supposed else f"{torch}.as_tensor({{}})"
-    return _unsqueezed(source, node, list(single_items(place)), numbers, torch, made=made, one=one)
+    return _unsqueezed(source, node, list(single_items(place)), numbers, torch, kinds, made=made, one=one)
 
 
 def text_in_arm(
@@ -96,7 +97,7 @@ def text_in_arm(
         index for index, each in enumerate(known) if each.what in ("number", "size") and each.type == "int"
     }
     made = "{}" if not kinds.supposed else f"{torch}.as_tensor({{}})"
-    text = _unsqueezed(source, node, untold, numbers, torch, made=made, one=one)
+    text = _unsqueezed(source, node, untold, numbers, torch, kinds, made=made, one=one)
     if text is None and "" in in_loops:
         raise Refused(
             f"nothing tells whether `{source.of(node.slice)}` has one number for an index, which torch.cond and while_loop do "
@@ -126,6 +127,7 @@ def _unsqueezed(
     items: list[int],
     numbers: set[int],
     torch: str,
+    kinds: Kinds,
     *,
     made: str,
     one: bool,
@@ -146,7 +148,10 @@ def _unsqueezed(
         end -= 1
     if not items or {*range(slices, end)} - {*items, *numbers} or (slices and not (read or one)):
         return None
-    texts = {index: made.format(source.of(parts[index])) for index in items}
+    texts = {
+        index: index_beside(source, node, parts[index], made.format(source.of(parts[index])), kinds)
+        for index in items
+    }
     swaps = [
         source.swap(parts[index], f"{primary(text)}.unsqueeze(0)" if read else f"{torch}.atleast_1d({text})")
         for index, text in texts.items()

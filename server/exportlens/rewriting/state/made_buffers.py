@@ -9,6 +9,7 @@ from exportlens.inference.places import Place
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
+from exportlens.source.walking import walk
 
 
 def attribute_for_buffer(place: Place, attr: str, context: RewriteContext) -> Fix | Refusal:
@@ -38,6 +39,11 @@ def attribute_for_buffer(place: Place, attr: str, context: RewriteContext) -> Fi
             if tensor is None or not isinstance(source.parents.get(call), ast.Expr):
                 raise Refused("the buffer is not registered by a statement")
             method = source.enclosing_function(call)
+            if method is not None and _is_run_by_constructor(owner, method.name):
+                raise Refused(
+                    f"the constructor makes `{attr}` by `{method.name}` as well, and `.to()` does not move a plain attribute: register "
+                    "it in the constructor, as long as it ever gets"
+                )
             if method is not None and method.name == "__init__" and isinstance(tensor, ast.Name):
                 if not source.begins_line(call):
                     raise Refused("the buffer shares its line with another statement")
@@ -52,6 +58,20 @@ def attribute_for_buffer(place: Place, attr: str, context: RewriteContext) -> Fi
         return draft.replace("Keep it in a plain attribute", swaps, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _is_run_by_constructor(owner: ast.ClassDef, method: str) -> bool:
+    """Whether the constructor of `owner` calls the `method`, or one that does."""
+    methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)}
+    run: set[str] = set()
+    left = ["__init__"] if "__init__" in methods else []
+    while left:
+        name = left.pop()
+        called = (dotted(each.func) for each in walk(methods[name]) if isinstance(each, ast.Call))
+        found = {(each or "").removeprefix("self.") for each in called} & methods.keys() - run - {"__init__"}
+        run |= found
+        left += found
+    return method in run
 
 
 def is_none_by_default(node: ast.expr, function: ast.FunctionDef) -> bool:
