@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import torch
 from exportlens.checking import check_files, fix_files
+from exportlens.config import NEWEST_TORCH, Config
+from exportlens.engine import Engine
+from exportlens.outcome import Mode
 
 from tests.rewriting.driving import assert_equivalent, quietly, same
 from tests.rewriting.fixing_all import mend
@@ -207,3 +210,23 @@ def test_a_warning_of_ones_own_is_kept_out_of_what_is_exported() -> None:
     text = mend(WARNING).text
     assert "if not torch.compiler.is_compiling() and x.sum() < 0:" in text
     assert_equivalent(WARNING, text, [(torch.rand(2, 3),), (torch.rand(2, 3) - 1,)])
+
+
+def test_a_number_that_a_module_of_another_file_reads_out_of_a_view_leaves_the_branch() -> None:
+    helper = (
+        "from torch import nn\n\n\nclass Last(nn.Module):\n    def forward(self, mask):\n        found = mask.nonzero()[:, 0]\n"
+        "        return found[-1]{}.item()\n"
+    )
+    model = (
+        "from torch import nn\n\nfrom finding import Last\n\n\nclass M(nn.Module):\n    def __init__(self):\n"
+        "        super().__init__()\n        self.last = Last()\n\n    def forward(self, x):\n        mask = x > 0\n"
+        "        if mask.any():\n            x = x * self.last(mask)\n        return x\n"
+    )
+    engine = Engine(Config(root=Path("/"), modes=(Mode.STRICT, Mode.NON_STRICT), torch_version=NEWEST_TORCH))
+    for copied, is_fixed in (("", False), (".clone()", True)):
+        engine.update(Path("/finding.py"), helper.format(copied))
+        engine.update(Path("/model.py"), model)
+        findings = engine.with_fixes(engine.check(Path("/model.py")))
+        [found] = [each for each in findings if each.code == "EXL101"]
+        assert (found.fix is not None) is is_fixed
+        assert is_fixed or "takes of a copy only" in found.notes[0]

@@ -14,6 +14,7 @@ from exportlens.rewriting.arms.gradients import none_by_default
 from exportlens.rewriting.arms.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.arms.kept_in_training import kept_in_training
 from exportlens.rewriting.arms.padded_helpers import padded_in_helpers
+from exportlens.rewriting.arms.picked_in_helpers import copied_views
 from exportlens.rewriting.arms.preparing import prepared
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.branches.left_contexts import LEAVE_BEHIND, left_behind
@@ -260,13 +261,14 @@ def _fix_of(
     site: Site | None = None,
 ) -> Fix:
     before = kinds.copy()
-    kinds.padded = []
+    kinds.padded, kinds.views = [], []
     try:
         text, message = converted(draft.source, node, kinds, draft.torch, value, arms)
         if not draft.context.training:
             text = kept_in_training(draft.source, node, before, text) or text
         fix = draft.fix(message, text if site is None else listed_one_by_one(draft, node, site, before, text))
-        return replace(fix, edits=(*fix.edits, *padded_in_helpers(draft, kinds.padded)))
+        more = (*padded_in_helpers(draft, kinds.padded), *copied_views(draft, kinds.views))
+        return replace(fix, edits=(*fix.edits, *more))
     except RefusedNested:
         changed = in_eager_alone(draft, draft.source, node, before) if isinstance(node, ast.stmt) else None
         if changed is None:

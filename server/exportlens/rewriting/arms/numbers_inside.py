@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.rewriting.arms.picked_in_helpers import copied_in_helpers
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import Liveness, exits, live_before
 from exportlens.rewriting.code.names import bound, every_name, fresh, reads
@@ -288,24 +289,36 @@ def picked_elements(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         for each in own_expressions(statement):
-            if not isinstance(each, ast.Call) or each.keywords:
+            if not isinstance(each, ast.Call):
                 continue
-            read: ast.expr | None = None
-            if isinstance(each.func, ast.Attribute) and each.func.attr == "item" and not each.args:
-                read = each.func.value
-            elif isinstance(each.func, ast.Name) and each.func.id in ("int", "float") and len(each.args) == 1:
-                read = each.args[0]
-            kind = now.of(read) if read is not None and _is_view(read) else None
-            if read is None or kind is None or kind.what != "tensor" or not _is_made(read, inside):
-                continue
+            swaps.extend(copied_in_helpers(source, each, now, _picked_behind))
+            read = _view_read(each, now)
             # One element in a dimension is read out of no view, wherever it begins.
-            if _begins_behind(read) or kind.rank not in (0, None):
+            behind = read is not None and (_begins_behind(read) or now.of(read).rank not in (0, None))
+            if read is not None and behind and _is_made(read, inside):
                 end = source.end(read)
                 swaps.append(Replacement(end, end, ".clone()"))
 
     for block in arms_of(source, node):
         visit(block, kinds.copy(), see)
     return _again(source, node, swaps, "") if swaps else None
+
+
+def _view_read(node: ast.AST, kinds: Kinds) -> ast.expr | None:
+    """The view of a tensor out of which the call `node` reads a number; None for others."""
+    read: ast.expr | None = None
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        read = node.func.value
+    elif isinstance(node.func, ast.Name) and node.func.id in ("int", "float") and len(node.args) == 1:
+        read = node.args[0]
+    return read if read is not None and _is_view(read) and kinds.of(read).what == "tensor" else None
+
+
+def _picked_behind(node: ast.AST, kinds: Kinds) -> ast.expr | None:
+    read = _view_read(node, kinds)
+    return read if read is not None and _begins_behind(read) else None
 
 
 def _is_made(node: ast.expr, inside: set[str]) -> bool:

@@ -24,7 +24,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.listed_tensors import asked_of_all, equal_to, tensor_of_list
 from exportlens.rewriting.memory.effects import written_by_method
 from exportlens.rewriting.memory.moving import writes
-from exportlens.rewriting.memory.placed_views import is_placed
+from exportlens.rewriting.memory.placed_views import assigned, is_placed
 from exportlens.source.parsing import parse_python
 
 
@@ -400,7 +400,10 @@ class Predicates(ComparedNumbers):
                 raise Refused(
                     f"a later part of the condition changes `self.{changed}`, which an earlier part decides about"
                 )
-        conditions = [self._maybe_number(each, self.read(each, negated)) for each in node.values]
+        conditions = [
+            self._maybe_number(each, self._maybe_tensor(each, self.read(each, negated)))
+            for each in node.values
+        ]
         word = "and" if isinstance(node.op, ast.And) != negated else "or"
         return joined(conditions, word, self.torch)
 
@@ -410,6 +413,36 @@ class Predicates(ComparedNumbers):
         if condition.form != "tensor" or names.isdisjoint(self.kinds.supposed):
             return condition
         return replace(condition, text=f"{self.torch}.as_tensor({condition.text})")
+
+    def _maybe_tensor(self, node: ast.expr, condition: Condition) -> Condition:
+        """The condition as a tensor where it compares what a call whose result is not known gives of tensors, as
+        `torchvision.ops.box_iou` does: most often that is a tensor, which Python must not ask for its truth."""
+        asked = node
+        while isinstance(asked, ast.UnaryOp):
+            asked = asked.operand
+        if condition.form != "unknown" or not isinstance(asked, ast.Compare) or len(asked.ops) != 1:
+            return condition
+        if isinstance(asked.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn)):
+            return condition
+        if not any(map(self._is_given_tensors, (asked.left, asked.comparators[0]))):
+            return condition
+        text = f"{self.torch}.as_tensor({self.source.of(asked)})"
+        text = text if condition.plain is None else f"{self.torch}.logical_not({text})"
+        return replace(condition, text=text, form="tensor", dtype="bool", is_bool=True, plain=None)
+
+    def _is_given_tensors(self, node: ast.expr) -> bool:
+        """Whether `node` is, or is an item of, what a call gives that is not known, and takes tensors."""
+        while isinstance(node, ast.Subscript):
+            node = node.value
+        given: list[ast.expr] = [node]
+        function = self.source.enclosing_function(node)
+        while isinstance(node, ast.Name) and function is not None and given == [node]:
+            given = list(assigned(node.id, function)) or given
+            function = self.source.enclosing_function(function)
+        return self.kinds.of(node).what == "unknown" and any(
+            isinstance(each, ast.Call) and any(self.kinds.of(one).what == "tensor" for one in each.args)
+            for each in given
+        )
 
     def _changed_by(self, node: ast.expr) -> str | None:
         """The attribute that a method which `node` calls on `self` writes, if any."""

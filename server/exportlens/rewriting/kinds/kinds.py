@@ -88,6 +88,8 @@ class Kinds:
         self.constants: Mapping[str, Kind] = {}
         # The calls of F.pad in functions that the fix is to write with torch.cat (see `padded_rows`); None where it may not.
         self.padded: list[tuple[ast.FunctionDef, ast.Call]] | None = None
+        # The views in functions that the fix is to copy (see `picked_in_helpers`); None where it may not.
+        self.views: list[tuple[ast.FunctionDef, ast.expr]] | None = None
         # In how many functions that were followed for what they give these are.
         self.depth = 0
 
@@ -101,6 +103,7 @@ class Kinds:
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
         copied.padded, copied.again, copied.itself = self.padded, self.again, self.itself
+        copied.views = self.views
         copied.depth, copied.supposed, copied.constants = self.depth, self.supposed, self.constants
         return copied
 

@@ -46,7 +46,7 @@ def written_arguments(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
     given = given_arguments(call, function, instance is not None and module_called(kinds, call) is None)
     inside = kinds.inside_of(function)
     if instance is not None:
-        inside.functions = _methods(instance, function, inside)
+        inside.functions = methods_of(instance, function, inside)
         inside.names["self"] = Kind("object", roots=None, value=instance)
     for each in arguments(function.args):
         if instance is not None and each.arg == "self":
@@ -66,7 +66,7 @@ def written_state(call: ast.Call, kinds: Kinds) -> str | None:
         return None
     inside = kinds.inside_of(function)
     inside.names["self"] = Kind("object", roots=None, value=instance)
-    functions = _methods(instance, function, kinds)
+    functions = methods_of(instance, function, kinds)
     asked, todo = {id(function)}, [function]
     while todo:
         for each in _outside_training(todo.pop().body):
@@ -165,7 +165,7 @@ def _of_submodule(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None,
     return (node if isinstance(node, ast.FunctionDef) else None), instance
 
 
-def _methods(instance: Instance, function: ast.FunctionDef, kinds: Kinds) -> dict[str, ast.FunctionDef]:
+def methods_of(instance: Instance, function: ast.FunctionDef, kinds: Kinds) -> dict[str, ast.FunctionDef]:
     """The functions of the file, and the methods of the submodule in the place of the model's own."""
     return {name: each for name, each in kinds.functions.items() if "." not in name} | {
         f"self.{name}": each for name, each in methods_of(instance).items() if each is not function

@@ -30,7 +30,7 @@ def placed_by_data(
             continue
         if any(each in written for each in (name, *kind.roots)):
             continue
-        if any(is_placed(each, kinds, function, frozenset({name})) for each in _given(name, function)) or any(
+        if any(is_placed(each, kinds, function, frozenset({name})) for each in assigned(name, function)) or any(
             _gives_placed(each, caller) for each, caller in handed_in(name, function, source)
         ):
             found.append(name)
@@ -41,7 +41,7 @@ def is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset[
     """Whether `node` takes an item at a number from data, `x[n]` or `x.select(0, n)`, or gives a view of such an item."""
     if isinstance(node, ast.Name):
         return node.id not in seen and any(
-            is_placed(each, kinds, function, seen | {node.id}) for each in _given(node.id, function)
+            is_placed(each, kinds, function, seen | {node.id}) for each in assigned(node.id, function)
         )
     if _is_from_open_end(node, kinds):
         return True
@@ -49,7 +49,7 @@ def is_placed(node: ast.expr, kinds: Kinds, function: Function, seen: frozenset[
         return False
     if any(
         kinds.of(each).what == "scalar"
-        or (isinstance(each, ast.Name) and any(map(_reads_number, _given(each.id, function))))
+        or (isinstance(each, ast.Name) and any(map(_reads_number, assigned(each.id, function))))
         for each in _places(node)
     ):
         return True
@@ -69,7 +69,7 @@ def _is_from_open_end(node: ast.expr, kinds: Kinds) -> bool:
     return isinstance(value, Tensor) and value.unbacked and any(ends)
 
 
-def _given(name: str, function: Function) -> Iterator[ast.expr]:
+def assigned(name: str, function: Function) -> Iterator[ast.expr]:
     """What assignments of `function` bind `name` to: of several names at once what stands at its place, or what is unpacked."""
     for each in ast.walk(function):
         if not isinstance(each, ast.Assign):
@@ -134,10 +134,10 @@ def _results(function: Function) -> Iterator[ast.expr]:
 
 def _gives_placed(result: ast.expr, function: Function) -> bool:
     """Whether a function of the file gives an item at a number that it reads out of a tensor itself."""
-    made = _given(result.id, function) if isinstance(result, ast.Name) else [result]
+    made = assigned(result.id, function) if isinstance(result, ast.Name) else [result]
     return any(
         _reads_number(place)
-        or (isinstance(place, ast.Name) and any(map(_reads_number, _given(place.id, function))))
+        or (isinstance(place, ast.Name) and any(map(_reads_number, assigned(place.id, function))))
         for each in made
         for place in _places(each)
     )
