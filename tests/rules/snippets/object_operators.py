@@ -102,7 +102,11 @@ MUST = {
             "return self.layer @ self.layer or x",
             "for _ in range(3):\n    a = a @ b\nreturn a.v",
         )
-    ]
+    ],
+    "EXL601": [
+        _model("for row in x:\n    a = a + P(row)\nreturn a, x"),
+        _model("for row in x:\n    a = P(row)\nreturn {'last': [a]}"),
+    ],
 }
 MUST_NOT = {
     "EXL343": [
@@ -119,5 +123,6 @@ MUST_NOT = {
             "self.layer + self.layer\nreturn x",
             "return sum([a, b]).v",
         )
-    ]
+    ],
+    "EXL601": [_model("for row in x:\n    a = a + P(row)\nreturn a.v, x")],
 }
