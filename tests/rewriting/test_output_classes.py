@@ -136,6 +136,32 @@ class M(nn.Module):
         return out
 """
 
+AFTER_LOOP = """
+import torch
+from torch import nn
+
+
+class Motion:
+    def __init__(self, turn, shift):
+        self.turn, self.shift = turn, shift
+
+    def __matmul__(self, other):
+        return Motion(self.turn @ other.turn, self.turn @ other.shift + self.shift)
+
+    def inverse(self):
+        return Motion(self.turn.T, -(self.turn.T @ self.shift))
+
+
+class M(nn.Module):
+    def forward(self, x):
+        motion = Motion(torch.eye(4), torch.zeros(4))
+        passed = []
+        for row in x:
+            motion = motion @ Motion(torch.eye(4), torch.tanh(row))
+            passed.append(motion.shift)
+        return [motion, motion.inverse().shift, torch.stack(passed)]
+"""
+
 
 def held(value: Any) -> Any:
     """What an object holds, in lists and dicts, with the name of its class."""
@@ -153,7 +179,9 @@ def held(value: Any) -> Any:
     return {name: [held(each) for each in inside]} if inside else value
 
 
-@pytest.mark.parametrize("text", [TEXT, OWN_DICT], ids=["many classes", "own dict"])
+@pytest.mark.parametrize(
+    "text", [TEXT, OWN_DICT, AFTER_LOOP], ids=["many classes", "own dict", "after a loop"]
+)
 def test_both_modes_give_the_objects_of_eager(text: str) -> None:
     mended = mend(text)
     assert not mended.refusals

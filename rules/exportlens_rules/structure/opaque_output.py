@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Output, Place
 from exportlens.inference.values import (
+    Choice,
     ClassValue,
     Function,
     Instance,
@@ -160,11 +161,13 @@ def opaque(value: Value, place: Output, depth: int) -> str:
     """What in `value` torch cannot take apart, in words; "" where nothing is known to be opaque."""
     if depth > 6:
         return ""
+    if isinstance(value, Choice):
+        found = [opaque(option, place, depth) for option in value.options]
+        return found[0] if all(found) else ""
     if isinstance(value, Sequence):
         return _in_sequence(value, place, depth)
     if isinstance(value, Mapping_):
-        found = (opaque(item, place, depth + 1) for item in value.items.values())
-        return next(filter(None, found), "")
+        return next(filter(None, (opaque(item, place, depth + 1) for item in value.items.values())), "")
     if isinstance(value, Function):
         return f"the function `{value.name}`"
     if isinstance(value, Named):
@@ -181,6 +184,10 @@ def _unknown_objects(value: Value, depth: int) -> Iterator[Instance]:
     if depth > 6:
         return
     inner: Iterable[Value] = ()
+    if isinstance(value, Choice):
+        for option in value.options:
+            yield from _unknown_objects(option, depth)
+        return
     if isinstance(value, Instance) and isinstance(value.cls, ClassValue):
         if not is_registered(value.cls):
             yield value

@@ -13,6 +13,7 @@ from exportlens.inference.autocasting import recast_by_operator
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_held, notice_numpy
+from exportlens.inference.object_operators import always_objects, applied, applied_alone, is_plain
 from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.tensors import broadcast, comparison, dtype_family, fresh_array, text_of
 from exportlens.inference.values import (
@@ -68,33 +69,29 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_DUNDERS: dict[type[ast.operator], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "truediv",
-    ast.FloorDiv: "floordiv",
-    ast.Mod: "mod",
-    ast.Pow: "pow",
-    ast.MatMult: "matmul",
-    ast.BitOr: "or",
-    ast.BitAnd: "and",
-}
 _MAX_CONSTANT = 10_000
 
 
 def binary(
-    machine: Machine, op: ast.operator, left: Value, right: Value, frame: Frame, node: ast.AST
+    machine: Machine,
+    op: ast.operator,
+    left: Value,
+    right: Value,
+    frame: Frame,
+    node: ast.AST,
+    sure: bool = True,
 ) -> Value:
-    """`left op right`."""
+    """`left op right`; not `sure` where configuration decides whether the operands are of these kinds."""
     if isinstance(left, Const) and isinstance(right, Const):
         return fold(BINARY[type(op)], left.value, right.value)
     if isinstance(left, Choice) or isinstance(right, Choice):
-        return _over_options(left, right, lambda a, b: binary(machine, op, a, b, frame, node))
+        sure = sure and always_objects(left) and always_objects(right)
+        return _over_options(left, right, lambda a, b: binary(machine, op, a, b, frame, node, sure))
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         other = right if isinstance(left, Tensor) else left
         if isinstance(other, Instance) and isinstance(other.cls, ClassValue):
-            return Unknown("an operator of an object")
+            given = applied(machine, op, left, right, frame, node, sure) if is_plain(other) else None
+            return Unknown("an operator of an object") if given is None else given
         notice_held(machine, left if other is right else right, other, frame, node)
         matmul = isinstance(op, ast.MatMult)
         made = broadcast(left, right, division=isinstance(op, ast.Div), matmul=matmul)
@@ -104,13 +101,10 @@ def binary(
         if (getattr(left, "dims", None) or getattr(right, "dims", None)) and not matmul:
             return dynamic.met(machine, left, right, made, frame, node)
         return made
-    for value, other, prefix in ((left, right, "__"), (right, left, "__r")):
-        if isinstance(value, Instance) and type(op) in _DUNDERS:
-            from exportlens.inference.construction import call_method
-
-            result = call_method(machine, value, f"{prefix}{_DUNDERS[type(op)]}__", [other], frame, node)
-            if result is not None:
-                return result
+    if isinstance(left, Instance) or isinstance(right, Instance):
+        given = applied(machine, op, left, right, frame, node, sure)
+        if given is not None:
+            return given
     if isinstance(op, ast.BitOr) and isinstance(left, Mapping_) and isinstance(right, Mapping_):
         rest = left.rest if right.rest is None else right.rest
         return Mapping_(
@@ -280,14 +274,21 @@ def number_type(value: Value) -> str:
     return getattr(value, "type", "")
 
 
-def unary(machine: Machine, op: ast.unaryop, value: Value, frame: Frame, node: ast.AST) -> Value:
-    """`-value`, `+value`, `~value`."""
+def unary(
+    machine: Machine, op: ast.unaryop, value: Value, frame: Frame, node: ast.AST, sure: bool = True
+) -> Value:
+    """`-value`, `+value`, `~value`; `sure` as in `binary`."""
     if isinstance(value, Const):
         return fold(_UNARY[type(op)], value.value)
     if isinstance(value, Choice):
-        return _over_options(value, Const(0), lambda a, _: unary(machine, op, a, frame, node))
+        sure = sure and always_objects(value)
+        return _over_options(value, Const(0), lambda a, _: unary(machine, op, a, frame, node, sure))
     if isinstance(value, Tensor):
         return broadcast(value, value)
+    if isinstance(value, Instance):
+        given = applied_alone(machine, op, value, frame, node, sure)
+        if given is not None:
+            return given
     if isinstance(value, (TensorScalar, Shape, Static, Array)):
         return value
     return Unknown("an operator of something unknown")

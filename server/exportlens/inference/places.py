@@ -268,6 +268,18 @@ class Division(Place):
 
 
 @dataclass(slots=True)
+class ObjectOperator(Place):
+    """An operator is used on `owner`, an object of a class of the workspace, whose `method` Python calls for it: "__matmul__",
+    "__rmul__", "__invert__". `other` is the other operand (None: there is none). `certain` is false where the method may
+    leave it to the other operand."""
+
+    owner: Value
+    method: str
+    other: Value | None
+    certain: bool
+
+
+@dataclass(slots=True)
 class With(Place):
     """A `with` block entered while tracing; `manager` is the context manager's value, `name` its qualified class or function name or ""."""
 
