@@ -103,6 +103,18 @@ def forward(self, x):
     return x / torch.tensor(count, dtype=x.dtype)
 """,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x @ torch.tensor([[x.mean(), 0.0], [0.0, x.max()]])
+""",
+            good="""
+def forward(self, x):
+    zero = torch.zeros_like(x.mean())
+    return x @ torch.stack([x.mean(), zero, zero, x.max()]).reshape(2, 2).detach()
+""",
+            inputs="(torch.randn(3, 2),)",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
