@@ -40,7 +40,7 @@ def of_own(
         own = Kind("object", roots=None, value=instance) if instance is not None else owner
         if instance is not None and isinstance(instance.cls, ClassValue):
             inside.functions = {name: each for name, each in inside.functions.items() if "." not in name} | {
-                f"self.{name}": each for name, each in methods_of(instance).items() if each is not function
+                f"self.{name}": each for name, each in own_methods(instance).items() if each is not function
             }
         inside.names[names.pop(0)] = own or kinds.names.get("self", UNKNOWN_KIND)
     given = dict(zip(names, node.args, strict=False)) | {
@@ -175,7 +175,7 @@ def method_of_module(kinds: Kinds, instance: Instance, name: str) -> ast.Functio
     return node
 
 
-def methods_of(instance: Instance) -> dict[str, ast.FunctionDef]:
+def own_methods(instance: Instance) -> dict[str, ast.FunctionDef]:
     """The methods of a Module of a class of the workspace, those of the classes that it is derived from included."""
     return {
         each.name: each

@@ -11,7 +11,7 @@ from exportlens.inference import knowledge
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.values import Bound, ClassValue, Function, Instance, Value
 from exportlens.rewriting.code.names import arguments, dotted
-from exportlens.rewriting.kinds.function_kinds import methods_of, module_called
+from exportlens.rewriting.kinds.function_kinds import module_called, own_methods
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.moving import writes
@@ -168,7 +168,7 @@ def _of_submodule(call: ast.Call, kinds: Kinds) -> tuple[ast.FunctionDef | None,
 def methods_of(instance: Instance, function: ast.FunctionDef, kinds: Kinds) -> dict[str, ast.FunctionDef]:
     """The functions of the file, and the methods of the submodule in the place of the model's own."""
     return {name: each for name, each in kinds.functions.items() if "." not in name} | {
-        f"self.{name}": each for name, each in methods_of(instance).items() if each is not function
+        f"self.{name}": each for name, each in own_methods(instance).items() if each is not function
     }
 
 
