@@ -344,8 +344,9 @@ class M(nn.Module):
         fix = copy_into_state(report.place, context)
         if isinstance(fix, Refusal) and report.place.began in (None, Const(None)):
             other = begun_by_the_first_call(report.place, context)
-            # What is known to be one number is refused for what stands in the way of it.
-            return fix if isinstance(other, Refusal) and not is_one_float(report.place.value) else other
+            # What is known to be one number, or of which sizes, is refused for what stands in the way of it.
+            known = is_one_float(report.place.value) or report.place.attr in context.state_in_sizes()
+            return fix if isinstance(other, Refusal) and not known else other
         return fix
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -164,6 +165,14 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.written = None if written is forward else written.node
         result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
         _note_outputs(machine, cls, forward, result)
+        if machine.sized:
+            # What later calls write stands on ways that the first one does not take.
+            machine.attributes_written.clear()
+            machine.attributes_read.clear()
+            machine.later = True
+            arguments = _arguments(machine, written, skip_first=True, given=given)
+            with contextlib.suppress(Raised):
+                call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
         return True
     except Raised:
         return False
@@ -171,7 +180,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         # What could not be followed to the end is judged as far as it was followed.
         return True
     finally:
-        machine.tracing = False
+        machine.tracing = machine.later = False
         machine.entry = None
         machine.trail.clear()
         machine.active.clear()

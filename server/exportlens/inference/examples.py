@@ -242,9 +242,10 @@ def told_by(machine: Machine, example: Tensor, value: Value, name: str, annotate
 
 
 class _Writes:
-    """An observer that sees what traced code writes to attributes."""
+    """An observer that sees what traced code writes to attributes; of later calls only what is a tensor of known sizes."""
 
-    def __init__(self) -> None:
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
         self.found: dict[str, dict[ast.AST, list[AttributeWrite]]] = {}
 
     def wants(self, place: type[Place]) -> bool:
@@ -254,7 +255,9 @@ class _Writes:
         return False
 
     def notice(self, place: Place) -> None:
-        if isinstance(place, AttributeWrite):
+        if isinstance(place, AttributeWrite) and (
+            not self.machine.later or all(sizes_of(each) is not None for each in options(place.value))
+        ):
             self.found.setdefault(place.attr, {}).setdefault(place.node, []).append(place)
 
 
@@ -262,7 +265,7 @@ def state_in_sizes(machine: Machine, classes: Iterable[ClassValue], given: Examp
     """What `classes` write to their attributes where they get inputs of the sizes of the examples `given`."""
     from exportlens.inference.entries import run_class
 
-    observer = _Writes()
+    observer = _Writes(machine)
     machine.observer, machine.sized = observer, True
     for cls in classes:
         if cls.name in given:

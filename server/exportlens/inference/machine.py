@@ -133,6 +133,8 @@ class Machine:
         self.told: dict[str, Tensor] = {}
         # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.
         self.sized = False
+        # Whether the model is called once more in such a run, with what the first call left.
+        self.later = False
         # The calls of models with their arguments, where only these are asked for; None elsewhere.
         self.called: list[tuple[ClassValue, tuple[Value, ...]]] | None = None
         # How many contexts around here switch gradients off.

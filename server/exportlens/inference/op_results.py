@@ -134,6 +134,9 @@ class Made:
             dtype = dtypes.pop() if len(dtypes) == 1 else None
         if dtype is None and returns.dtype == "same" and self.has_family_of_first():
             dtype = self.tensors[0].dtype
+        if dtype is None and self.keeps_floats(returns):
+            dtypes = {each.dtype for each in self.tensors}
+            dtype = dtypes.pop() if len(dtypes) == 1 else "float"
         if (
             dtype is None
             and self.op.gives_floats
@@ -186,6 +189,13 @@ class Made:
         first = next(iter(bound.values()), None)
         given = bound.get("dtype", Const(None)) != Const(None)
         return bool(self.tensors) and first is self.tensors[0] and first.dtype in _FAMILIES and not given
+
+    def keeps_floats(self, returns: knowledge.Returns) -> bool:
+        """Whether floats are given, and floats of the same precision come back: what is measured of relu leaves its dtype open."""
+        short = self.op.name.rpartition(".")[2]
+        keeps = returns.dtype in ("real", "float", "promote") or short in ("relu", "relu6")
+        floats = all(dtype_family(each.dtype) == "float" for each in self.tensors)
+        return keeps and floats and bool(self.tensors) and "dtype" not in (self.bound or {})
 
     def has_gradient(self, dtype: str | None) -> bool | None:
         """True where a gradient flows on to the result, which is then of floats."""

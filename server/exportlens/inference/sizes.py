@@ -346,6 +346,11 @@ def after_layer(name: str, instance: Instance, args: Sequence[Value], made: Valu
     if given is None:
         return made
     kind, arguments = name.rpartition(".")[2], instance.arguments
+    if kind == "LSTMCell" and isinstance(made, Items) and made.items and given:
+        last = _number(arguments, "hidden_size")
+        made.items[:] = [
+            _with_last(each, given[:-1], last) if isinstance(each, Tensor) else each for each in made.items
+        ]
     if isinstance(made, Items) or not isinstance(made, Tensor):
         return made
     if kind in _LAYERS_ALIKE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 from exportlens.rewriting.code.names import assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Function, Source
@@ -41,36 +42,66 @@ def reads_it(node: ast.AST, path: str) -> bool:
     return _or_none(node, path.removeprefix("self."))
 
 
-def is_set_before(source: Source, function: Function, node: ast.AST, path: str) -> bool:
+# What a test that asks for another attribute tells of the state, as `_of_test` does.
+Tells = Callable[[ast.expr], bool | None]
+
+
+def _silent(test: ast.expr) -> bool | None:
+    return None
+
+
+def is_set_before(
+    source: Source, function: Function, node: ast.AST, path: str, tells: Tells = _silent
+) -> bool:
     """Whether the state has certainly begun where `node` of `function` is reached: a statement above it in its block, or in
-    one around, binds it, or does so where it is None."""
+    one around, binds it, or does so where it is None; or it is asked for around `node`."""
     inner: ast.AST = node
     for outer in source.ancestors(node):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(outer, name, None)
             if isinstance(block, list) and inner in block:
                 for each in reversed(block[: block.index(inner)]):
-                    if _begins(each, path):
+                    if _begins(each, path, tells):
                         return True
                     if _may_end(each, path):
                         return False
         if outer is function:
             return False
+        asked = _asked(outer, path, tells) if isinstance(outer, ast.If) else None
+        if (
+            isinstance(outer, ast.If)
+            and asked is not None
+            and inner in (outer.body if asked else outer.orelse)
+        ):
+            return True
         if isinstance(outer, (ast.For, ast.While, ast.If)) and _may_end(outer, path):
             return False
         inner = outer
     return False
 
 
-def _begins(statement: ast.stmt, path: str) -> bool:
+def _asked(statement: ast.If, path: str, tells: Tells) -> bool | None:
+    begun = _of_test(statement.test, path)
+    return tells(statement.test) if begun is None else begun
+
+
+def _begins(statement: ast.stmt, path: str, tells: Tells) -> bool:
+    if _is_turned(statement, path, True):
+        return True
     if isinstance(statement, ast.Assign):
-        return any(dotted(each) == path and not is_none(value) for each, value in assigned_pairs(statement))
+        return any(
+            dotted(part) == path and not is_none(value)
+            for each, value in assigned_pairs(statement)
+            for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])
+        )
     if not isinstance(statement, ast.If):
         return False
     if _may_end(statement, path):
         return False
-    body, orelse = (any(_begins(each, path) for each in arm) for arm in (statement.body, statement.orelse))
-    begun = _of_test(statement.test, path)
+    body, orelse = (
+        any(_begins(each, path, tells) for each in arm) for arm in (statement.body, statement.orelse)
+    )
+    begun = _asked(statement, path, tells)
     return body and orelse if begun is None else orelse if begun else body
 
 
@@ -88,12 +119,24 @@ def _of_test(test: ast.expr, path: str) -> bool | None:
 
 
 def _may_end(statement: ast.stmt, path: str) -> bool:
-    """Whether `statement` sets the state to None, or deletes it."""
-    return any(
+    """Whether `statement` sets the state to None, deletes it, or turns its flag off."""
+    return any(_is_turned(each, path, False) for each in ast.walk(statement)) or any(
         isinstance(each, ast.Attribute)
         and dotted(each) == path
         and (isinstance(each.ctx, ast.Del) or _is_ended_by(statement, each))
         for each in ast.walk(statement)
+    )
+
+
+def _is_turned(node: ast.AST, path: str, on: bool) -> bool:
+    """Whether `node` is `path.fill_(True)`, or that of False where it is not `on`: the flag of what has begun."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and dotted(call.func) == f"{path}.fill_"
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Constant)
+        and call.args[0].value is on
     )
 
 

@@ -39,6 +39,7 @@ from exportlens.rewriting.state.begun_questions import (
     names_it,
     reads_it,
 )
+from exportlens.rewriting.state.begun_together import Together
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.registrations import refuse_before_module
 
@@ -270,7 +271,8 @@ class UnbegunState:
         if isinstance(parent, ast.Call) and read in parent.args and self._is_layer(parent.func):
             return
         function = self.source.enclosing_function(read)
-        if function is None or not is_set_before(self.source, function, read, self.path):
+        tells = Together(self.source, self.cls, self.path).asked
+        if function is None or not is_set_before(self.source, function, read, self.path, tells):
             text = ast.unparse(parent).splitlines()[0]
             raise Refused(f"`{text}` takes `{self.path}`, which may be None")
 
@@ -332,6 +334,8 @@ class UnbegunState:
             raise Refused(f"`{source.of(statement)}` declares the attribute again")
         pairs = assigned_pairs(statement)
         own = [(target, value) for target, value in pairs if dotted(target) == self.path]
+        if not own and statement in self.sized.written:
+            return self._written_beside(function, statement)
         if len(own) != 1:
             raise Refused(f"`{self.path}` is set together with other targets")
         value = own[0][1]
@@ -363,6 +367,32 @@ class UnbegunState:
             f"{source.of(target)} = {source.of(one)}" for target, one in pairs if target is not own[0][0]
         ]
         return [source.swap(statement, next_line.join(lines))]
+
+    def _written_beside(self, function: Function, statement: ast.Assign | ast.AnnAssign) -> list[Replacement]:
+        """`self.h, self.c = cell(x)`: what is unpacked is bound to a name, and then written."""
+        source = self.source
+        targets = [
+            each
+            for each in ast.walk(statement)
+            if isinstance(each, ast.Attribute)
+            and dotted(each) == self.path
+            and isinstance(each.ctx, ast.Store)
+        ]
+        around = source.parents[targets[0]]
+        plain = isinstance(around, (ast.Tuple, ast.List)) and source.parents[around] is statement
+        if len(targets) != 1 or not plain or not isinstance(statement, ast.Assign):
+            raise Refused(f"`{self.path}` is set together with other targets")
+        name = fresh(self.attr.strip("_") or "state", self.draft.taken(source.tree))
+        kept = kept_apart(source, function, self.path, statement, self.draft.kinds({}))
+        inside = [each for each in kept if source.start(statement) <= each.start <= source.end(statement)]
+        begins = [f"self.{self.flag}.fill_(True)"] if self.asked else []
+        lines = [
+            source.of(statement, [*inside, source.swap(targets[0], name)]),
+            f"{self.path}.copy_({name})",
+            *begins,
+        ]
+        text = (source.newline + source.indent_of(statement)).join(lines)
+        return [source.swap(statement, text), *(each for each in kept if each not in inside)]
 
     def _deleted(self, statement: ast.Delete) -> Replacement:
         if len(statement.targets) > 1:
