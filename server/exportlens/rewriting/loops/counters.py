@@ -153,7 +153,7 @@ def _only_counts(source: Source, loop: ast.For, name: str) -> bool:
             continue
         parent = source.parents[each]
         if isinstance(parent, ast.AugAssign) and parent.target is each:
-            if not (isinstance(parent.op, (ast.Add, ast.Sub)) and _is_int(parent.value)):
+            if not (isinstance(parent.op, (ast.Add, ast.Sub)) and _is_step(parent.value, name)):
                 return False
             anew = True
         elif isinstance(parent, ast.Assign):
@@ -195,8 +195,14 @@ def _steps(node: ast.expr, name: str) -> bool:
         and isinstance(node.op, (ast.Add, ast.Sub))
         and isinstance(node.left, ast.Name)
         and node.left.id == name
-        and _is_int(node.right)
+        and _is_step(node.right, name)
     )
+
+
+def _is_step(node: ast.expr, name: str) -> bool:
+    """An int constant, or `int(...)` of anything else than the counter `name`: a tensor takes it as the counter did."""
+    made = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "int"
+    return _is_int(node) or (made and all(getattr(each, "id", "") != name for each in ast.walk(node)))
 
 
 def _is_int(node: ast.expr) -> bool:

@@ -52,6 +52,11 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         if isinstance(value, TensorScalar):
             if value.type == node.func.id:
                 return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
+            if not is_item(inner) and value.type == "bool":
+                # Python asks a truth value which it is before it counts it.
+                given = "1, 0" if node.func.id == "int" else "1.0, 0.0"
+                text = f"{draft.torch}.sym_ite({draft.source.of(inner)}, {given})"
+                return _replaced(draft, node, text, Applicability.SAFE)
             if not is_item(inner) and node.func.id == "int" and value.type in ("float", ""):
                 return _truncated(draft, node, inner)
             if not is_item(inner) and node.func.id == "float" and value.type in ("int", ""):
@@ -169,7 +174,7 @@ def _replaced(draft: Draft, node: ast.expr, text: str, applicability: Applicabil
         f"Use `{short if len(short) < 50 else short[:47] + '...'}`",
         [draft.source.swap(node, text)],
         applicability,
-        uses_torch=False,
+        uses_torch=f"{draft.torch}." in text,
     )
 
 
