@@ -42,7 +42,9 @@ from exportlens.rewriting.decisions.matching import as_branches
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.kept_lists import with_kept
 from exportlens.rewriting.lists.sorting import sorted_text
+from exportlens.rewriting.loops.asked_behind import asked_in_the_loop, returned_behind
 from exportlens.rewriting.loops.attributes_in_loops import with_named_attributes
+from exportlens.rewriting.loops.begun_by_else import begun_by_else
 from exportlens.rewriting.loops.best_rounds import begun_by_first_round
 from exportlens.rewriting.loops.bound_by_tests import bound_before
 from exportlens.rewriting.loops.counted_loops import as_while
@@ -149,11 +151,9 @@ def convert(
         try:
             return left_early(source, loop, kinds, torch, converted_inside)
         except Refused:
-            instead = none_as_else(source, loop, kinds)
-            if instead is None:
-                raise
-            with contextlib.suppress(Refused, LookupError, SyntaxError):
-                return left_early(*instead, kinds, torch, converted_inside)
+            for changed, same, now in _other_ends(source, loop, kinds, torch):
+                with contextlib.suppress(Refused, LookupError, SyntaxError):
+                    return left_early(changed, same, now, torch, converted_inside)
             raise
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
@@ -214,6 +214,29 @@ def convert(
 def converted_inside(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str:
     """The text with `node`, a decision inside of code that a rewrite has made, converted. Raises Refused."""
     return convert(source, node, kinds, torch, None, ({}, {}))[0]
+
+
+def _other_ends(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str
+) -> Iterator[tuple[Source, ast.For | ast.While, Kinds]]:
+    """The texts in which `loop`, which was refused, and what follows it do the same in another form, the loop of each and the
+    kinds inside of it."""
+    instead = none_as_else(source, loop, kinds)
+    if instead is not None:
+        yield *instead, kinds
+    else:
+        instead = asked_in_the_loop(source, loop)
+        if instead is not None:
+            source, loop = instead
+        returned = returned_behind(source, loop, kinds)
+        instead = returned or instead
+    source, loop = instead or (source, loop)
+    source, loop = else_first(source, loop, torch) or (source, loop)
+    begun = begun_by_else(source, loop, kinds)
+    if begun is not None:
+        yield *begun, kinds
+    elif instead is not None:
+        yield source, loop, kinds
 
 
 def _other_loops(

@@ -46,11 +46,11 @@ def else_first(source: Source, loop: Loop, torch: str) -> tuple[Source, Loop] | 
     if not reads(loop.orelse) - ({torch} - set(bound(function.body))) <= certain - set(bound(loop)):
         return None
     header = [loop.test] if isinstance(loop, ast.While) else [loop.iter, loop.target]
-    if set(names) & (reads([*header, *loop.body]) | set(bound(header))) or _is_bound_otherwise(
+    if set(names) & (reads([*header, *loop.body]) | set(bound(header))) or is_bound_otherwise(
         loop.body, set(names)
     ):
         return None
-    if not all(always.issuperset(names) for always in _bound_where_broken(loop.body)):
+    if not all(always.issuperset(names) for always in bound_where_broken(loop.body)):
         return None
     indent, nl = source.indent_of(loop), source.newline
     begin = source.start(loop)
@@ -185,7 +185,7 @@ def _is_target(node: ast.expr) -> bool:
     return isinstance(node, ast.Name)
 
 
-def _is_bound_otherwise(statements: Sequence[ast.stmt], names: set[str]) -> bool:
+def is_bound_otherwise(statements: Sequence[ast.stmt], names: set[str]) -> bool:
     """Whether `statements` may bind one of `names` and go on, so that what was bound before the loop is lost."""
     if not names & set(bound(statements)):
         return False
@@ -196,12 +196,12 @@ def _is_bound_otherwise(statements: Sequence[ast.stmt], names: set[str]) -> bool
             continue
         if not isinstance(each, ast.If) or names & set(bound(each.test)):
             return True
-        if any(_is_bound_otherwise(arm, names) for arm in (each.body, each.orelse)):
+        if any(is_bound_otherwise(arm, names) for arm in (each.body, each.orelse)):
             return True
     return False
 
 
-def _bound_where_broken(statements: Sequence[ast.stmt]) -> Iterator[set[str]]:
+def bound_where_broken(statements: Sequence[ast.stmt]) -> Iterator[set[str]]:
     """What `statements` have certainly bound at each `break` of the loop that they stand in."""
     for index, each in enumerate(statements):
         before = always_bound(statements[:index])
@@ -209,6 +209,6 @@ def _bound_where_broken(statements: Sequence[ast.stmt]) -> Iterator[set[str]]:
             yield before
         elif isinstance(each, ast.If):
             for arm in (each.body, each.orelse):
-                yield from (before | inner for inner in _bound_where_broken(arm))
+                yield from (before | inner for inner in bound_where_broken(arm))
         elif "breaks" in exits([each]):
             yield set()

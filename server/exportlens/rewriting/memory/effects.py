@@ -185,10 +185,13 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     arrived = names_before(function.body, goal, own) or {}
     names = dict(known.names)
     same: dict[int, Kind] = {}
+    bound_in_loop = set(bound(goal)) if isinstance(goal, (ast.For, ast.While)) else set()
     for name, kind in arrived.items():
         told = names.get(name)
         if isinstance(goal, (ast.For, ast.While)) and kind.what != "unknown":
             # The interpreter speaks of every round of the loop, this room of what it starts with.
+            if told is not None and told.what == kind.what == "tensor" and name not in bound_in_loop:
+                kind = replace(kind, dtype=kind.dtype or told.dtype)
             names[name] = kind
             continue
         if told is not None and told.what in ("number", "none") and kind.type == SEVERAL:
