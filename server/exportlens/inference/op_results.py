@@ -134,7 +134,7 @@ class Made:
             dtype = dtypes.pop() if len(dtypes) == 1 else None
         if dtype is None and returns.dtype == "same" and self.has_family_of_first():
             dtype = self.tensors[0].dtype
-        if dtype is None and self.keeps_floats(returns):
+        if dtype is None and self.machine.sized and self.keeps_floats(returns):
             dtypes = {each.dtype for each in self.tensors}
             dtype = dtypes.pop() if len(dtypes) == 1 else "float"
         if (

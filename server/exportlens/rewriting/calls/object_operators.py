@@ -86,7 +86,7 @@ def _refuse_other_callers(draft: Draft, owner: ast.expr, place: ObjectOperator) 
         for statement in chunk.body
         for each in ast.walk(statement)
         if isinstance(each, ast.Call)
-        and (dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2] == node.name
+        and str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2] == node.name
     ]
     if len(calls) > 1:
         raise Refused(f"`{node.name}` is called in several places, perhaps with `{owner.id}` of another kind")

@@ -274,7 +274,7 @@ class _Number(UsedNumber):
 
     def _by_owner(self, chunk: Chunk, read: ast.Attribute) -> tuple[Draft, ast.Attribute, ast.ClassDef]:
         """`read` of `chunk`, by a Module that holds one of this class, with a draft of it and that Module. Raises Refused."""
-        if chunk is self.draft.chunk or not self.is_module:
+        if chunk is self.draft.chunk:
             raise Refused(f"`{ast.unparse(read)}` is used as well, perhaps of the same object")
         draft = Draft.of_chunk(chunk, self.draft.context)
         found = draft.source.find(read)
