@@ -44,6 +44,36 @@ REFUSED = [
         "`n` is read after the loop, and may be unbound when the loop is left",
     ),
     (
+        "a flag that a round asks before it is set",
+        "found = False\nfor k in range(1, x.shape[0]):\n    y = x * (2 if found else k)\n    if y.sum() > 1:\n        found = True\n"
+        "        break\nif not found:\n    y = x - 1\nreturn y",
+        "may run no round at all",
+    ),
+    (
+        "an index that may be what stands for none",
+        "at = 1\nfor k in range(1, x.shape[0]):\n    y = x * k\n    if y.sum() > 1:\n        at = k\n        break\n"
+        "if at == 1:\n    y = x - 1\nreturn y",
+        "may run no round at all",
+    ),
+    (
+        "a flag that only one of two breaks sets",
+        "found = False\nfor k in range(1, x.shape[0]):\n    y = x * k\n    if y.sum() > 1:\n        found = True\n        break\n"
+        "    if y.sum() < -9:\n        break\nif not found:\n    y = x - 1\nreturn y",
+        "may run no round at all",
+    ),
+    (
+        "an `else` whose tensor may fail to be computed",
+        "found = False\nfor k in range(1, x.shape[0]):\n    y = x[:2, :2] * k\n    if y.sum() > 1:\n        found = True\n        break\n"
+        "if not found:\n    y = torch.linalg.cholesky(x[:2, :2])\nreturn y",
+        "may run no round at all",
+    ),
+    (
+        "an error of a `while` that is caught around it",
+        "try:\n    while x.sum() > 1:\n        x = x / 2\n        if x.min() < -5:\n            raise ValueError('low')\n"
+        "except ValueError:\n    x = x * 0\nreturn x",
+        "the error is caught in the same function",
+    ),
+    (
         "a deep copy of a dict that holds one tensor twice",
         "from copy import deepcopy\nh = x * 2\nstate = {'h': h, 'last': h[0]}\nother = deepcopy(state)\nother['h'] += 1\nreturn other['last']",
         "two of the tensors that are copied may share memory",
@@ -119,7 +149,7 @@ REFUSED = [
     ),
     (
         "a search whose rounds draw random numbers",
-        "for i in range(len(x)):\n    if x[i, 0] > torch.rand(()):\n        return x * i\nreturn x[:1]",
+        "for i in range(len(x)):\n    if x[i, 0] > torch.rand(()):\n        return x * i\nreturn torch.rand_like(x)",
         "may be unbound after the loop",
     ),
     (

@@ -143,7 +143,7 @@ def convert(
         source, node, kinds = bound_before(source, node, kinds) or (source, node, kinds)
         before = kinds.copy()
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
-    if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns"}:
+    if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns", "raises"}:
         loop = node
     if loop is not None:
         source, loop = else_first(source, loop, torch) or (source, loop)

@@ -29,8 +29,8 @@ def assert_text(
     source: Source, node: ast.Assert, kinds: Kinds, torch: str, value: Value | None = None
 ) -> str:
     """The whole text with the `assert` rewritten. Raises Refused."""
-    _refuse_where_caught(source, node)
-    _refuse_where_callers_catch(source, node, [node], kinds)
+    refuse_where_caught(source, node)
+    refuse_where_callers_catch(source, node, [node], kinds)
     message = (
         _message(source, node.msg, kinds)
         if node.msg is not None
@@ -52,8 +52,8 @@ def sizes_checked(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
         assert isinstance(test, ast.Compare)
         if kinds.of(test.left).what not in ("size", "scalar", "unknown"):
             continue
-        _refuse_where_caught(source, each)
-        _refuse_where_callers_catch(source, each, [each], kinds)
+        refuse_where_caught(source, each)
+        refuse_where_callers_catch(source, each, [each], kinds)
         message = (
             _message(source, each.msg, kinds) if each.msg is not None else _quoted(source, "there is nothing")
         )
@@ -85,11 +85,11 @@ def _is_of_size(test: ast.expr) -> bool:
 
 def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Value | None = None) -> str:
     """The whole text with `if t: raise ...` (or `else: raise ...`) rewritten. Raises Refused."""
-    _refuse_where_caught(source, node)
+    refuse_where_caught(source, node)
     raising_then = exits(node.body) == {"raises"}
     body, rest = (node.body, node.orelse) if raising_then else (node.orelse, node.body)
-    _refuse_where_callers_catch(source, node, body, kinds)
-    message = _message_of_raise(source, body, kinds)
+    refuse_where_callers_catch(source, node, body, kinds)
+    message = message_of_raise(source, body, kinds)
     lines = _checks(source, node.test, kinds, torch, value, negated=raising_then, message=message)
     # Those of the side that stays come along with it.
     start, end = source.span(body)
@@ -101,7 +101,7 @@ def raise_text(source: Source, node: ast.If, kinds: Kinds, torch: str, value: Va
     return _replace_statement(source, node, node, [*comments, *lines], rest)
 
 
-def _refuse_where_caught(source: Source, node: ast.stmt) -> None:
+def refuse_where_caught(source: Source, node: ast.stmt) -> None:
     """Raise Refused where the function itself goes on after the error: a program stops at a check that fails."""
     inner: ast.AST = node
     for each in source.ancestors(node):
@@ -118,9 +118,7 @@ def _refuse_where_caught(source: Source, node: ast.stmt) -> None:
         inner = each
 
 
-def _refuse_where_callers_catch(
-    source: Source, node: ast.stmt, raising: list[ast.stmt], kinds: Kinds
-) -> None:
+def refuse_where_callers_catch(source: Source, node: ast.stmt, raising: list[ast.stmt], kinds: Kinds) -> None:
     """Raise Refused where a function of the file, around a call of its model's or of the function of `node`, catches the error
     and goes on: an early exit is written so."""
     function = source.enclosing_function(node)
@@ -397,7 +395,7 @@ def _only_raises(node: ast.stmt) -> bool:
     )
 
 
-def _message_of_raise(source: Source, body: list[ast.stmt], kinds: Kinds) -> str:
+def message_of_raise(source: Source, body: list[ast.stmt], kinds: Kinds) -> str:
     assigned: dict[str, ast.expr] = {}
     for statement in body[:-1]:
         if (
@@ -413,7 +411,7 @@ def _message_of_raise(source: Source, body: list[ast.stmt], kinds: Kinds) -> str
     last = body[-1]
     if _only_raises(last) and isinstance(last, ast.If):
         # Every way through it raises, with one message or another: the last one is of the rest.
-        return _message_of_raise(source, last.orelse or last.body, kinds)
+        return message_of_raise(source, last.orelse or last.body, kinds)
     if not isinstance(last, ast.Raise):
         raise Refused("the branch does more than raise")
     error = last.exc

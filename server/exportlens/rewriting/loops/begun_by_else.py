@@ -36,6 +36,8 @@ _CALLED = frozenset(
      "size", "softmax", "sort", "sqrt", "square", "squeeze", "stack", "std", "sub", "sum", "t", "tanh", "tensor", "to", "transpose", "type_as",
      "unsqueeze", "var", "view", "view_as", "where", "zeros", "zeros_like"}
 )  # fmt: skip
+# These read the numbers of tensors that they are given.
+_OF_NUMBERS = frozenset({"eye", "full", "full_like", "new_full", "new_tensor", "tensor"})
 _OTHERWISE = (
     ast.Lambda,
     ast.NamedExpr,
@@ -117,6 +119,11 @@ def _is_safe(value: ast.expr, kinds: Kinds) -> bool:
         if isinstance(each, ast.Call):
             name = each.func.attr if isinstance(each.func, ast.Attribute) else ""
             if name not in _CALLED:
+                return False
+            given = [*each.args, *(one.value for one in each.keywords)]
+            if name in _OF_NUMBERS and any(
+                kinds.of(one).what == "tensor" for one in given[name.endswith("_like") :]
+            ):
                 return False
         if isinstance(each, ast.Subscript) and not all(
             kinds.of(one).what in ("number", "size", "none") for one in _indices(each.slice)

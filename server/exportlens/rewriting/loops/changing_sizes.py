@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.source.walking import walk
 
 _CHANGES = "the size of `{}` changes from round to round, and while_loop carries tensors of one shape: mark in a mask what is left"
 _GROWS = "`{}` grows from round to round, and while_loop carries tensors of one shape: write into rows that are made before"
 _JOINING = frozenset({"torch.cat", "torch.concat", "torch.concatenate", "torch.hstack", "torch.vstack"})
+_GROWING = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
 _SIZES = frozenset({"numel", "nelement", "size", "shape"})
 
 
@@ -80,3 +82,18 @@ def _leaves_a_part(index: ast.expr, kinds: Kinds) -> bool:
             or (isinstance(upper, ast.UnaryOp) and isinstance(upper.op, ast.USub))
         )
     return isinstance(index, ast.Compare) or kinds.of(index).dtype == "bool"
+
+
+def grows(statement: ast.Assign) -> str | None:
+    """The name that `statement` binds to what it was with more behind or before it: `x = torch.cat([x, y])`."""
+    call, target = statement.value, statement.targets[0]
+    if (
+        not isinstance(target, ast.Name)
+        or not isinstance(call, ast.Call)
+        or (dotted(call.func) or "").rpartition(".")[2] not in _GROWING
+        or not call.args
+        or not isinstance(call.args[0], (ast.List, ast.Tuple))
+    ):
+        return None
+    whole = {each.id for each in call.args[0].elts if isinstance(each, ast.Name)}
+    return target.id if target.id in whole else None

@@ -25,17 +25,19 @@ from exportlens.rewriting.code.liveness import (
     exits,
     live_before,
 )
-from exportlens.rewriting.code.names import bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.code.names import bound, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.conditions import scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.loops.changing_sizes import grows
 from exportlens.rewriting.loops.idle_rest import may_run_idly
+from exportlens.rewriting.loops.raised_in_loops import errors_of
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.parsing import parse_python
 
-_GROWING = frozenset({"cat", "concat", "concatenate", "hstack", "vstack"})
+_LEAVING = (ast.Break, ast.Return, ast.Raise)
 Loop = ast.For | ast.While
 # More than this of a loop's body is not written out a second time.
 _MOST_COPIED = 40
@@ -100,23 +102,33 @@ class _Flags:
         self.runs = runs
         self.unit, self.nl = source.indent_unit(), source.newline
         ways = exits(loop.body)
-        if "raises" in ways:
-            raise Refused("the loop's body may raise")
+        messages = errors_of(source, loop, function, kinds) if "raises" in ways else {}
         if exits(loop.orelse) - {"falls", "returns"} and exits(loop.orelse) != {"raises"}:
             raise Refused("the loop's `else` leaves a loop around it, or raises on some of its ways")
         texts = self._returned() if "returns" in ways else []
         taken = every_name(source.tree)
         # One flag ends the loop; where it is left in several ways, each return has one of its own beside it.
-        self.flag = fresh("done" if len(texts) == 1 and "breaks" not in ways else "stopped", taken)
-        several = "breaks" in ways or len(texts) > 1
+        several = (
+            len(ways & {"breaks", "returns", "raises"}) > 1
+            or len(texts) > 1
+            or len(set(messages.values())) > 1
+        )
+        alone = "failed" if messages else "done" if texts else "stopped"
+        self.flag = fresh("stopped" if several else alone, taken)
         self.returned = {text: fresh("done", taken) if several else self.flag for text in texts}
+        names = {
+            text: fresh("failed", taken) if several else self.flag
+            for text in dict.fromkeys(messages.values())
+        }
+        self.checked = {flag: text for text, flag in names.items()}
+        self.raised = {node: names[text] for node, text in messages.items()}
         self._refuse_read_targets()
         self._refuse_growing()
 
     def _refuse_growing(self) -> None:
         """What grows in each round has, behind a branch on the flag, a size that later branches cannot take in."""
         statements = [each for each in ast.walk(self.loop) if isinstance(each, ast.Assign)]
-        for name in filter(None, map(_grown, statements)):
+        for name in filter(None, map(grows, statements)):
             first = next((each for each in self.loop.body if name in bound(each)), None)
             # What each round makes anew does not grow from one to the next.
             if first is not None and name in reads(first):
@@ -163,7 +175,7 @@ class _Flags:
         peeled = self._unsure_names()
         if peeled:
             self._refuse_peeling(peeled)
-        flags = dict.fromkeys([self.flag, *self.returned.values()])
+        flags = dict.fromkeys([self.flag, *self.returned.values(), *self.checked])
         head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
         before = len(head)
         rounds = ""
@@ -202,8 +214,11 @@ class _Flags:
             test = "" if _is_true(loop.test) else f" and {_grouped(source, loop.test)}"
             notes = [inner + each for each in source.header_comments(loop)]
             lines = [f"{indent}while not {self.flag}{test}:", *notes, self._block(loop.body, inner)]
-        after: list[str] = []
-        behind = 0
+        after = [
+            f"{indent}{self.torch}._assert_async({self.torch}.logical_not({flag}), {text})"
+            for flag, text in self.checked.items()
+        ]
+        behind = len(after)
         endless = isinstance(loop, ast.While) and _is_true(loop.test) and "breaks" not in exits(loop.body)
         for number, (value, flag) in enumerate(self.returned.items(), 1):
             if endless and number == len(self.returned):
@@ -315,7 +330,7 @@ class _Flags:
     def _leaves(self, node: ast.stmt) -> bool:
         if isinstance(node, (ast.For, ast.While)):
             return "returns" in exits([node])
-        return bool(exits([node]) & {"breaks", "returns"})
+        return bool(exits([node]) & {"breaks", "returns", "raises"})
 
     def _block(self, statements: Sequence[ast.stmt], indent: str) -> str:
         """The statements with flags, at `indent`."""
@@ -328,7 +343,7 @@ class _Flags:
             if plain:
                 lines.append(self.source.block(plain, indent))
                 plain = []
-            if isinstance(node, (ast.Break, ast.Return)):
+            if isinstance(node, _LEAVING):
                 lines += [indent + each for each in self.source.comments_between(*self.source.span([node]))]
                 lines += self._left(node, f"{self.torch}.ones_like({self.flag})", indent)
                 return self.nl.join(lines)
@@ -338,7 +353,7 @@ class _Flags:
             if value is not None:
                 for each in alike:
                     lines += [indent + one for one in self.source.comments_between(*self.source.span([each]))]
-                assert isinstance(alike[0].body[0], (ast.Break, ast.Return))
+                assert isinstance(alike[0].body[0], _LEAVING)
                 lines += self._left(alike[0].body[0], value, indent)
             else:
                 lines += self._branch(node, indent)
@@ -360,7 +375,7 @@ class _Flags:
         for each in statements:
             if not isinstance(each, ast.If) or each.orelse or len(each.body) != 1:
                 break
-            if not isinstance(each.body[0], (ast.Break, ast.Return)):
+            if not isinstance(each.body[0], _LEAVING):
                 break
             if alike and ast.unparse(each.body[0]) != ast.unparse(alike[0].body[0]):
                 break
@@ -396,9 +411,9 @@ class _Flags:
         sides = (test.left, test.comparators[0])
         return (condition.text, False) if all(kinds.of(each).what == "number" for each in sides) else None
 
-    def _left(self, node: ast.Break | ast.Return, value: str, indent: str) -> list[str]:
+    def _left(self, node: ast.stmt, value: str, indent: str) -> list[str]:
         """The lines that set the flags of one way out to `value`."""
-        own = self.flag
+        own = self.raised[node] if isinstance(node, ast.Raise) else self.flag
         if isinstance(node, ast.Return) and node.value is not None:
             own = self.returned[self.source.of(node.value)]
         lines = [f"{indent}{own} = {value}"]
@@ -411,7 +426,7 @@ class _Flags:
         first, last = source.span([node])
         above = [indent + each for each in source.comments_between(first, source.start(node))]
         comments = [indent + each for each in source.comments_between(source.end(node.test), last)]
-        if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], (ast.Break, ast.Return)):
+        if not node.orelse and len(node.body) == 1 and isinstance(node.body[0], _LEAVING):
             try:
                 condition = predicates.read(node.test)
             except Refused:
@@ -473,18 +488,3 @@ def _path(source: Source, node: ast.AST) -> tuple[tuple[str, int], ...]:
 
 def _undented(text: str, indent: str) -> str:
     return "\n".join(line.removeprefix(indent) for line in text.splitlines())
-
-
-def _grown(statement: ast.Assign) -> str | None:
-    """The name that `statement` binds to what it was with more behind or before it: `x = torch.cat([x, y])`."""
-    call, target = statement.value, statement.targets[0]
-    if (
-        not isinstance(target, ast.Name)
-        or not isinstance(call, ast.Call)
-        or (dotted(call.func) or "").rpartition(".")[2] not in _GROWING
-        or not call.args
-        or not isinstance(call.args[0], (ast.List, ast.Tuple))
-    ):
-        return None
-    whole = {each.id for each in call.args[0].elts if isinstance(each, ast.Name)}
-    return target.id if target.id in whole else None
