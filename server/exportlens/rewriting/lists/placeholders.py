@@ -87,17 +87,18 @@ def _like(
     dtype: str | None,
     kinds: Kinds,
 ) -> str | None:
-    """A name that certainly is a tensor of the dtype where the list begins, and is read beside what appends to it: the only one, where the dtype is
-    not known."""
+    """A name that certainly is a tensor of the dtype where the list begins, and is read beside what appends to it: the only one of
+    floats, where the dtype is not known."""
     certain = certainly_bound_before(function, start)
     now = kinds_before(function, start, kinds)
     block, at = source.block_of(start)
     beside = [each for each in block[at + 1 :] if any(one in appends for one in walk(each))]
-    names = [
-        name
+    tensors = {
+        name: known.dtype
         for name in sorted(reads(beside) & certain)
-        if (known := now.names.get(name, UNKNOWN_KIND)).what == "tensor" and known.dtype in (dtype, None)
-    ]
+        if (known := now.names.get(name, UNKNOWN_KIND)).what == "tensor"
+    }
     if dtype is None:
-        return names[0] if len(names) == 1 else None
-    return next((name for name in names if now.names[name].dtype == dtype), None)
+        floats = [name for name, known in tensors.items() if known is None or known in _FLOATS]
+        return floats[0] if len(floats) == 1 else None
+    return next((name for name, known in tensors.items() if known == dtype), None)
