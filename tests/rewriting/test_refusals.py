@@ -11,6 +11,26 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a list that data makes longer, and that is read at an item which may not be there",
+        "out = []\nfor i in range(3):\n    x = x * 0.5\n    if x.sum() > 1:\n        out.append(x)\nreturn out[-1]",
+        "changes `out` outside of the branch",
+    ),
+    (
+        "a list that data makes longer, and that leaves the function",
+        "out = [x.sum()]\nwhile out[-1] > 1:\n    x = x * 0.5\n    out.append(x.sum())\nreturn out",
+        "changes `out` outside of the branch",
+    ),
+    (
+        "a list that begins with a tensor of another size than what data appends",
+        "out = [torch.ones(1)]\nfor i in range(3):\n    x = x * 0.5\n    if x.sum() > 1:\n        out.append(x)\nreturn out[-1] * 2",
+        "changes `out` outside of the branch",
+    ),
+    (
+        "a list that begins with a tensor of another size, and of which numbers are read that a round writes",
+        "out = [torch.ones(1) * 9]\nwhile out[-1].norm() > 1:\n    x = x * 0.5\n    out.append(x)\n    x.mul_(0.9)\nreturn x",
+        "changes `out` outside of the branch",
+    ),
+    (
         "the last of as many as the branch asks whether there are any",
         "k = x[0, 0].long()\nif k > 0:\n    x = x - torch.topk(x.flatten(), min(k.item(), 3)).values[-1]\nreturn x",
         "picks an item of as many as data says",

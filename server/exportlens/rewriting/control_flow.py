@@ -50,6 +50,7 @@ from exportlens.rewriting.decisions.searched_lists import (
 )
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
+from exportlens.rewriting.lists.last_items import LAST, last_items_named
 from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
@@ -120,9 +121,12 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             text = (
                 selected_in_loop(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
             )
+            if text is not None:
+                return draft.fix(SELECT, text)
+            text = last_items_named(draft.source, node, kinds, draft.torch)
             if text is None:
                 raise
-            return draft.fix(SELECT, text)
+            return draft.fix(LAST, text, uses_torch=f"{draft.torch}.zeros" in text)
         fix = replace(fix, without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:
@@ -234,7 +238,14 @@ def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.enclosing_statement(draft.source.find(place.node))
         if not isinstance(node, ast.For):
             raise Refused("only a `for` statement becomes a while_loop")
-        return _fix_of(draft, node, _kinds(draft, node, getattr(place, "variables", {})), None, ({}, {}))
+        kinds = _kinds(draft, node, getattr(place, "variables", {}))
+        try:
+            return _fix_of(draft, node, kinds.copy(), None, ({}, {}))
+        except Refused:
+            text = last_items_named(draft.source, node, kinds, draft.torch)
+            if text is None:
+                raise
+            return draft.fix(LAST, text, uses_torch=f"{draft.torch}.zeros" in text)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(_reason(refused))
 
