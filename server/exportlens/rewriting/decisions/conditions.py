@@ -86,7 +86,7 @@ def joined(conditions: list[Condition], word: str, torch: str) -> Condition:
     static = [each for each in conditions if each.form == "static"]
     data = [each for each in conditions if each.form != "static"]
     if len(data) > 1:
-        data = [each if each.alone is None else _by_itself(each) for each in data]
+        data = [each if each.alone is None else as_tensor(each) for each in data]
     if len(data) > 1 and any(each.form == "mixed" for each in data):
         raise Refused("configuration and tensor data are mixed on several levels of the condition")
     if not data:
@@ -122,7 +122,7 @@ def combined(data: list[Condition], word: str, torch: str) -> Condition:
     """Conditions on data joined by `word`, "and" or "or". Raises Refused."""
     if len(data) == 1:
         return data[0]
-    data = [_by_itself(each) for each in data]
+    data = [as_tensor(each) for each in data]
     if any(each.guarded for each in data[1:]):
         return _one_by_one(data, word, torch)
     if all(each.form == "tensor" for each in data):
@@ -141,7 +141,7 @@ def combined(data: list[Condition], word: str, torch: str) -> Condition:
     return Condition(f" {operator} ".join(f"({text})" for text in texts), "symbol", is_bool=True)
 
 
-def _by_itself(condition: Condition) -> Condition:
+def as_tensor(condition: Condition) -> Condition:
     """A condition that may be one of Python's as a tensor, among others on data. Raises Refused."""
     if condition.form != "mixed":
         return condition

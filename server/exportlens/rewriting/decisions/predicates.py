@@ -21,7 +21,7 @@ from exportlens.rewriting.decisions.memberships import among
 from exportlens.rewriting.kinds.iterated import of_dict
 from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.lists.listed_tensors import asked_of_all, equal_to, tensor_of_list
+from exportlens.rewriting.lists.listed_tensors import apart, asked_of_all, equal_to, tensor_of_list
 from exportlens.rewriting.memory.effects import written_by_method
 from exportlens.rewriting.memory.moving import writes
 from exportlens.rewriting.memory.placed_views import assigned, is_placed
@@ -378,13 +378,7 @@ class Predicates(ComparedNumbers):
         operands = [node.left, *node.comparators]
         if any(isinstance(each, ast.Call) and not self.kinds.of(each).from_data for each in operands[1:-1]):
             raise Refused("the middle of a chained comparison would be evaluated twice")
-        parts = [
-            ast.copy_location(ast.Compare(a, [op], [b]), a)
-            for a, op, b in zip(operands, node.ops, operands[1:], strict=False)
-        ]
-        for part, b in zip(parts, operands[1:], strict=True):
-            part.end_lineno, part.end_col_offset = b.end_lineno, b.end_col_offset
-        whole = joined([self._leaf(part, None) for part in parts], "and", self.torch)
+        whole = joined([self._leaf(part, None) for part in apart(node)], "and", self.torch)
         return opposite(whole, self.torch) if negated else whole
 
     def _bool_op(self, node: ast.BoolOp, negated: bool) -> Condition:

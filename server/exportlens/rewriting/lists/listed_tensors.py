@@ -105,6 +105,13 @@ def asked_of_all(
         parts = [asked_of_all(source, each, name, tensor, kinds, exactly) for each in test.values]
         word = " & " if isinstance(test.op, ast.And) else " | "
         return None if None in parts else word.join(f"({each})" for each in parts)
+    if isinstance(test, ast.Compare) and len(test.ops) == 2:
+        # Where the middle is the element itself, asking twice for it changes nothing.
+        middle = test.comparators[0]
+        if not isinstance(middle, ast.Name) or middle.id != name:
+            return None
+        parts = [asked_of_all(source, each, name, tensor, kinds, exactly) for each in apart(test)]
+        return None if None in parts else " & ".join(f"({each})" for each in parts)
     if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], _COMPARED):
         return None
     sides = [test.left, test.comparators[0]]
@@ -113,6 +120,17 @@ def asked_of_all(
     if len(own) != 1 or name in reads(other) or not _is_comparable(source, other[0], tensor, kinds, exactly):
         return None
     return source.of(test, [source.swap(own[0], in_brackets(source.of(tensor)))])
+
+
+def apart(test: ast.Compare) -> list[ast.Compare]:
+    """The comparisons of a chain, each where it stands."""
+    operands = [test.left, *test.comparators]
+    found = []
+    for left, op, right in zip(operands, test.ops, operands[1:], strict=False):
+        part = ast.copy_location(ast.Compare(left, [op], [right]), left)
+        part.end_lineno, part.end_col_offset = right.end_lineno, right.end_col_offset
+        found.append(part)
+    return found
 
 
 def equal_to(source: Source, value: ast.expr, tensor: ast.expr, kinds: Kinds) -> str | None:

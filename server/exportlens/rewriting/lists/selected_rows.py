@@ -18,19 +18,21 @@ import ast
 from dataclasses import dataclass
 from itertools import pairwise
 
-from exportlens.inference.values import Instance, Named, Sequence
+from exportlens.inference.tensors import dtype_family
+from exportlens.inference.values import Instance, Sequence
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import append_of, bound, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
-from exportlens.rewriting.decisions.conditions import combined, scalar_bool
+from exportlens.rewriting.decisions.conditions import as_tensor, combined, scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.listed_tensors import asked_of_all, in_brackets, tensor_of_list
+from exportlens.rewriting.lists.masked_uses import masked_uses_of
+from exportlens.rewriting.lists.plain_items import is_plain
 from exportlens.rewriting.lists.selected_uses import Rows, uses_of
 from exportlens.rewriting.lists.started_lists import started_apart
 from exportlens.rewriting.memory.effects import kinds_before
-from exportlens.rewriting.memory.moving import may_write
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -42,29 +44,6 @@ _UNSURE = (
     *(ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp),
 )
 _ITERATING = frozenset({"range", "enumerate", "zip", "reversed"})
-# Layers whose result depends on more than their input and parameters, or that keep statistics of what they are given.
-_VARYING = (
-    "Dropout",
-    "AlphaDropout",
-    "FeatureAlphaDropout",
-    "BatchNorm",
-    "InstanceNorm",
-    "SyncBatchNorm",
-    "RReLU",
-)
-# Functions and methods that raise for some data, or draw random numbers.
-_RAISING = (
-    "cholesky",
-    "inv",
-    "inverse",
-    "solve",
-    "lstsq",
-    "multinomial",
-    "bernoulli",
-    "normal",
-    "poisson",
-    "dropout",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +74,10 @@ def selected_in_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, 
         if name is None or name in reads(node):
             return None
         made = _Selection(source, function, kept, kinds, torch, taken, name)
-        lines = made.lines()
-        uses = None if lines is None else uses_of(source, function, made.rows(statement))
-        if lines is None or uses is None:
+        changed = _changed(source, function, made, statement)
+        if changed is None:
             return None
+        lines, uses = changed
         line = f"{source.newline}{source.indent_of(statement)}"
         return replaced(source.text, [source.swap(statement, line.join(lines)), *uses])
     for outer in source.ancestors(node):
@@ -147,13 +126,12 @@ def selected_in_loop(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
         names.append(name)
         kept = _Kept(element, loop.target, loop.iter, (node.test,), otherwise)
         made = _Selection(source, function, kept, before, torch, taken, name, masks)
-        written = made.lines()
-        uses = None if written is None else uses_of(source, function, made.rows(loop))
+        changed = _changed(source, function, made, loop)
         gone = source.without(start)
-        if written is None or uses is None or gone is None:
+        if changed is None or gone is None:
             return None
-        lines += written
-        swaps += [gone, *uses]
+        lines += changed[0]
+        swaps += [gone, *changed[1]]
     targets = set(bound(loop.target))
     if not lines or targets & reads(
         [each for each in function.body if source.start(each) > source.end(loop)]
@@ -172,6 +150,18 @@ def selected_in_loop(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
     if any(first.end > second.start for first, second in pairwise(ordered)):
         return None
     return replaced(source.text, swaps)
+
+
+def _changed(
+    source: Source, function: Function, made: _Selection, statement: ast.stmt
+) -> tuple[list[str], list[Replacement]] | None:
+    """The lines in the place of `statement`, which fills a list, and what changes where the list is used."""
+    lines = made.lines(weighed=True)
+    uses = None if lines is None else masked_uses_of(source, function, made.rows(statement))
+    if lines is None or uses is None:
+        lines = made.lines()
+        uses = None if lines is None else uses_of(source, function, made.rows(statement))
+    return None if lines is None or uses is None else (lines, uses)
 
 
 def _read_by(append: ast.stmt) -> set[str]:
@@ -243,11 +233,14 @@ class _Selection:
         joined = ast.unparse(self.kept.element).endswith((".unsqueeze(0)", ".unsqueeze(dim=0)", "[None]"))
         return Rows(
             *(self.name, self.mask, self.torch, statement, node),
-            *(self.shape, self.number, self.default, joined, self.now),
+            *(self.shape, self.number, self.default, joined),
+            dtype_family(self.now.of(self.kept.element).dtype) == "float",
+            self.now,
         )
 
-    def lines(self) -> list[str] | None:
-        """The lines that bind the mask and the rows; None where an element or a test is none that may be computed in any case."""
+    def lines(self, weighed: bool = False) -> list[str] | None:
+        """The lines that bind the mask and the rows (all of them, where the mask weighs them later); None where an element or a
+        test is none that may be computed in any case."""
         source, kept = self.source, self.kept
         if not self._iterates_again() or length_from_data(self.before.of(self.iterated)):
             return None
@@ -255,7 +248,7 @@ class _Selection:
             "\n" in source.of(each) for each in (kept.element, *kept.tests)
         ):
             return None
-        if not all(map(self._is_plain, (kept.element, *kept.tests))):
+        if not all(is_plain(each, self.now) for each in (kept.element, *kept.tests)):
             return None
         mask = self._mask()
         if mask is None:
@@ -265,6 +258,8 @@ class _Selection:
         if made is None:
             return None
         rows, picked = made
+        if weighed:
+            return [*lines, f"{self.name} = {rows}"] if picked else None
         if not picked:
             return [*lines, f"{self.name} = {rows}"]
         if not isinstance(parse_python(rows, mode="eval").body, ast.Name):
@@ -288,13 +283,27 @@ class _Selection:
             predicates = Predicates(self.source, self.now, self.torch)
             try:
                 conditions = [predicates.read(each) for each in kept.tests]
-                if any(each.form != "tensor" for each in conditions):
+                if any(each.form != "tensor" and each.alone is None for each in conditions):
+                    # With what Python decides a part of a test is a tensor as well.
                     return None
-                test = scalar_bool(combined(conditions, "and", self.torch))
+                test = scalar_bool(combined([as_tensor(each) for each in conditions], "and", self.torch))
             except Refused:
                 return None
+            decided = [f"{self.torch}.full((), {each})" for each in (True, False)]
+            if any(each in test for each in decided):
+                # What Python decides alone is a tensor on the device of the others.
+                home = self._home()
+                if home is None:
+                    return None
+                for each in decided:
+                    test = test.replace(each, f"{each[:-1]}, device={home}.device)")
             at_once = f"{self.torch}.stack([{test} {self._header()}])"
         return f"~{in_brackets(at_once)}" if kept.otherwise else at_once
+
+    def _home(self) -> str | None:
+        """A tensor that the tests read."""
+        names = [each for one in self.kept.tests for each in walk(one) if isinstance(each, ast.Name)]
+        return next((each.id for each in names if self.now.of(each).what == "tensor"), None)
 
     def _mask_at_once(self) -> str | None:
         tensor = self.tensor
@@ -398,10 +407,10 @@ class _Selection:
                 for each in node.args
             )
         if tensor_of_list(self.source, node, self.before) is not None:
-            return self._is_plain(node)
+            return is_plain(node, self.now)
         kind = self.before.of(node)
-        return (kind.what in ("tensor", "container") or isinstance(kind.value, Instance)) and self._is_plain(
-            node
+        return (kind.what in ("tensor", "container") or isinstance(kind.value, Instance)) and is_plain(
+            node, self.now
         )
 
     def _has_rounds(self, node: ast.expr) -> bool:
@@ -412,36 +421,7 @@ class _Selection:
         kind = self.before.of(node)
         return ranged or _is_guessed(kind) or kind.what == "tensor" or self.before.has_elements(node)
 
-    def _is_plain(self, node: ast.expr) -> bool:
-        """Whether `node` may be computed in any case and once more."""
-        if may_write([node], self.now):
-            return False
-        for each in walk(node):
-            if isinstance(each, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom, ast.Lambda)):
-                return False
-            if isinstance(each, ast.Subscript) and self.now.of(each.slice).what == "scalar":
-                return False
-            if not isinstance(each, ast.Call):
-                continue
-            name = each.func.attr if isinstance(each.func, ast.Attribute) else getattr(each.func, "id", "")
-            if "rand" in name or name.startswith(_RAISING) or _varies(self.now.of(each.func)):
-                return False
-        return True
-
 
 def _is_guessed(kind: Kind) -> bool:
     """Whether an argument is taken for a list as it is only gone through, most likely row by row."""
     return isinstance(kind.value, Sequence) and kind.value.guessed
-
-
-def _varies(kind: Kind) -> bool:
-    """Whether calls of a layer differ from each other for the same input, or leave something behind."""
-    layer = kind.value
-    if not isinstance(layer, Instance):
-        return False
-    if not isinstance(layer.cls, Named):
-        return True
-    items = layer.attributes.get("__items__")
-    inside = items.items if isinstance(items, Sequence) and items.items is not None else ()
-    name = layer.cls.name.rpartition(".")[2]
-    return name.startswith(_VARYING) or any(_varies(Kind("object", value=each)) for each in inside)

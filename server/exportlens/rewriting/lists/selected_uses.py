@@ -35,7 +35,8 @@ class Rows:
 
     `shape` is "row" or "scalar" where all elements certainly have one shape, the latter no dimensions, "rows" where nothing tells,
     and "number" where they were numbers of Python, `number` their type if it is known; `default` says that torch makes tensors of
-    such numbers with the dtype that the rows have. `joined` elements have a dimension more, of size 1, at first.
+    such numbers with the dtype that the rows have. `joined` elements have a dimension more, of size 1, at first. `floats` says that
+    they certainly are tensors of floats.
     """
 
     name: str
@@ -47,17 +48,20 @@ class Rows:
     number: str
     default: bool
     joined: bool
+    floats: bool
     kinds: Kinds
 
 
 def uses_of(source: Source, function: Function, rows: Rows) -> list[Replacement] | None:
     """What changes where the list is used; None where a use is not known to be the same."""
-    return _Uses(source, function, rows).swaps()
+    return Uses(source, function, rows).swaps()
 
 
-class _Uses:
+class Uses:
     def __init__(self, source: Source, function: Function, rows: Rows) -> None:
         self.source, self.function, self.rows = source, function, rows
+        # What the rows are read by.
+        self.text = rows.name
         inside = (rows.node,) if rows.node is not None else self._loads()
         self.uses: tuple[ast.expr, ...] = tuple(inside)
         # A loop around both makes the rows anew in each round.
@@ -78,6 +82,10 @@ class _Uses:
         for each in self.uses:
             if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
                 return None
+            again = self._filtered_again(each)
+            if again is not None:
+                swaps += again
+                continue
             if any(
                 isinstance(outer, _AROUND) and outer not in self.around for outer in source.ancestors(each)
             ):
@@ -145,6 +153,10 @@ class _Uses:
             inner = outer
         return False
 
+    def _filtered_again(self, node: ast.expr) -> list[Replacement] | None:
+        """What changes for a comprehension that keeps some of the elements; None where it is none."""
+        return None
+
     def _used(self, node: ast.expr) -> tuple[Replacement, str] | None:
         """What stands in the place of the use at `node`, and RAISES or GIVES_ZERO where an empty list is no matter of course."""
         source, rows = self.source, self.rows
@@ -154,7 +166,7 @@ class _Uses:
             if isinstance(outer, ast.Subscript) and outer.slice in (node, parent):
                 now = kinds_before(self.function, source.enclosing_statement(node), rows.kinds)
                 owner = ast.parse(ast.unparse(outer.value), mode="eval").body
-                return (source.swap(node, rows.name), "") if now.of(owner).what == "tensor" else None
+                return (source.swap(node, self.text), "") if now.of(owner).what == "tensor" else None
         if not isinstance(parent, ast.Call) or parent.args[:1] != [node]:
             return None
         called = rows.kinds.qualified(parent.func) or ast.unparse(parent.func)
@@ -167,21 +179,22 @@ class _Uses:
         if called == "len" and not along:
             return source.swap(*self._count(parent)), RAISES if self._divides(parent) else ""
         if called == "torch.stack" and not numbers and along in ({}, {"dim": "0"}):
-            return source.swap(parent, rows.name), RAISES
+            return source.swap(parent, self.text), RAISES
         if called == "torch.cat" and rows.joined and along in ({}, {"dim": "0"}):
-            return source.swap(parent, f"{rows.name}.flatten(0, 1)"), RAISES
+            return source.swap(parent, f"{self.text}.flatten(0, 1)"), RAISES
         if called == "torch.tensor" and numbers and rows.default and not along:
-            return source.swap(parent, rows.name), ""
+            return source.swap(parent, self.text), ""
         if called == "sum" and not along:
             if numbers:
-                return source.swap(parent, f"{rows.name}.sum().item()"), ""
+                return source.swap(parent, f"{self.text}.sum().item()"), ""
             if rows.shape in ("row", "scalar"):
-                return source.swap(parent, f"{rows.name}.sum(0)"), "" if self._may_be_zero(
+                return source.swap(parent, f"{self.text}.sum(0)"), "" if self._may_be_zero(
                     parent
                 ) else GIVES_ZERO
         if called in ("max", "min") and rows.shape != "rows":
             # Python compares tensors of one element, with or without dimensions.
-            text = f"{rows.name}.{called}().item()" if numbers else f"{rows.name}.a{called}(0)"
+            along_rows = "" if rows.shape == "scalar" else "0"
+            text = f"{self.text}.{called}().item()" if numbers else f"{self.text}.a{called}({along_rows})"
             if not along:
                 return source.swap(parent, text), RAISES
             if set(along) == {"default"} and numbers:
@@ -190,7 +203,7 @@ class _Uses:
                 return source.swap(parent, text if alone else f"({text})"), ""
         if called in ("statistics.mean", "statistics.fmean", "numpy.mean") and numbers and not along:
             return source.swap(
-                parent, f"{rows.name}.double().mean().item()"
+                parent, f"{self.text}.double().mean().item()"
             ), "" if called == "numpy.mean" else RAISES
         return None
 
@@ -251,7 +264,9 @@ class _Uses:
                 before = outer.values[: next(i for i, each in enumerate(outer.values) if each is inner)]
                 if any(self._tells(each, isinstance(outer.op, ast.And)) for each in before):
                     return True
-            if isinstance(inner, ast.stmt) and isinstance(outer, (ast.If, ast.With, ast.FunctionDef)):
+            if isinstance(inner, ast.stmt) and isinstance(
+                outer, (ast.If, ast.For, ast.With, ast.FunctionDef)
+            ):
                 block, index = source.block_of(inner)
                 for each in block[:index]:
                     if (
