@@ -17,7 +17,7 @@ from exportlens.rewriting.code.text import Function
 from exportlens.rewriting.kinds.home import AGAIN, ELSEWHERE, NUMBER, Home, Names, computed, either
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.made_objects import arguments_of, called_class
-from exportlens.source.walking import walk
+from exportlens.source.walking import children, walk
 
 # Functions of torch that make a tensor of numbers, on the default device where nothing else is said.
 FACTORIES = frozenset(
@@ -342,10 +342,22 @@ class Homes:
         ):
             return ELSEWHERE
         taken = given[0].flat if name in _OF_GIVEN and given and given[0].items is None else NUMBER
-        if taken.certainly_elsewhere:
+        if taken.certainly_elsewhere and not self._may_be_number(node.args[0]):
             return taken
         self.places.setdefault(node, []).append(names.copy())
         return either([replace(taken, made=frozenset()), Home(frozenset({node}))])
+
+    def _may_be_number(self, node: ast.expr) -> bool:
+        """Whether what is computed at `node` may be a number: it reads names alone, of which no kind says that they are tensors."""
+        if isinstance(node, ast.Attribute) and node.attr in _FACTS:
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _NUMBERS:
+            return True
+        if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+            return all(
+                map(self._may_be_number, (each for each in children(node) if isinstance(each, ast.expr)))
+            )
+        return isinstance(node, (ast.Constant, ast.Name)) and self.kinds.of(node).what != "tensor"
 
     def _named_tuple(self, node: ast.Call, names: Names) -> Home | None:
         """The homes of what is in the named tuple that `node` makes; None where it makes none."""
