@@ -30,9 +30,9 @@ def placed_by_data(
             continue
         if any(each in written for each in (name, *kind.roots)):
             continue
-        if any(is_placed(each, kinds, function, frozenset({name})) for each in assigned(name, function)) or any(
-            _gives_placed(each, caller) for each, caller in handed_in(name, function, source)
-        ):
+        if any(
+            is_placed(each, kinds, function, frozenset({name})) for each in assigned(name, function)
+        ) or any(_gives_placed(each, caller) for each, caller in handed_in(name, function, source)):
             found.append(name)
     return found
 
