@@ -8,11 +8,12 @@ from functools import partial
 
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite, ContainerWrite
-from exportlens.inference.values import ClassValue, Const, Function, Instance, Tensor, options
+from exportlens.inference.values import ClassValue, Const, Function, Instance, Tensor, Value, options
 from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted
 from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none
 from exportlens.rewriting.state.carried_reads import carried_by_calls
 
+from exportlens_rules.mutation.computed_state import parts_of
 from exportlens_rules.mutation.state_reads import (
     ALIKE,
     FACTS,
@@ -36,9 +37,9 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
     statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
     if statement is None or function is None or place.elsewhere or isinstance(function.node, ast.Lambda):
         return False
-    if not isinstance(place.owner, Instance) or not all(
-        isinstance(each, Tensor) and each.origin in ("fresh", "input") for each in options(place.value)
-    ):
+    # Of several values, as `Stats(x.mean(0), x.std(0), x.shape[0])`, one is enough.
+    parts = [[*parts_of(each)] for each in options(place.value)]
+    if not isinstance(place.owner, Instance) or not all(any(map(_is_made, each)) for each in parts):
         return False
     path = f"self.{place.attr}"
     value = next((value for target, value in assigned_pairs(statement) if dotted(target) == path), None)
@@ -49,7 +50,15 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
         _reads(each, path) for each in ways
     ):
         return False
-    return _Data(place.owner).holds(value, function.node, _given(place))
+    values = [value]
+    if isinstance(value, ast.Call) and all(getattr(each, "fields", ()) for each in options(place.value)):
+        values = [*value.args, *(each.value for each in value.keywords)]
+    data = _Data(place.owner)
+    return any(data.holds(each, function.node, _given(place)) for each in values)
+
+
+def _is_made(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.origin in ("fresh", "input")
 
 
 def is_left_to_later_calls(place: AttributeWrite | ContainerWrite) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 _HEAD = """
-from collections import deque
+from collections import deque, namedtuple
 
 import torch
 import torch.nn.functional as F
 from torch import nn
+
+
+Stats = namedtuple("Stats", "mean n")
 
 
 class M(nn.Module):
@@ -118,6 +121,13 @@ MUST = {
         _model(
             "if self.prev is None:\n    self.prev = x\n    return x\ny = x - self.prev\nself.prev = x\nreturn y"
         ),
+        # several values at once, in a tuple or a named one
+        _model(
+            "if self.prev is None:\n    self.prev = (x.mean(0), x.std(0) + 1)\nmean, std = self.prev\nreturn (x - mean) / std"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = Stats(x.mean(0), x.shape[0])\nreturn (x - self.prev.mean) / self.prev.n"
+        ),
         # begun as a tensor, set by a method or by a count
         _begun(
             "if self.first:\n    self.begin(x.mean(0))\nelse:\n    self.mean = 0.9 * self.mean + x.mean(0)"
@@ -176,6 +186,13 @@ MUST_NOT = {
     "EXL206": [
         _model(
             "self.keep(x)\nself.steps = 1\nif self.steps > 0:\n    x = self.less(x)\nself.steps = 0\nreturn x"
+        ),
+        # tables and sizes, in a tuple or a named one
+        _model(
+            "if self.prev is None:\n    self.prev = (torch.arange(x.shape[0]), x.shape[0])\nreturn x.T + self.prev[0]"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = Stats(torch.zeros_like(x), x.shape[0])\nreturn x - self.prev.mean"
         ),
         # a table for the last size
         _model(

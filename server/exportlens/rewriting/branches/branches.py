@@ -193,6 +193,7 @@ class BranchRewrite(CondText):
                     known.dtype if known else None,
                     known.rank if known else None,
                     frozenset({f"{LOCAL}{kinds.mark()}"}),
+                    moved=known is not None and known.moved,
                 )
         return kinds
 

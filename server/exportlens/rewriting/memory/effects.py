@@ -15,7 +15,7 @@ from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.arms.super_reads import refuse_super_reads
 from exportlens.rewriting.code.draft import Refused, RefusedLog
 from exportlens.rewriting.code.liveness import leaves
-from exportlens.rewriting.code.names import arguments, bound, dotted, walk_own
+from exportlens.rewriting.code.names import arguments, bound, dotted, reads, walk_own
 from exportlens.rewriting.code.passed_in import unread
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import LOCAL, SEVERAL, Kind, element_of, merged_names, numbers, union
@@ -167,6 +167,10 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             if kind is not None
             else Kind("unknown", roots=None)
         )
+    for name in set(reads(function)) - {*bound(function.body), *own.names}:
+        # What a function inside of another takes in from around it.
+        if name in known.names and known.names[name].what == "tensor":
+            own.names[name] = known.names[name]
     for each in arguments(function.args):
         annotation = "" if each.annotation is None else ast.unparse(each.annotation).strip("'\"")
         if annotation.endswith("Tensor") and own.names[each.arg].what == "unknown":
