@@ -94,6 +94,18 @@ REFUSED = [
         "the error is caught in the same function",
     ),
     (
+        "a bound that is used where it may be None",
+        "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
+        "        t = t * 2 if low is None else t + 1\nreturn t * low",
+        "`low` may still be the number",
+    ),
+    (
+        "a bound that becomes None again",
+        "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
+        "        t = t * 2 if low is None else t + low\n        low = None\nreturn t",
+        "`low` may be None after the branch",
+    ),
+    (
         "a deep copy of a dict that holds one tensor twice",
         "from copy import deepcopy\nh = x * 2\nstate = {'h': h, 'last': h[0]}\nother = deepcopy(state)\nother['h'] += 1\nreturn other['last']",
         "two of the tensors that are copied may share memory",

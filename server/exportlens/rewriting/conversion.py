@@ -54,6 +54,7 @@ from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.loops import LoopRewrite
+from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.running_down import running_down, without_else
 from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
@@ -232,6 +233,10 @@ def _other_ends(
         instead = returned or instead
     source, loop = instead or (source, loop)
     source, loop = else_first(source, loop, torch) or (source, loop)
+    unset = flags_for_none(source, loop, kinds)
+    if unset is not None:
+        yield unset
+        return
     begun = begun_by_else(source, loop, kinds)
     if begun is not None:
         yield *begun, kinds
@@ -403,6 +408,9 @@ def _other_forms(
     begun = begun_by_first_round(source, node, kinds, torch)
     if begun is not None:
         yield begun
+    unset = flags_around(source, node, kinds)
+    if unset is not None:
+        yield unset
     if not isinstance(refused, RefusedDtypes):
         source, node, kinds = with_others_first(source, node, kinds) or (source, node, kinds)
         yield from ((*each, kinds) for each in grown(source, node, kinds))

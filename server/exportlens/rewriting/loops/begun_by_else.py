@@ -51,8 +51,8 @@ _OTHERWISE = (
 
 
 def begun_by_else(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop] | None:
-    """The text where names that `loop` may not bind begin with what its `else` binds them to, the loop of it;
-    None where there are none, or where that is more than to compute a tensor. `kinds` are those inside of the loop."""
+    """The text where names that `loop` may not bind begin with what its `else` binds them to, and the loop; None where there are
+    none, or where that is more than to compute a tensor. `kinds` are those inside of the loop."""
     function = source.enclosing_function(loop)
     if function is None or not loop.orelse or not source.begins_line(loop):
         return None
