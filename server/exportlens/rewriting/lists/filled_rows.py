@@ -19,6 +19,7 @@ mask selects those behind the loop.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from exportlens.rewriting.code.draft import Refused
@@ -158,7 +159,7 @@ class _Filled:
         """Whether each round reads `item`, whichever way the branch goes."""
         told = ast.unparse(item)
 
-        def reads_it(nodes: list[ast.stmt] | list[ast.expr]) -> bool:
+        def reads_it(nodes: Sequence[ast.AST]) -> bool:
             return any(
                 ast.unparse(one) == told
                 for each in nodes
