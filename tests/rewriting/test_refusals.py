@@ -11,6 +11,17 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a list of rows that later rounds write in place",
+        "row = x[0] * 1\nrows = []\nfor i in range(3):\n    row += x[i]\n    if row.sum() > 1:\n        rows.append(row)\n"
+        "return torch.stack(rows)",
+        "changes `rows` outside of the branch",
+    ),
+    (
+        "a list of rows of some rounds that leaves the function",
+        "row = x[0] * 1\nrows = []\nfor i in range(3):\n    row = row + x[i]\n    if row.sum() > 1:\n        rows.append(row)\nreturn rows",
+        "changes `rows` outside of the branch",
+    ),
+    (
         "a list that data makes longer, and that is read at an item which may not be there",
         "out = []\nfor i in range(3):\n    x = x * 0.5\n    if x.sum() > 1:\n        out.append(x)\nreturn out[-1]",
         "changes `out` outside of the branch",

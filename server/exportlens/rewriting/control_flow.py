@@ -49,6 +49,7 @@ from exportlens.rewriting.decisions.searched_lists import (
     searched,
 )
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.filled_rows import FILL, filled_by_rounds
 from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.lists.last_items import LAST, last_items_named
 from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
@@ -124,9 +125,14 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             if text is not None:
                 return draft.fix(SELECT, text)
             text = last_items_named(draft.source, node, kinds, draft.torch)
+            if text is not None:
+                return draft.fix(LAST, text, uses_torch=f"{draft.torch}.zeros" in text)
+            text = (
+                filled_by_rounds(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
+            )
             if text is None:
                 raise
-            return draft.fix(LAST, text, uses_torch=f"{draft.torch}.zeros" in text)
+            return draft.fix(FILL, text)
         fix = replace(fix, without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:

@@ -106,7 +106,7 @@ class Counts:
             return None
         for outer in [node, *self.source.ancestors(node)]:
             if outer in found.loop.body:
-                behind = found.loop.body.index(outer) > found.loop.body.index(found.append)  # type: ignore[arg-type]
+                behind = found.loop.body.index(outer) > found.loop.body.index(found.append)
                 return found.name, found.above + behind
         return None
 
@@ -124,9 +124,9 @@ class Counts:
             sign = ">" if not negated else "<=" if above else "=="
             return source.swap(parent if negated else node, f"{count} {sign} {-above}")
         if isinstance(parent, ast.Compare) and parent.left is node and len(parent.ops) == 1:
-            other, sign = written_int(parent.comparators[0]), _SIGNS.get(type(parent.ops[0]))
-            if other is not None and sign is not None:
-                return source.swap(parent, f"{count} {sign} {other - above}")
+            other, compared = written_int(parent.comparators[0]), _SIGNS.get(type(parent.ops[0]))
+            if other is not None and compared is not None:
+                return source.swap(parent, f"{count} {compared} {other - above}")
         text = count if not above else f"{count} {'+' if above > 0 else '-'} {abs(above)}"
         return source.swap(node, text)
 
@@ -172,7 +172,7 @@ class Counts:
         for outer in self.source.ancestors(node):
             if isinstance(outer, ast.BoolOp) and inner in outer.values:
                 holds = isinstance(outer.op, ast.And)
-                before = outer.values[: outer.values.index(inner)]  # type: ignore[arg-type]
+                before = outer.values[: outer.values.index(inner)]
                 found = max([found, *(self._said(each, holds) for each in before)])
             elif isinstance(outer, (ast.If, ast.While)) and inner is not outer.test:
                 found = max(found, self._said(outer.test, inner in outer.body))
