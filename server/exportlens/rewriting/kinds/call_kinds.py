@@ -403,6 +403,10 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
         if isinstance(node.args[0], (ast.GeneratorExp, ast.ListComp)):
             element = kinds.in_comprehension(node.args[0]).of(node.args[0].elt)
         return Kind("scalar", type="bool") if element.from_data else UNKNOWN_KIND
+    absolute = knowledge.lookup_function("torch.abs") if name == "abs" else None
+    if absolute is not None and [kind.what for kind in given] == ["tensor"]:
+        # Python calls the tensor's own method.
+        return _of_op(kinds, absolute, node, None)
     if name in ("abs", "max", "min", "round", "sum") and given:
         if data and all(kind.what in ("tensor", "number", "size") for kind in given):
             roots = union(given) if name in ("max", "min") else frozenset()
