@@ -12,19 +12,25 @@ HEAD = """import random
 
 import numpy as np
 import torch
+from mixing import mixed
 from torch import nn
 
 
 class M(nn.Module):
-    def __init__(self, seed=3, count=2):
+    def __init__(self, seed=3, count=2, other=None, order=(0, 1)):
         super().__init__()
         self.seed = seed
         self.count = count
         self.step = 0
+        self.other = other
+        self.order = order
         self.layer = nn.Linear(4, 4)
 
     def turn(self):
         self.step += 1
+
+    def mixed(self, x):
+        return x * np.random.wald(1, 2)
 
     def forward(self, x):
 """
@@ -39,11 +45,35 @@ REFUSED = [
     (PYTHON + "return x if self.count > 3 or rng.random() > 0.5 else x * 2", "under a condition"),
     (PYTHON + "while rng.random() > 0.5:\n    x = x * 2\nreturn x", "under a condition"),
     (PYTHON + "for _ in range(self.count):\n    x = x * rng.random()\nreturn x", "several times"),
-    (PYTHON + "order = [0, 1, 2, 3]\nrng.shuffle(order)\nreturn x[:, order]", "is not known"),
-    ("random.seed(self.seed)\nreturn x * random.random()", "the same in each call"),
-    ("np.random.seed(self.seed)\nreturn x * np.random.rand()", "the same in each call"),
+    (
+        PYTHON + "order = [0, 1]\nkept = order\nrng.shuffle(order)\nreturn x[:, kept]",
+        "is read before it is shuffled",
+    ),
+    (
+        PYTHON + "order = [0, 1]\nrng.shuffle(order)\nrng.shuffle(order)\nreturn x[:, order]",
+        "shuffled several times",
+    ),
+    (PYTHON + "order = [0, 1]\nrng.shuffle(order)\nreturn x * rng.choice(order)", "drawn from behind that"),
+    (PYTHON + "rng.shuffle(self.order)\nreturn x[:, self.order]", "is not known to be the same"),
+    (
+        PYTHON + "order = self.order[:2]\nrng.shuffle(order)\nreturn x[:, order]",
+        "to be a list that is made here",
+    ),
+    (PYTHON + "order = x.tolist()\nrng.shuffle(order)\nreturn x[:, order]", "to be a list that is made here"),
+    (PYTHON + "many = [1, 2]\nmany.append(3)\nreturn x * rng.choice(many)", "is a list, and may be written"),
+    ("random.seed(self.other)\nreturn x * random.random()", "may be given None"),
+    ("random.seed()\nreturn x * random.random()", "is not known to be the same in each call"),
+    ("random.seed(self.step)\nreturn x * random.random()", "the same in each call"),
+    ("x = x * random.random()\nrandom.seed(self.seed)\nreturn x * random.random()", "under a condition"),
+    ("random.seed(0)\nx = x * random.random()\nrandom.seed(1)\nreturn x * random.random()", "the only seed"),
+    ("random.seed(0)\nif self.count > 3:\n    return x\nreturn x * random.random()", "may leave out"),
+    ("np.random.seed(0)\nx = self.mixed(x)\nreturn x * np.random.rand()", "works on the same generator"),
+    ("np.random.seed(0)\nx = mixed(x)\nreturn x * np.random.rand()", "whether `mixed(x)` draws"),
+    ("random.seed(0)\nmaker = random\nreturn x * random.random() + maker.random()", "is handed on"),
+    (PYTHON + "x = x[:2]\nreturn x * rng.randint(0, x.shape[0])", "bound anew, or given another shape"),
+    (PYTHON + "x.t_()\nreturn x * rng.randint(0, x.shape[0])", "bound anew, or given another shape"),
+    (PYTHON + "return x * rng.randint(0, x.nonzero().shape[0])", "is the same in each call"),
     (PYTHON + "other = rng\nreturn x * rng.random() + other.random()", "is handed on"),
-    (PYTHON + "return x * rng.randint(0, x.shape[0])", "is the same in each call"),
     (PYTHON + "return x * rng.randint(0, self.step + 1)", "is the same in each call"),
     (PYTHON + "n = 3\nn = n + rng.randint(0, 2)\nreturn x * rng.randint(0, n)", "is the same in each call"),
     (NUMPY + "index = rng.permutation(4)[0]\nreturn x[:, index]", "is not known to be an array"),

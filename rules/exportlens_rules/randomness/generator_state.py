@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.outcome import FAILS, OK, Outcome
-from exportlens.rule import Example
+from exportlens.rewriting.calls.global_draws import drawn_globally
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
+
+_REFUSED = "a program does not carry the generator's state: save and restore it where the model is called, or hand in the random tensor"
+_SEEDS = ("random.seed", "numpy.random.seed")
 
 
 class GeneratorState(CallOf):
@@ -26,10 +32,6 @@ class GeneratorState(CallOf):
     code = "EXL506"
     name = "generator-state"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "a program does not carry the generator's state: save and restore it where the model is called, or hand "
-        "in the random tensor"
-    )
     callees = (
         "torch.get_rng_state",
         "torch.random.get_rng_state",
@@ -61,3 +63,8 @@ def forward(self, x):
     def applies(self, place: Call) -> bool:
         # Python runs a function that is assumed to be constant, and with it what works on its own generators and NumPy's.
         return not place.site.assumed or place.name.startswith("torch.")
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        assert isinstance(report.place, Call)
+        seeded = drawn_globally(report.place, context) if report.place.name in _SEEDS else None
+        return seeded or Refusal(_REFUSED)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.arrays.array_flow import ArrayWay
+from exportlens.rewriting.calls.global_draws import drawn_globally
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.precedence import primary
@@ -23,13 +24,16 @@ _MOST_NAMES = 4
 
 
 def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`random.random()` -> `torch.rand(())` and its kin; unsafe, because the numbers differ."""
+    """`random.random()` -> `torch.rand(())` and its kin; unsafe, because the numbers differ. Behind a seed they are the same in each
+    call, and stay so."""
+    seeded = drawn_globally(place, context)
+    if seeded is not None:
+        return seeded
     try:
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call):
             raise Refused("not a call")
-        _refuse_seeded(draft, node, place.name)
         spread = place.name in _OF_SIZES and len(node.args) == 1
         if (any(isinstance(each, ast.Starred) for each in node.args) and not spread) or any(
             key.arg is None for key in node.keywords
@@ -65,15 +69,6 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Draw with torch", [draft.source.swap(target, text)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def _refuse_seeded(draft: Draft, node: ast.Call, name: str) -> None:
-    """Raise Refused where the same function gives the generator a seed: what it draws is the same in each call."""
-    seed = f"{name.rpartition('.')[0]}.seed"
-    function = draft.source.enclosing_function(node)
-    for each in ast.walk(function) if function is not None else ():
-        if isinstance(each, ast.Call) and draft.qualified(each.func) == seed:
-            raise Refused(f"`{draft.source.of(each)}` makes what is drawn the same in each call")
 
 
 def _calls_given(source: Source, node: ast.expr, depth: int = 0) -> Iterator[ast.Call]:

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
+from exportlens.rewriting.calls.same_numbers import MAKERS, TO_PYTHON, TO_TORCH, SameNumbers
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
-from exportlens.rewriting.code.names import bound, dotted
+from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.memory.effects import kinds_before
 
 REFUSED = (
     "the generator has a seed of its own: draw from a `torch.Generator` outside, and pass the numbers in"
 )
-_MAKERS = ("random.Random", "numpy.random.RandomState", "numpy.random.default_rng")
 _OF_PYTHON = frozenset(
     {"random", "uniform", "gauss", "normalvariate", "betavariate", "triangular", "expovariate", "randint", "randrange", "getrandbits",
      "sample", "choices", "choice"}
@@ -36,23 +36,8 @@ _NUMBERS = {
 }
 _ARRAYS = frozenset({*_NUMBERS, "permutation", "integers", "choice"})
 _OF_ARRAYS = frozenset({"astype", "reshape", "copy", "flatten", "ravel"})
-_TO_PYTHON = frozenset({"int", "float", "bool"})
-_TO_TORCH = frozenset({"torch.from_numpy", "torch.tensor", "torch.as_tensor"})
 # Around these an expression may be evaluated any number of times, or never.
 _SOMETIMES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.NamedExpr)  # fmt: skip
-_OF_NUMBERS = frozenset({"range", "len", "min", "max", "list", "tuple", "round", "abs"})
-_OPEN = (
-    ast.Constant,
-    ast.Tuple,
-    ast.List,
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.Slice,
-    ast.Subscript,
-    ast.operator,
-    ast.unaryop,
-    ast.expr_context,
-)
 _PLAIN = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
 
@@ -63,23 +48,26 @@ def drawn_by_python(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call):
             raise Refused("not a call")
-        return _Draws(draft, node).fix()
+        return Draws(draft, node).fix()
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
 
 @dataclass
-class _Drawn:
+class Drawn:
     """One thing that is drawn: `part` is what the method gives, as a tensor where it `becomes` one, and `others` are what changes
-    where its name is read."""
+    where its name is read. Where `part` is the statement that shuffles, `named` is the name of what it shuffles, and `made` makes
+    that."""
 
-    part: ast.expr
+    part: ast.expr | ast.stmt
     is_tensor: bool = False
     becomes: bool = False
     others: list[Replacement] = field(default_factory=list)
+    named: str = ""
+    made: ast.Assign | None = None
 
 
-class _Draws:
+class Draws(SameNumbers):
     """All that one function draws from one generator."""
 
     def __init__(self, draft: Draft, node: ast.Call) -> None:
@@ -95,17 +83,25 @@ class _Draws:
         ):
             raise Refused(REFUSED)
         self.function, self.cls = function, cls
-        self.begin = self._begin(node)
-        self.name = ast.unparse(self.begin.targets[0])
+        self.begin, self.maker, self.name = self._begin(node)
+        self.by_python = self.draft.qualified(self.maker.func).startswith("random.")
         self.block, self.first = self.source.block_of(self.begin)
         self.kinds = kinds_before(function, self.begin, draft.kinds({}))
-        self.params: list[str] = []
+        self.params, self.sizes, self.copied = {}, [], []
 
-    def _begin(self, node: ast.Call) -> ast.Assign:
-        """The statement that makes the generator, which is the only one that binds its name."""
+    def is_draw(self, node: ast.AST) -> bool:
+        """Whether `node` asks the generator for something."""
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and dotted(node.func.value) == self.name
+        )
+
+    def _begin(self, node: ast.Call) -> tuple[ast.stmt, ast.Call, str]:
+        """The statement that makes the generator, which is the only one that binds its name, the call in it and the name."""
         name = ""
         statement = self.source.enclosing_statement(node)
-        if self.draft.qualified(node.func) in _MAKERS and isinstance(statement, ast.Assign):
+        if self.draft.qualified(node.func) in MAKERS and isinstance(statement, ast.Assign):
             name = ast.unparse(statement.targets[0])
         elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             name = node.func.value.id
@@ -121,21 +117,16 @@ class _Draws:
             or len(found.targets) != 1
             or not isinstance(found.targets[0], ast.Name)
             or not isinstance(found.value, ast.Call)
-            or self.draft.qualified(found.value.func) not in _MAKERS
+            or self.draft.qualified(found.value.func) not in MAKERS
             or self.source.enclosing_function(found) is not self.function
         ):
             raise Refused(REFUSED)
-        return found
+        return found, found.value, name
 
     def fix(self) -> Fix:
         source = self.source
-        self._refuse_open(self.begin.value)
-        reads = [
-            each
-            for each in ast.walk(self.function)
-            if isinstance(each, ast.Name) and each.id == self.name and isinstance(each.ctx, ast.Load)
-        ]
-        drawn = [self._drawn(each) for each in sorted(reads, key=source.start)]
+        self.refuse_maker()
+        drawn = self._all_drawn()
         if not drawn:
             raise Refused("nothing is drawn from the generator")
         taken = self.draft.taken(source.tree)
@@ -143,50 +134,134 @@ class _Draws:
         names = [self._new(taken, f"{self.name}_drew") for _ in drawn]
         attributes = {each.attr for each in ast.walk(source.tree) if isinstance(each, ast.Attribute)}
         method = self._new({*taken, *attributes}, f"drawn_by_{self.name}_in_{self.function.name.strip('_')}")
-        swaps = [self._method(method, drawn)]
+        swaps = [self._method(method, drawn, names)]
         for name, each in zip(names, drawn, strict=True):
-            swaps.append(source.swap(each.part, f"{name}.clone()" if each.is_tensor else name))
+            text = f"{name}.clone()" if each.is_tensor else name
+            if isinstance(each.part, ast.stmt):
+                swaps.append(source.swap(each.part, f"{each.named} = {text}"))
+            else:
+                swaps.append(source.swap(each.part, text))
             swaps += each.others
-        swaps.append(source.swap(self.begin, f"{', '.join(names)} = self.{method}({', '.join(self.params)})"))
+        given = ", ".join(self.params.values())
+        swaps.append(source.swap(self.begin, f"{', '.join(names)} = self.{method}({given})"))
         return self.draft.replace("Draw in a method that Python runs while tracing", swaps)
 
-    def _method(self, name: str, drawn: list[_Drawn]) -> Replacement:
+    def refuse_maker(self) -> None:
+        """Raise Refused where the seed is not known to be the same in each call."""
+        self.refuse_open(self.maker)
+
+    def _all_drawn(self) -> list[Drawn]:
+        """What is drawn, in order; a draw for another is a part of that."""
+        drawn: list[Drawn] = []
+        for call in self.calls():
+            if not any(any(each is call for each in ast.walk(other.part)) for other in drawn):
+                drawn.append(self._drawn(call))
+        return drawn
+
+    def calls(self) -> list[ast.Call]:
+        """The calls that draw, in order."""
+        found: list[ast.Call] = []
+        for read in ast.walk(self.function):
+            if isinstance(read, ast.Name) and read.id == self.name and isinstance(read.ctx, ast.Load):
+                call = self.source.parents[self.source.parents[read]]
+                if not isinstance(call, ast.Call) or not self.is_draw(call):
+                    raise Refused(f"`{self.name}` is handed on, and what else draws from it is not followed")
+                found.append(call)
+        return sorted(found, key=self.source.start)
+
+    def _method(self, name: str, drawn: list[Drawn], names: list[str]) -> Replacement:
         """The method that makes the generator and draws, in front of the function."""
         source, torch = self.source, self.draft.torch
         indent = source.indent_of(self.function)
         inner = indent + source.indent_unit()
-        given = [
-            f"{torch}.from_numpy({source.of(each.part)})" if each.becomes else source.of(each.part)
-            for each in drawn
+        steps: list[tuple[int, Drawn | ast.Assign]] = [
+            *((source.start(each.part), each) for each in drawn),
+            *((source.end(each), each) for each in self.copied),
         ]
-        lines = [
+        steps.sort(key=lambda each: each[0])
+        # What is drawn in front of another statement has a name there.
+        last = max((at for at, each in steps if isinstance(each, ast.Assign) or each.named), default=-1)
+        lines, swaps = [source.of(self.begin, self.sizes)], list(self.sizes)
+        given: list[str] = []
+        for at, each in steps:
+            if isinstance(each, ast.Assign):
+                lines.append(source.of(each, swaps))
+                continue
+            number = next(index for index, one in enumerate(drawn) if one is each)
+            if each.named:
+                if each.made is not None:
+                    lines.append(source.of(each.made, swaps))
+                lines.append(source.of(each.part, swaps))
+                text = each.named
+            else:
+                text = source.of(each.part, swaps)
+            if not each.named and at < last:
+                lines.append(f"{names[number]} = {text}")
+                swaps.append(source.swap(each.part, names[number]))
+                text = names[number]
+            given.append(f"{torch}.from_numpy({text})" if each.becomes else text)
+        body = [
             f"@{torch}.compiler.assume_constant_result",
             f"{indent}def {name}({', '.join(['self', *self.params])}):",
-            f"{inner}{source.of(self.begin)}",
+            *(inner + line for line in lines),
             f"{inner}return {', '.join(given)}",
             "",
             indent,
         ]
         start = source.start(self.function)
-        return Replacement(start, start, source.newline.join(lines))
+        return Replacement(start, start, source.newline.join(body))
 
-    def _drawn(self, read: ast.Name) -> _Drawn:
-        """What is drawn where the generator is read, up to where it is a number, a list or a tensor."""
-        source, parents = self.source, self.source.parents
-        method, call = parents[read], parents[parents[read]]
-        if not isinstance(method, ast.Attribute) or not isinstance(call, ast.Call) or call.func is not method:
-            raise Refused(f"`{self.name}` is handed on, and what else draws from it is not followed")
+    def _drawn(self, call: ast.Call) -> Drawn:
+        """What `call` draws, up to where it is a number, a list or a tensor."""
         self._refuse_sometimes(call)
-        maker = self.begin.value.func if isinstance(self.begin.value, ast.Call) else self.begin.value
-        by_python = self.draft.qualified(maker) == "random.Random"
-        if method.attr not in (_OF_PYTHON if by_python else _ARRAYS):
+        method = self.draft.qualified(call.func).rpartition(".")[2]
+        if method == "shuffle":
+            return self._shuffled(call)
+        if method not in (_OF_PYTHON if self.by_python else _ARRAYS):
             raise Refused(
-                f"what `{source.of(call)}` does to the generator, or to what it is given, is not known"
+                f"what `{self.source.of(call)}` does to the generator, or to what it is given, is not known"
             )
-        self._refuse_open(call)
-        if by_python or self._is_number(method.attr, call):
-            return _Drawn(call)
-        return self._of_array(call, method.attr)
+        self.refuse_open(call)
+        if self.by_python or self._is_number(method, call):
+            return Drawn(call)
+        return self._of_array(call, method)
+
+    def _shuffled(self, call: ast.Call) -> Drawn:
+        """A list of numbers that are the same in each call, which the generator shuffles once."""
+        source, statement = self.source, self.source.parents[call]
+        given = call.args[0] if len(call.args) == 1 and not call.keywords else None
+        if not isinstance(given, ast.Name) or not isinstance(statement, ast.Expr):
+            raise Refused(f"what `{source.of(call)}` shuffles is not known to be the same in each call")
+        name = given.id
+        found = [each for each in ast.walk(self.function) if isinstance(each, ast.Name) and each.id == name]
+        sets = [each for each in found if not isinstance(each.ctx, ast.Load)]
+        made = source.enclosing_statement(sets[0]) if len(sets) == 1 else None
+        if (
+            not isinstance(made, ast.Assign)
+            or made.targets != sets
+            or made not in self.block
+            or not isinstance(made.value, (ast.List, ast.Call))
+        ):
+            raise Refused(f"`{name}`, which is shuffled, is not known to be a list that is made here")
+        arrays = self.draft.qualified(made.value.func) if isinstance(made.value, ast.Call) else ""
+        if arrays not in ("", "list", "numpy.arange") or (self.by_python and arrays.startswith("numpy.")):
+            raise Refused(f"`{name}`, which is shuffled, is not known to be a list that is made here")
+        if any(self.is_draw(each) for each in ast.walk(made)):
+            raise Refused(f"`{name}`, which is shuffled, is made of what is drawn")
+        begins, ends = source.end(made), source.start(statement)
+        reads = [each for each in found if each not in sets and each is not given]
+        if any(source.start(each) < ends for each in reads) or begins > ends:
+            raise Refused(f"`{name}` is read before it is shuffled, or shuffled several times")
+        if any(self.is_draw(source.parents[each]) for each in reads):
+            raise Refused(f"`{name}` is shuffled several times, or drawn from behind that")
+        self.refuse_open(made.value)
+        away = source.without(made)
+        if away is None:
+            raise Refused(f"`{source.of(made)}` shares its line with another statement")
+        if not arrays.startswith("numpy."):
+            return Drawn(statement, others=[away], named=name, made=made)
+        array = self._named(made, name, "permutation", besides=given)
+        return Drawn(statement, True, True, [*array.others, away], named=name, made=made)
 
     def _is_number(self, method: str, call: ast.Call) -> bool:
         """Whether NumPy draws one number of Python's."""
@@ -199,29 +274,29 @@ class _Draws:
             and all(isinstance(each, ast.Constant) for each in given)
         )
 
-    def _of_array(self, node: ast.expr, method: str) -> _Drawn:
+    def _of_array(self, node: ast.expr, method: str) -> Drawn:
         """What the array `node`, which was drawn, becomes in the same expression, or under the name that it is given."""
         source, parents = self.source, self.source.parents
         while True:
             parent = parents[node]
             if isinstance(parent, ast.Subscript) and parent.value is node:
-                self._refuse_open(parent.slice)
+                self.refuse_open(parent.slice)
                 node = parent
             elif isinstance(parent, ast.Attribute) and isinstance(parents[parent], ast.Call):
                 call = parents[parent]
                 assert isinstance(call, ast.Call)
                 if call.func is not parent or parent.attr not in {*_OF_ARRAYS, "tolist", "item"}:
                     break
-                self._refuse_open(call, besides=node)
+                self.refuse_open(call, besides=node)
                 node = call
                 if parent.attr in ("tolist", "item"):
-                    return _Drawn(node)
+                    return Drawn(node)
             elif isinstance(parent, ast.Call) and parent.args[:1] == [node]:
                 name = self.draft.qualified(parent.func)
-                if name not in _TO_TORCH and not (name in _TO_PYTHON and len(parent.args) == 1):
+                if name not in TO_TORCH and not (name in TO_PYTHON and len(parent.args) == 1):
                     break
-                self._refuse_open(parent, besides=node)
-                return _Drawn(parent, is_tensor=name in _TO_TORCH)
+                self.refuse_open(parent, besides=node)
+                return Drawn(parent, is_tensor=name in TO_TORCH)
             else:
                 break
         statement = parents[node]
@@ -243,17 +318,17 @@ class _Draws:
         if not several or any(not isinstance(each, ast.Slice) or each.step is not None for each in parts):
             raise Refused(f"`{self.source.of(node)}` is not known to be an array that torch takes as it is")
 
-    def _named(self, statement: ast.Assign, name: str, method: str) -> _Drawn:
+    def _named(self, statement: ast.Assign, name: str, method: str, besides: ast.Name | None = None) -> Drawn:
         """An array that has the name `name`, and is made a tensor, or picks from some, wherever that is read."""
         source, parents = self.source, self.source.parents
-        found = _Drawn(statement.value, is_tensor=True, becomes=True)
+        found = Drawn(statement.value, is_tensor=True, becomes=True)
         for each in ast.walk(self.function):
-            if not isinstance(each, ast.Name) or each.id != name or each is statement.targets[0]:
+            if not isinstance(each, ast.Name) or each.id != name or each in (statement.targets[0], besides):
                 continue
             parent = parents[each]
             if not isinstance(each.ctx, ast.Load):
                 raise Refused(f"`{name}` is bound several times")
-            made = isinstance(parent, ast.Call) and self.draft.qualified(parent.func) in _TO_TORCH
+            made = isinstance(parent, ast.Call) and self.draft.qualified(parent.func) in TO_TORCH
             if made and isinstance(parent, ast.Call) and parent.args == [each] and not parent.keywords:
                 copies = self.draft.qualified(parent.func) == "torch.tensor"
                 found.others.append(source.swap(parent, f"{name}.clone()" if copies else name))
@@ -289,86 +364,6 @@ class _Draws:
                 break
             inner = each
         raise Refused(f"`{self.source.of(call)}` draws under a condition, or several times")
-
-    def _refuse_open(self, node: ast.AST, besides: ast.AST | None = None) -> None:
-        """Raise Refused where `node`, but for the part `besides`, holds anything else than numbers that the constructor sets, and
-        that local names have before the generator is made."""
-        if node is besides:
-            return
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            self._refuse_open_name(node)
-            return
-        if isinstance(node, ast.Call):
-            method = isinstance(node.func, ast.Attribute) and (
-                node.func.value is besides or dotted(node.func.value) == self.name
-            )
-            name = self.draft.qualified(node.func)
-            if not method and name not in {*_MAKERS, *_TO_TORCH, *_TO_PYTHON, *_OF_NUMBERS}:
-                raise Refused(f"what `{self.source.of(node)}` gives is not known to be the same in each call")
-            for each in (*node.args, *(key.value for key in node.keywords)):
-                self._refuse_open(each, besides)
-            return
-        if not isinstance(node, _OPEN):
-            raise Refused(f"`{self.source.of(node)}` is not known to be the same in each call")
-        for child in ast.iter_child_nodes(node):
-            self._refuse_open(child, besides)
-
-    def _refuse_open_name(self, node: ast.Name | ast.Attribute) -> None:
-        head, _, rest = (dotted(node) or "").partition(".")
-        if head in self.draft.modules and head not in bound(self.function.body):
-            return
-        if head == "self" and rest and "." not in rest:
-            if self._is_kept(rest):
-                return
-        elif head and not rest and self._is_given(head):
-            self.params += [head] if head not in self.params else []
-            return
-        raise Refused(f"`{self.source.of(node)}` is not known to be a number that is the same in each call")
-
-    def _is_given(self, name: str) -> bool:
-        """Whether the local `name` certainly is one number from before the generator is made."""
-        sets = [
-            self.source.enclosing_statement(each)
-            for each in ast.walk(self.function)
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
-        ]
-        if len(sets) != 1 or self.source.start(sets[0]) > self.source.start(self.begin):
-            return False
-        if self.kinds.of(ast.Name(name, ast.Load())).what in ("number", "static"):
-            return True
-        made = sets[0]
-        if (
-            not isinstance(made, ast.Assign)
-            or not isinstance(made.targets[0], ast.Name)
-            or made not in self.block
-        ):
-            return False
-        params = list(self.params)
-        self._refuse_open(made.value)
-        self.params = params
-        return True
-
-    def _is_kept(self, attribute: str) -> bool:
-        """Whether the constructor alone sets `self.attribute`, and to what is given to it or written there."""
-        sets = [
-            each
-            for each in ast.walk(self.source.tree)
-            if isinstance(each, ast.Attribute)
-            and each.attr == attribute
-            and not isinstance(each.ctx, ast.Load)
-        ]
-        if len(sets) != 1 or dotted(sets[0]) != f"self.{attribute}":
-            return False
-        function, statement = (
-            self.source.enclosing_function(sets[0]),
-            self.source.enclosing_statement(sets[0]),
-        )
-        if function is None or function.name != "__init__" or not isinstance(statement, ast.Assign):
-            return False
-        return function in self.cls.body and not any(
-            isinstance(each, ast.Call) and self.draft.qualified(each.func) not in {*_TO_PYTHON, *_OF_NUMBERS}
-            for each in ast.walk(statement.value)
-        )
 
     @staticmethod
     def _new(taken: set[str], wanted: str) -> str:
