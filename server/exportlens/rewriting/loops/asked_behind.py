@@ -67,6 +67,8 @@ def asked_in_the_loop(source: Source, loop: Loop) -> tuple[Source, Loop] | None:
     breaks = [each for each in _breaks(loop.body) if isinstance(each, ast.Break)]
     if (
         not breaks
+        # Another stands in another statement than a branch.
+        or len(breaks) != sum(_leaves(source, each, loop) for each in walk(loop))
         or exits([asked]) & {"breaks", "continues"}
         or source.text.startswith("elif", source.start(asked))
     ):
@@ -98,7 +100,8 @@ def asked_in_the_loop(source: Source, loop: Loop) -> tuple[Source, Loop] | None:
     moved = sum(isinstance(each, ast.stmt) for one in left for each in walk(one))
     if moved > _MOST_MOVED or (moved and len(breaks) > 1):
         return None
-    needed = name in Liveness(function).live_after(asked) or name in reads([*left, *unleft])
+    around = [*block[block.index(start) + 1 : index], *left, *unleft]
+    needed = name in Liveness(function).live_after(asked) or name in reads(around)
     indent, nl, begin = source.indent_of(loop), source.newline, source.start(loop)
     swaps = [] if needed else [source.without(each) for each in (start, *filter(None, setting))]
     for node in breaks if left else ():
@@ -180,6 +183,13 @@ def _breaks(statements: list[ast.stmt]) -> Iterator[ast.stmt]:
         elif isinstance(each, ast.If):
             yield from _breaks(each.body)
             yield from _breaks(each.orelse)
+
+
+def _leaves(source: Source, node: ast.AST, loop: Loop) -> bool:
+    """Whether `node` is a `break` of `loop`, not of one inside of it."""
+    if not isinstance(node, ast.Break):
+        return False
+    return next(each for each in source.ancestors(node) if isinstance(each, (ast.For, ast.While))) is loop
 
 
 def _with_notes(source: Source, asked: ast.If, way: list[ast.stmt], indent: str) -> str:
