@@ -77,9 +77,8 @@ def selected_in_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, 
         changed = _changed(source, function, made, statement)
         if changed is None:
             return None
-        lines, uses = changed
         line = f"{source.newline}{source.indent_of(statement)}"
-        return replaced(source.text, [source.swap(statement, line.join(lines)), *uses])
+        return replaced(source.text, [source.swap(statement, line.join(changed[0])), *changed[1]])
     for outer in source.ancestors(node):
         if outer is statement:
             break
