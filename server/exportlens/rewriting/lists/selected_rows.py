@@ -77,9 +77,8 @@ def selected_in_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, 
         changed = _changed(source, function, made, statement)
         if changed is None:
             return None
-        lines, uses = changed
         line = f"{source.newline}{source.indent_of(statement)}"
-        return replaced(source.text, [source.swap(statement, line.join(lines)), *uses])
+        return replaced(source.text, [source.swap(statement, line.join(changed[0])), *changed[1]])
     for outer in source.ancestors(node):
         if outer is statement:
             break
@@ -208,6 +207,7 @@ class _Selection:
             kept.element, [ast.comprehension(kept.target, kept.rows, list(kept.tests), 0)]
         )
         self.now = kinds.in_comprehension(comprehension)
+        self.alone = masks is None
         self.masks = {} if masks is None else masks
         self.known = kept.otherwise in self.masks
         if not self.known:
@@ -241,8 +241,16 @@ class _Selection:
     def lines(self, weighed: bool = False) -> list[str] | None:
         """The lines that bind the mask and the rows (all of them, where the mask weighs them later); None where an element or a
         test is none that may be computed in any case."""
+        lines = self._lines(weighed)
+        if lines is None or self._iterates_again():
+            return lines
+        # What draws random numbers, say, is asked as often as before.
+        once = self.alone and self.before.of(self.iterated).what == "tensor"
+        return lines if once and "\n".join(lines).count(self.source.of(self.iterated)) == 1 else None
+
+    def _lines(self, weighed: bool) -> list[str] | None:
         source, kept = self.source, self.kept
-        if not self._iterates_again() or length_from_data(self.before.of(self.iterated)):
+        if length_from_data(self.before.of(self.iterated)):
             return None
         if "\n" in source.of(kept.rows) or any(
             "\n" in source.of(each) for each in (kept.element, *kept.tests)
