@@ -44,7 +44,30 @@ REFUSED = [
     (PYTHON + "return x * sum(rng.random() for _ in range(3))", "several times"),
     (PYTHON + "return x if self.count > 3 or rng.random() > 0.5 else x * 2", "under a condition"),
     (PYTHON + "while rng.random() > 0.5:\n    x = x * 2\nreturn x", "under a condition"),
-    (PYTHON + "for _ in range(self.count):\n    x = x * rng.random()\nreturn x", "several times"),
+    (PYTHON + "for _ in range(self.step + 2):\n    x = x * rng.random()\nreturn x", "is the same in each call"),
+    (PYTHON + "for row in x:\n    x = x * rng.random()\nreturn x", "how many rounds"),
+    (
+        PYTHON + "for i in range(3):\n    if i > 1:\n        x = x * rng.random()\nreturn x",
+        "under a condition",
+    ),
+    (
+        PYTHON
+        + "for i in range(3):\n    if self.count < i:\n        break\n    x = x * rng.random()\nreturn x",
+        "how many rounds",
+    ),
+    (
+        PYTHON + "for _ in range(3):\n    for _ in range(2):\n        x = x * rng.random()\nreturn x",
+        "several times",
+    ),
+    (PYTHON + "for i in range(3):\n    x = x * rng.randint(0, i + 1)\nreturn x", "is the same in each call"),
+    (
+        PYTHON + "for i in range(3):\n    n = [1, 2]\n    rng.shuffle(n)\n    x = x * n[0]\nreturn x",
+        "is not known",
+    ),
+    (
+        "np.random.seed(0)\nfor _ in range(2):\n    x = x * np.random.rand()\n    x = self.mixed(x)\nreturn x",
+        "works on the same generator",
+    ),
     (
         PYTHON + "order = [0, 1]\nkept = order\nrng.shuffle(order)\nreturn x[:, kept]",
         "is read before it is shuffled",

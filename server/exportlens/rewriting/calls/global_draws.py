@@ -103,14 +103,19 @@ class GlobalDraws(Draws):
             if parent is not self.maker:
                 found.append(parent)
         found.sort(key=self.source.start)
-        for call in found:
-            self._refuse_sometimes(call)
         self._refuse_between(found)
         return found
 
     def _refuse_between(self, calls: list[ast.Call]) -> None:
         """Raise Refused where something else may draw behind the seed and before the last of `calls`, or leave that out."""
-        last = max((self.source.start(each) for each in calls), default=-1)
+        loops = [self.loop_of(each) for each in calls]
+        last = max(
+            (
+                self.source.start(call) if loop is None else self.source.end(loop)
+                for call, loop in zip(calls, loops, strict=True)
+            ),
+            default=-1,
+        )
         between = [
             each
             for statement in self.block[self.first + 1 :]
