@@ -46,6 +46,19 @@ def drawn_globally(place: Call, context: RewriteContext) -> Fix | Refusal | None
         return Refusal(str(refused))
 
 
+def refuse_seeded_outside(draft: Draft, node: ast.Call, name: str) -> None:
+    """Raise Refused where another method of the class gives the generator a seed: what it draws may be the same in each call."""
+    seed = f"{name.rpartition('.')[0]}.seed"
+    for function in ast.walk(draft.source.tree):
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__":
+            for each in ast.walk(function):
+                if isinstance(each, ast.Call) and draft.qualified(each.func) == seed:
+                    text = f"`{draft.source.of(each)}` in `{function.name}`"
+                    raise Refused(
+                        f"{text} may make what `{draft.source.of(node)}` draws the same in each call"
+                    )
+
+
 class GlobalDraws(Draws):
     """All that one function draws from the generator of the module `module`."""
 
@@ -162,13 +175,13 @@ class GlobalDraws(Draws):
         for chunk in self.draft.others():
             for each in chunk.body:
                 self._refuse_in(each)
-        for each in ast.walk(self.source.tree):
-            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and each is not self.function:
-                if any(one is self.function for one in ast.walk(each)):
+        for other in ast.walk(self.source.tree):
+            if isinstance(other, (ast.FunctionDef, ast.AsyncFunctionDef)) and other is not self.function:
+                if any(one is self.function for one in ast.walk(other)):
                     continue
                 # The model is made before it is called.
-                if each.name != "__init__" or each not in self.cls.body:
-                    self._refuse_in(each)
+                if other.name != "__init__" or other not in self.cls.body:
+                    self._refuse_in(other)
 
     def _refuse_in(self, node: ast.AST) -> None:
         for function in ast.walk(node):
