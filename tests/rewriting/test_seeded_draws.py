@@ -85,6 +85,10 @@ REFUSED = [
         PYTHON + "order = self.order[:2]\nrng.shuffle(order)\nreturn x[:, order]",
         "to be a list that is made here",
     ),
+    (
+        PYTHON + "order = [2 * i for i in range(2)]\nrng.shuffle(order)\nreturn x[:, order]",
+        "is not known to be the same",
+    ),
     (PYTHON + "order = x.tolist()\nrng.shuffle(order)\nreturn x[:, order]", "to be a list that is made here"),
     (PYTHON + "many = [1, 2]\nmany.append(3)\nreturn x * rng.choice(many)", "is a list, and may be written"),
     ("random.seed(self.other)\nreturn x * random.random()", "may be given None"),

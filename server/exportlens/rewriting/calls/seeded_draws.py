@@ -268,7 +268,7 @@ class Draws(SameNumbers):
             not isinstance(made, ast.Assign)
             or made.targets != sets
             or made not in self.block
-            or not isinstance(made.value, (ast.List, ast.Call))
+            or not isinstance(made.value, (ast.List, ast.ListComp, ast.Call))
         ):
             raise Refused(f"`{name}`, which is shuffled, is not known to be a list that is made here")
         arrays = self.draft.qualified(made.value.func) if isinstance(made.value, ast.Call) else ""
