@@ -44,7 +44,33 @@ REFUSED = [
     (PYTHON + "return x * sum(rng.random() for _ in range(3))", "several times"),
     (PYTHON + "return x if self.count > 3 or rng.random() > 0.5 else x * 2", "under a condition"),
     (PYTHON + "while rng.random() > 0.5:\n    x = x * 2\nreturn x", "under a condition"),
-    (PYTHON + "for _ in range(self.count):\n    x = x * rng.random()\nreturn x", "several times"),
+    (
+        PYTHON + "for _ in range(self.step + 2):\n    x = x * rng.random()\nreturn x",
+        "is the same in each call",
+    ),
+    (PYTHON + "for row in x:\n    x = x * rng.random()\nreturn x", "how many rounds"),
+    (
+        PYTHON + "for i in range(3):\n    if i > 1:\n        x = x * rng.random()\nreturn x",
+        "under a condition",
+    ),
+    (
+        PYTHON
+        + "for i in range(3):\n    if self.count < i:\n        break\n    x = x * rng.random()\nreturn x",
+        "how many rounds",
+    ),
+    (
+        PYTHON + "for _ in range(3):\n    for _ in range(2):\n        x = x * rng.random()\nreturn x",
+        "several times",
+    ),
+    (PYTHON + "for i in range(3):\n    x = x * rng.randint(0, i + 1)\nreturn x", "is the same in each call"),
+    (
+        PYTHON + "for i in range(3):\n    n = [1, 2]\n    rng.shuffle(n)\n    x = x * n[0]\nreturn x",
+        "is not known",
+    ),
+    (
+        "np.random.seed(0)\nfor _ in range(2):\n    x = x * np.random.rand()\n    x = self.mixed(x)\nreturn x",
+        "works on the same generator",
+    ),
     (
         PYTHON + "order = [0, 1]\nkept = order\nrng.shuffle(order)\nreturn x[:, kept]",
         "is read before it is shuffled",
@@ -58,6 +84,10 @@ REFUSED = [
     (
         PYTHON + "order = self.order[:2]\nrng.shuffle(order)\nreturn x[:, order]",
         "to be a list that is made here",
+    ),
+    (
+        PYTHON + "order = [2 * i for i in range(2)]\nrng.shuffle(order)\nreturn x[:, order]",
+        "is not known to be the same",
     ),
     (PYTHON + "order = x.tolist()\nrng.shuffle(order)\nreturn x[:, order]", "to be a list that is made here"),
     (PYTHON + "many = [1, 2]\nmany.append(3)\nreturn x * rng.choice(many)", "is a list, and may be written"),
@@ -105,3 +135,11 @@ def test_what_python_runs_while_tracing_is_left_to_it() -> None:
     assert not mended.refusals
     again = mend(text + "        return x * self.drawn() + self.more()\n")
     assert "torch.rand" in again.text or again.refusals
+
+
+def test_what_follows_the_seed_of_another_method_stays_as_it_was() -> None:
+    helper = "    def jittered(self, x):\n        return x * random.gauss(0, 1)\n\n    def turn"
+    body = "        random.seed(0)\n        x = x * random.random()\n        return self.jittered(x)\n"
+    mended = mend(HEAD.replace("    def turn", helper) + body)
+    assert "random.gauss(0, 1)" in mended.text
+    assert "`random.seed(0)` in `drawn_by_python_in_forward` may make what" in mended.refusals[0]

@@ -46,6 +46,19 @@ def drawn_globally(place: Call, context: RewriteContext) -> Fix | Refusal | None
         return Refusal(str(refused))
 
 
+def refuse_seeded_outside(draft: Draft, node: ast.Call, name: str) -> None:
+    """Raise Refused where another method of the class gives the generator a seed: what it draws may be the same in each call."""
+    seed = f"{name.rpartition('.')[0]}.seed"
+    for function in ast.walk(draft.source.tree):
+        if isinstance(function, ast.FunctionDef) and function.name != "__init__":
+            for each in ast.walk(function):
+                if isinstance(each, ast.Call) and draft.qualified(each.func) == seed:
+                    text = f"`{draft.source.of(each)}` in `{function.name}`"
+                    raise Refused(
+                        f"{text} may make what `{draft.source.of(node)}` draws the same in each call"
+                    )
+
+
 class GlobalDraws(Draws):
     """All that one function draws from the generator of the module `module`."""
 
@@ -103,14 +116,19 @@ class GlobalDraws(Draws):
             if parent is not self.maker:
                 found.append(parent)
         found.sort(key=self.source.start)
-        for call in found:
-            self._refuse_sometimes(call)
         self._refuse_between(found)
         return found
 
     def _refuse_between(self, calls: list[ast.Call]) -> None:
         """Raise Refused where something else may draw behind the seed and before the last of `calls`, or leave that out."""
-        last = max((self.source.start(each) for each in calls), default=-1)
+        loops = [self.loop_of(each) for each in calls]
+        last = max(
+            (
+                self.source.start(call) if loop is None else self.source.end(loop)
+                for call, loop in zip(calls, loops, strict=True)
+            ),
+            default=-1,
+        )
         between = [
             each
             for statement in self.block[self.first + 1 :]
@@ -157,13 +175,13 @@ class GlobalDraws(Draws):
         for chunk in self.draft.others():
             for each in chunk.body:
                 self._refuse_in(each)
-        for each in ast.walk(self.source.tree):
-            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and each is not self.function:
-                if any(one is self.function for one in ast.walk(each)):
+        for other in ast.walk(self.source.tree):
+            if isinstance(other, (ast.FunctionDef, ast.AsyncFunctionDef)) and other is not self.function:
+                if any(one is self.function for one in ast.walk(other)):
                     continue
                 # The model is made before it is called.
-                if each.name != "__init__" or each not in self.cls.body:
-                    self._refuse_in(each)
+                if other.name != "__init__" or other not in self.cls.body:
+                    self._refuse_in(other)
 
     def _refuse_in(self, node: ast.AST) -> None:
         for function in ast.walk(node):

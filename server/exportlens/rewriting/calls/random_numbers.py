@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.rewriting.arrays.array_flow import ArrayWay
-from exportlens.rewriting.calls.global_draws import drawn_globally
+from exportlens.rewriting.calls.global_draws import drawn_globally, refuse_seeded_outside
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.precedence import primary
@@ -34,6 +34,7 @@ def torch_random(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call):
             raise Refused("not a call")
+        refuse_seeded_outside(draft, node, place.name)
         spread = place.name in _OF_SIZES and len(node.args) == 1
         if (any(isinstance(each, ast.Starred) for each in node.args) and not spread) or any(
             key.arg is None for key in node.keywords

@@ -80,10 +80,22 @@ class SameNumbers:
             for each in (*node.args, *(key.value for key in node.keywords)):
                 self.refuse_open(each, besides)
             return
+        if isinstance(node, ast.ListComp) and self._only_counts(node):
+            self.refuse_open(node.generators[0].iter)
+            return
         if not isinstance(node, _OPEN):
             raise Refused(f"`{self.source.of(node)}` is not known to be the same in each call")
         for child in ast.iter_child_nodes(node):
             self.refuse_open(child, besides)
+
+    @staticmethod
+    def _only_counts(node: ast.ListComp) -> bool:
+        """Whether `node` lists what it goes through: `[i for i in range(n)]`."""
+        first = node.generators[0]
+        same = isinstance(node.elt, ast.Name) and isinstance(first.target, ast.Name)
+        return (
+            same and len(node.generators) == 1 and not first.ifs and dotted(first.target) == dotted(node.elt)
+        )
 
     def _is_size(self, node: ast.expr) -> bool:
         """Whether `node` is a size of a tensor that has it from `begin` on: a parameter then stands for it."""
@@ -187,7 +199,7 @@ class SameNumbers:
 
     def _may_be_list(self, node: ast.expr) -> bool:
         return any(
-            isinstance(each, ast.List)
+            isinstance(each, (ast.List, ast.ListComp))
             or (
                 isinstance(each, ast.Call)
                 and self.draft.qualified(each.func) in ("list", "range", "tuple", "numpy.arange")

@@ -57,7 +57,7 @@ def drawn_by_python(place: Call, context: RewriteContext) -> Fix | Refusal:
 class Drawn:
     """One thing that is drawn: `part` is what the method gives, as a tensor where it `becomes` one, and `others` are what changes
     where its name is read. Where `part` is the statement that shuffles, `named` is the name of what it shuffles, and `made` makes
-    that."""
+    that. Each round of `loop` draws anew."""
 
     part: ast.expr | ast.stmt
     is_tensor: bool = False
@@ -65,6 +65,11 @@ class Drawn:
     others: list[Replacement] = field(default_factory=list)
     named: str = ""
     made: ast.Assign | None = None
+    loop: ast.For | None = None
+
+    def given(self, torch: str, text: str) -> str:
+        """What the method gives, which draws `text`."""
+        return f"{torch}.from_numpy({text})" if self.becomes else text
 
 
 class Draws(SameNumbers):
@@ -134,7 +139,10 @@ class Draws(SameNumbers):
         names = [self._new(taken, f"{self.name}_drew") for _ in drawn]
         attributes = {each.attr for each in ast.walk(source.tree) if isinstance(each, ast.Attribute)}
         method = self._new({*taken, *attributes}, f"drawn_by_{self.name}_in_{self.function.name.strip('_')}")
-        swaps = [self._method(method, drawn, names)]
+        looped = dict.fromkeys(each.loop for each in drawn if each.loop is not None)
+        loops = {each: self._new(taken, f"{self.name}_rounds") for each in looped}
+        given, made = self._method(method, drawn, names, loops)
+        swaps = [made]
         for name, each in zip(names, drawn, strict=True):
             text = f"{name}.clone()" if each.is_tensor else name
             if isinstance(each.part, ast.stmt):
@@ -142,8 +150,13 @@ class Draws(SameNumbers):
             else:
                 swaps.append(source.swap(each.part, text))
             swaps += each.others
-        given = ", ".join(self.params.values())
-        swaps.append(source.swap(self.begin, f"{', '.join(names)} = self.{method}({given})"))
+        for loop, rows in loops.items():
+            row = ", ".join(name for name, each in zip(names, drawn, strict=True) if each.loop is loop)
+            swaps.append(source.swap(loop.target, f"{source.of(loop.target)}, {_tuple(row)}"))
+            start, end = source.start(loop.iter), source.end(loop.iter)
+            swaps += [Replacement(start, start, "zip("), Replacement(end, end, f", {rows})")]
+        arguments = ", ".join(self.params.values())
+        swaps.append(source.swap(self.begin, f"{', '.join(given)} = self.{method}({arguments})"))
         return self.draft.replace("Draw in a method that Python runs while tracing", swaps)
 
     def refuse_maker(self) -> None:
@@ -169,53 +182,66 @@ class Draws(SameNumbers):
                 found.append(call)
         return sorted(found, key=self.source.start)
 
-    def _method(self, name: str, drawn: list[Drawn], names: list[str]) -> Replacement:
-        """The method that makes the generator and draws, in front of the function."""
+    def _method(
+        self, name: str, drawn: list[Drawn], names: list[str], loops: dict[ast.For, str]
+    ) -> tuple[list[str], Replacement]:
+        """The method that makes the generator and draws, in front of the function, and the names for what it gives."""
         source, torch = self.source, self.draft.torch
-        indent = source.indent_of(self.function)
-        inner = indent + source.indent_unit()
-        steps: list[tuple[int, Drawn | ast.Assign]] = [
-            *((source.start(each.part), each) for each in drawn),
+        indent, unit = source.indent_of(self.function), source.indent_unit()
+        inner = indent + unit
+        steps: list[tuple[int, Drawn | ast.Assign | ast.For]] = [
+            *((source.start(each.part), each) for each in drawn if each.loop is None),
             *((source.end(each), each) for each in self.copied),
+            *((source.start(each.body[0]), each) for each in loops),
         ]
         steps.sort(key=lambda each: each[0])
         # What is drawn in front of another statement has a name there.
-        last = max((at for at, each in steps if isinstance(each, ast.Assign) or each.named), default=-1)
+        last = max((at for at, each in steps if isinstance(each, ast.stmt) or each.named), default=-1)
         lines, swaps = [source.of(self.begin, self.sizes)], list(self.sizes)
-        given: list[str] = []
+        given: dict[str, str] = {}
         for at, each in steps:
+            if isinstance(each, ast.For):
+                row = ", ".join(
+                    one.given(torch, source.of(one.part, swaps)) for one in drawn if one.loop is each
+                )
+                several = sum(one.loop is each for one in drawn) > 1
+                given[loops[each]] = loops[each]
+                lines += [
+                    f"{loops[each]} = []",
+                    f"for {source.of(each.target)} in {source.of(each.iter, swaps)}:",
+                    f"{unit}{loops[each]}.append({f'({row})' if several else row})",
+                ]
+                continue
             if isinstance(each, ast.Assign):
                 lines.append(source.of(each, swaps))
                 continue
-            number = next(index for index, one in enumerate(drawn) if one is each)
+            new = next(new for new, one in zip(names, drawn, strict=True) if one is each)
+            text = source.of(each.part, swaps)
             if each.named:
-                if each.made is not None:
-                    lines.append(source.of(each.made, swaps))
-                lines.append(source.of(each.part, swaps))
+                lines += [source.of(each.made, swaps)] if each.made is not None else []
+                lines.append(text)
                 text = each.named
-            else:
-                text = source.of(each.part, swaps)
-            if not each.named and at < last:
-                lines.append(f"{names[number]} = {text}")
-                swaps.append(source.swap(each.part, names[number]))
-                text = names[number]
-            given.append(f"{torch}.from_numpy({text})" if each.becomes else text)
+            elif at < last:
+                lines.append(f"{new} = {text}")
+                swaps.append(source.swap(each.part, new))
+                text = new
+            given[new] = each.given(torch, text)
         body = [
             f"@{torch}.compiler.assume_constant_result",
             f"{indent}def {name}({', '.join(['self', *self.params])}):",
             *(inner + line for line in lines),
-            f"{inner}return {', '.join(given)}",
+            f"{inner}return {', '.join(given.values())}",
             "",
             indent,
         ]
         start = source.start(self.function)
-        return Replacement(start, start, source.newline.join(body))
+        return list(given), Replacement(start, start, source.newline.join(body))
 
     def _drawn(self, call: ast.Call) -> Drawn:
         """What `call` draws, up to where it is a number, a list or a tensor."""
-        self._refuse_sometimes(call)
+        loop = self.loop_of(call)
         method = self.draft.qualified(call.func).rpartition(".")[2]
-        if method == "shuffle":
+        if method == "shuffle" and loop is None:
             return self._shuffled(call)
         if method not in (_OF_PYTHON if self.by_python else _ARRAYS):
             raise Refused(
@@ -223,8 +249,10 @@ class Draws(SameNumbers):
             )
         self.refuse_open(call)
         if self.by_python or self._is_number(method, call):
-            return Drawn(call)
-        return self._of_array(call, method)
+            return Drawn(call, loop=loop)
+        drawn = self._of_array(call, method)
+        drawn.loop = loop
+        return drawn
 
     def _shuffled(self, call: ast.Call) -> Drawn:
         """A list of numbers that are the same in each call, which the generator shuffles once."""
@@ -240,7 +268,7 @@ class Draws(SameNumbers):
             not isinstance(made, ast.Assign)
             or made.targets != sets
             or made not in self.block
-            or not isinstance(made.value, (ast.List, ast.Call))
+            or not isinstance(made.value, (ast.List, ast.ListComp, ast.Call))
         ):
             raise Refused(f"`{name}`, which is shuffled, is not known to be a list that is made here")
         arrays = self.draft.qualified(made.value.func) if isinstance(made.value, ast.Call) else ""
@@ -347,8 +375,9 @@ class Draws(SameNumbers):
         kinds = kinds_before(self.function, statement, self.draft.kinds({}))
         return kinds.of(parent.value).what == "tensor"
 
-    def _refuse_sometimes(self, call: ast.Call) -> None:
-        """Raise Refused where it is not certain that `call` draws once, behind what is written in front of it."""
+    def loop_of(self, call: ast.Call) -> ast.For | None:
+        """The loop that makes `call` once in each round, if any does. Raises Refused where it is not certain that `call` draws once
+        there, behind what is written in front of it."""
         inner: ast.AST = call
         for each in self.source.ancestors(call):
             if isinstance(each, _SOMETIMES) or (isinstance(each, ast.Compare) and len(each.ops) > 1):
@@ -359,11 +388,26 @@ class Draws(SameNumbers):
                     or (isinstance(each, ast.If) and inner is each.test)
                     or (isinstance(each, ast.For) and inner is each.iter)
                 )
-                if once and each in self.block[self.first + 1 :]:
-                    return
+                if not once:
+                    break
+                if each in self.block[self.first + 1 :]:
+                    return None
+                loop = self.source.parents[each]
+                if isinstance(loop, ast.For) and each in loop.body and loop in self.block[self.first + 1 :]:
+                    self._refuse_rounds(loop)
+                    return loop
                 break
             inner = each
         raise Refused(f"`{self.source.of(call)}` draws under a condition, or several times")
+
+    def _refuse_rounds(self, loop: ast.For) -> None:
+        """Raise Refused where the rounds of `loop` are not known, or one may be left."""
+        text = f"for {self.source.of(loop.target)} in {self.source.of(loop.iter)}"
+        counts = isinstance(loop.iter, ast.Call) and self.draft.qualified(loop.iter.func) == "range"
+        leaves = any(isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in ast.walk(loop))
+        if not isinstance(loop.target, ast.Name) or not counts or leaves or loop.orelse:
+            raise Refused(f"how many rounds of `{text}` draw is not known")
+        self.refuse_open(loop.iter)
 
     @staticmethod
     def _new(taken: set[str], wanted: str) -> str:
@@ -371,3 +415,7 @@ class Draws(SameNumbers):
         found = next(name for name in numbered if name not in taken)
         taken.add(found)
         return found
+
+
+def _tuple(names: str) -> str:
+    return f"({names})" if "," in names else names
