@@ -138,7 +138,8 @@ def test_text_that_parts_of_the_same_class_hand_back_is_not_chosen_by_a_branch()
         "import torch\nfrom torch import nn\n\n\nclass Tree(nn.Module):\n    def __init__(self, depth):\n        super().__init__()\n"
         "        self.depth = depth\n        self.gate = nn.Linear(4, 1)\n        if depth > 0:\n            self.left = Tree(depth - 1)\n"
         "            self.right = Tree(depth - 1)\n\n    def forward(self, x, path={}):\n        if self.depth == 0:\n"
-        "            return x, path\n        gate = self.gate(x).sum()\n        a, left = self.left(x, path + {})\n        b, right = self.right(x, path + {})\n"
+        "            return x, path\n        gate = self.gate(x).sum()\n        a, left = self.left(x, path + {})\n"
+        "        b, right = self.right(x, path + {})\n"
         "        way = right if gate > 0 else left\n        return a + b, way\n"
     )
     mended = mend(text.format('""', '"L"', '"R"'))
