@@ -146,3 +146,15 @@ def test_text_that_parts_of_the_same_class_hand_back_is_not_chosen_by_a_branch()
     assert "torch.cond" not in mended.text
     assert any("it is not known whether" in each for each in mended.refusals), mended.refusals
     assert "torch.cond" in mend(text.format("None", "x", "x").replace("path + x", "x")).text
+
+
+def test_a_row_that_is_written_through_stays_a_view() -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x, places: torch.Tensor):\n"
+        "        out = x * 0\n        for n in range(2):\n            out[places[n] + 1][n] {}= 1\n        return out\n\n\n"
+        "def inputs():\n    return [(torch.randn(4, 3), torch.tensor([1, 2]))]\n"
+    )
+    for operator in ("", "+"):
+        mended = mend(text.format(operator))
+        assert f"out[places[n] + 1][n] {operator}= 1" in mended.text
+        assert any("is a view, an index tensor would give a copy" in each for each in mended.refusals)
