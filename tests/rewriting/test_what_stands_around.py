@@ -131,3 +131,30 @@ def test_gradients_are_not_recorded_where_they_would_be_used_or_refused(change: 
     mended = mend(text)
     assert "nullcontext" not in mended.text
     assert any("under `no_grad`" in each for each in mended.refusals)
+
+
+def test_text_that_parts_of_the_same_class_hand_back_is_not_chosen_by_a_branch() -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Tree(nn.Module):\n    def __init__(self, depth):\n        super().__init__()\n"
+        "        self.depth = depth\n        self.gate = nn.Linear(4, 1)\n        if depth > 0:\n            self.left = Tree(depth - 1)\n"
+        "            self.right = Tree(depth - 1)\n\n    def forward(self, x, path={}):\n        if self.depth == 0:\n"
+        "            return x, path\n        gate = self.gate(x).sum()\n        a, left = self.left(x, path + {})\n"
+        "        b, right = self.right(x, path + {})\n"
+        "        way = right if gate > 0 else left\n        return a + b, way\n"
+    )
+    mended = mend(text.format('""', '"L"', '"R"'))
+    assert "torch.cond" not in mended.text
+    assert any("it is not known whether" in each for each in mended.refusals), mended.refusals
+    assert "torch.cond" in mend(text.format("None", "x", "x").replace("path + x", "x")).text
+
+
+def test_a_row_that_is_written_through_stays_a_view() -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x, places: torch.Tensor):\n"
+        "        out = x * 0\n        for n in range(2):\n            out[places[n] + 1][n] {}= 1\n        return out\n\n\n"
+        "def inputs():\n    return [(torch.randn(4, 3), torch.tensor([1, 2]))]\n"
+    )
+    for operator in ("", "+"):
+        mended = mend(text.format(operator))
+        assert f"out[places[n] + 1][n] {operator}= 1" in mended.text
+        assert any("is a view, an index tensor would give a copy" in each for each in mended.refusals)

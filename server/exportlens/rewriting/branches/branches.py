@@ -38,6 +38,7 @@ from exportlens.rewriting.code.names import bound, dotted, fresh
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.code.unbound_names import refuse_unbound
 from exportlens.rewriting.decisions.predicates import Predicates
+from exportlens.rewriting.kinds.handed_texts import is_text
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, merged, of_value
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.same_kinds import same_tensor
@@ -254,6 +255,9 @@ class BranchRewrite(CondText):
         for name in names:
             refuse_open(f"`{name}`", [ast.Name(name, ast.Load())], self.kinds, self.source, self.function)
             first, second = (end.names.get(name) for end in ends)
+            unknown = first is not None and second is not None and first.what == second.what == "unknown"
+            if unknown and is_text(self.source, ast.Name(name, ast.Load()), self.function):
+                raise Refused(f"`{name}` is text, of which torch.cond gives none")
             refuse_other_lengths(name, (self.then.statements, self.other.statements), (first, second))
             path = copied_into(self.source, self.function, self.node, name, self.kinds)
             if path is not None and first is not None and second is not None and may_differ(first, second):

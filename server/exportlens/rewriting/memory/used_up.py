@@ -19,6 +19,8 @@ _ATTRIBUTES = frozenset({"device", "dtype", "ndim", "shape"})
 def is_used_up(source: Source, node: ast.expr, statement: ast.stmt, kinds: Kinds) -> bool:
     """Whether nothing keeps what `node` reads in `statement` until its tensor is written: it is computed with, asked for its truth, or
     copied into a tensor, and so is all that a name gives of it before the next write."""
+    if _is_written_through(source, node):
+        return False
     if _goes_into_new(source, node, kinds):
         return True
     if isinstance(statement, ast.AugAssign):
@@ -33,6 +35,16 @@ def is_used_up(source: Source, node: ast.expr, statement: ast.stmt, kinds: Kinds
     ):
         return True
     return statement.value is node and _name_is_gone(source, statement, kinds)
+
+
+def _is_written_through(source: Source, node: ast.expr) -> bool:
+    """Whether an item of `node` is written: `node[j] = 1`."""
+    outer: ast.AST = node
+    while isinstance(parent := source.parents.get(outer), (ast.Subscript, ast.Attribute)):
+        if parent.value is not outer:
+            return False
+        outer = parent
+    return outer is not node and not isinstance(getattr(outer, "ctx", None), ast.Load)
 
 
 def _goes_into_new(source: Source, node: ast.expr, kinds: Kinds) -> bool:
