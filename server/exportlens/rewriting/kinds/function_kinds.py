@@ -169,10 +169,9 @@ def method_of_module(kinds: Kinds, instance: Instance, name: str) -> ast.Functio
     if not isinstance(instance.cls, ClassValue) or name in instance.attributes:
         return None
     method = class_attribute(instance.cls, name)[0]
-    node = method.node if isinstance(method, Function) else None
-    if not isinstance(node, ast.FunctionDef) or all(method.chunk is not each for each in kinds.around):
+    if not isinstance(method, Function) or not isinstance(method.node, ast.FunctionDef):
         return None
-    return node
+    return method.node if any(method.chunk is each for each in kinds.around) else None
 
 
 def own_methods(instance: Instance) -> dict[str, ast.FunctionDef]:

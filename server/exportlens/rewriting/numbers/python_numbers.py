@@ -21,7 +21,7 @@ from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.supposed_parts import stems_from
 from exportlens.rewriting.memory.effects import kinds_before
-from exportlens.rewriting.numbers.tables import stacked_table
+from exportlens.rewriting.numbers.tables import converted, stacked_table
 
 
 def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal:
@@ -469,7 +469,7 @@ def _stacked_list(
         swaps.append(Replacement(start, start, line))
     # Each has one item, or the code before raised.
     others = _others(draft, node, constructor)
-    text = f"{draft.torch}.stack({name}).reshape({shape}).detach(){_converted(dtypes, others)}"
+    text = f"{draft.torch}.stack({name}).reshape({shape}).detach(){converted(dtypes, others)}"
     if given.items is None:
         rest = "".join(f", {key}={value}" for key, value in others.items())
         text = f"{text} if {name} else {draft.torch}.empty({shape.replace('-1', '0')}{rest})"
@@ -500,9 +500,3 @@ def _others(draft: Draft, node: ast.Call, constructor: str) -> dict[str, str]:
     elif short in TENSOR_TYPES:
         named["dtype"] = f"{draft.torch}.{TENSOR_TYPES[short]}"
     return named
-
-
-def _converted(dtypes: set[str | None], others: dict[str, str]) -> str:
-    if set(others) == {"dtype"} and {others["dtype"].rpartition(".")[2]} == dtypes:
-        return ""
-    return f".to({', '.join(f'{key}={value}' for key, value in others.items())})" if others else ""

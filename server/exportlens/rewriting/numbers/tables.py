@@ -31,7 +31,11 @@ def stacked_table(
     leaves: list[tuple[ast.expr, Value]] = []
     shape = _shape(draft, data, given, leaves)
     texts = {id(leaf): _text(draft, leaf, value) for leaf, value in leaves}
-    plain = all(_is_tensor(value) for _, value in leaves) and not others
+    dtypes = {
+        each.dtype if isinstance(each, Tensor) else "" for _, value in leaves for each in options(value)
+    }
+    # Of one dtype all are converted behind torch.stack; of several each before, as the numbers are.
+    plain = "" not in dtypes and (not others or len(dtypes) == 1)
     device = None if plain or "device" in others else _device(draft, node, [leaf for leaf, _ in leaves])
     asked = {**({"device": device} if device is not None else {}), **others}
     swaps = [Replacement(source.start(leaf), source.end(leaf), texts[id(leaf)]) for leaf, _ in leaves]
@@ -39,11 +43,18 @@ def stacked_table(
     table = _flat(draft, data, swaps, begin, end)
     reshaped = f".reshape({', '.join(map(str, shape))})" if len(shape) > 1 else ""
     if plain:
-        return f"{draft.torch}.stack({table}){reshaped}.detach()"
+        return f"{draft.torch}.stack({table}){reshaped}.detach(){converted(dtypes, others)}"
     each = fresh("each", draft.taken(source.tree))
     keywords = "".join(f", {key}={asked[key]}" for key in sorted(asked, reverse=True))
     made = f"{draft.torch}.as_tensor({each}{keywords})"
     return f"{draft.torch}.stack([{made} for {each} in {table}]){reshaped}.detach()"
+
+
+def converted(dtypes: set[str | None], others: Mapping[str, str]) -> str:
+    """The call that gives a tensor of one of `dtypes` the dtype and the device that are asked for, where it may lack them."""
+    if set(others) == {"dtype"} and {others["dtype"].rpartition(".")[2]} == dtypes:
+        return ""
+    return f".to({', '.join(f'{key}={value}' for key, value in others.items())})" if others else ""
 
 
 def _shape(
