@@ -37,24 +37,19 @@ class _Replaced(UnbegunState):
     """One attribute: where the class begins it with a number, and writes it."""
 
     def swaps(self) -> list[Replacement]:
-        self._refuse_other_users()
-        swaps: dict[tuple[int, int], Replacement] = {}
-        begun = 0
-        for each in ast.walk(self.cls):
-            found: list[Replacement] = []
-            if isinstance(each, (ast.Assign, ast.AnnAssign)) and self._is_bound_by(each):
-                found = self._bound(each)
-                begun += self._of_constructor(each)
-            elif isinstance(each, ast.AugAssign) and dotted(each.target) == self.path:
-                found = self._computed(each)
-            elif isinstance(each, ast.Delete) and self.path in map(dotted, each.targets):
-                raise Refused(f"`{self.source.of(each)}` deletes the state")
-            elif self._asks_kind(each):
-                raise Refused(f"`{ast.unparse(each)}` tells the number from the tensor")
-            swaps.update({(one.start, one.end): one for one in found})
+        swaps, begun = self._changed()
         if begun != 1:
             raise Refused(f"`{self.path}` is not set once in `__init__`")
         return list(swaps.values())
+
+    def _others(self, node: ast.AST) -> list[Replacement]:
+        if isinstance(node, ast.AugAssign) and dotted(node.target) == self.path:
+            return self._computed(node)
+        if isinstance(node, ast.Delete) and self.path in map(dotted, node.targets):
+            raise Refused(f"`{self.source.of(node)}` deletes the state")
+        if self._asks_kind(node):
+            raise Refused(f"`{ast.unparse(node)}` tells the number from the tensor")
+        return []
 
     def _asks_kind(self, node: ast.AST) -> bool:
         """Whether `node` asks what the state is, which is a tensor in any case then."""
@@ -95,7 +90,7 @@ class _Replaced(UnbegunState):
             )
         )
 
-    def _bound(self, statement: ast.Assign | ast.AnnAssign) -> list[Replacement]:
+    def _write(self, statement: ast.Assign | ast.AnnAssign) -> list[Replacement]:
         source, function = self.source, self.source.enclosing_function(statement)
         pairs = assigned_pairs(statement)
         if (

@@ -187,21 +187,7 @@ class UnbegunState:
         self.asked = any(self._question(each) is not None or self._is_reset(each) for each in ast.walk(cls))
 
     def swaps(self) -> list[Replacement]:
-        self._refuse_other_users()
-        swaps: dict[tuple[int, int], Replacement] = {}
-        begun = 0
-        for each in ast.walk(self.cls):
-            found: list[Replacement] = []
-            if isinstance(each, (ast.Assign, ast.AnnAssign)) and self._is_bound_by(each):
-                found = self._write(each)
-                begun += self._of_constructor(each)
-            elif isinstance(each, ast.Delete) and self.path in map(dotted, each.targets):
-                found = [self._deleted(each)]
-            elif (swap := self._question(each)) is not None:
-                found = [swap]
-            elif isinstance(each, ast.expr) and reads_it(each, self.path):
-                self._refuse_none(each)
-            swaps.update({(one.start, one.end): one for one in found})
+        swaps, begun = self._changed()
         if begun == 0:
             swaps.update({(one.start, one.end): one for one in self._begun_elsewhere()})
         elif begun != 1:
@@ -212,6 +198,30 @@ class UnbegunState:
             for each in swaps.values()
             if not any(one is not each and one.start <= each.start and each.end <= one.end for one in whole)
         ]
+
+    def _changed(self) -> tuple[dict[tuple[int, int], Replacement], int]:
+        """What changes of the class, by its place, and in how many statements `__init__` sets the state."""
+        self._refuse_other_users()
+        swaps: dict[tuple[int, int], Replacement] = {}
+        begun = 0
+        for each in ast.walk(self.cls):
+            if isinstance(each, (ast.Assign, ast.AnnAssign)) and self._is_bound_by(each):
+                found = self._write(each)
+                begun += self._of_constructor(each)
+            else:
+                found = self._others(each)
+            swaps.update({(one.start, one.end): one for one in found})
+        return swaps, begun
+
+    def _others(self, node: ast.AST) -> list[Replacement]:
+        """What becomes of `node`, which does not bind the state."""
+        if isinstance(node, ast.Delete) and self.path in map(dotted, node.targets):
+            return [self._deleted(node)]
+        if (swap := self._question(node)) is not None:
+            return [swap]
+        if isinstance(node, ast.expr) and reads_it(node, self.path):
+            self._refuse_none(node)
+        return []
 
     def _begun_elsewhere(self) -> list[Replacement]:
         """What registers the state in `__init__`, which does not set it: the class does, or the first call."""
