@@ -7,19 +7,22 @@ from collections.abc import Iterator
 
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import Function, Instance, Sequence, Tensor, Value, options
+from exportlens.inference.values import Function, Instance, Mapping_, Sequence, Tensor, Value, options
 
 from exportlens_rules.mutation.state_reads import converts, loaded, reads
 from exportlens_rules.reading import ancestors
 
 
 def parts_of(value: Value) -> Iterator[Value]:
-    """What `value` may be; of a tuple or a list, as the state of an LSTM and of several layers is one, its items."""
+    """What `value` may be; of a tuple, a list or a dict, as the state of an LSTM and of several layers is one, its items."""
     for option in options(value):
         if isinstance(option, Sequence) and option.kind in ("tuple", "list") and option.items:
             yield from option.items
         elif isinstance(option, Sequence) and option.kind == "list" and option.element is not None:
             yield from options(option.element)
+        elif isinstance(option, Mapping_) and option.kind == "dict" and option.items and option.rest is None:
+            for item in option.items.values():
+                yield from parts_of(item)
         else:
             yield option
 
@@ -61,7 +64,7 @@ def holds_the_same(place: AttributeWrite) -> bool:
     """Whether all that is bound is what the attribute held, moved or converted."""
     old = [*parts_of(place.old)] if place.old is not None else []
     roots = {part.root for part in old if isinstance(part, Tensor)}
-    if not isinstance(place.value, Sequence):
+    if not isinstance(place.value, (Sequence, Mapping_)):
         # 0 is no storage: all have it whose storage is not followed, such as items of a list. What is no item has a name.
         roots.discard(0)
     return all(

@@ -11,6 +11,7 @@ from exportlens.inference.values import (
     ClassValue,
     Const,
     Instance,
+    Mapping_,
     Sequence,
     Tensor,
     Value,
@@ -279,9 +280,10 @@ class M(nn.Module):
         if not all(isinstance(part, Tensor) and part.origin != "constant" for part in parts_of(place.value)):
             return
         of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
-        if of_list and holds_the_same(place):
+        several = of_list or isinstance(place.value, Mapping_)
+        if several and holds_the_same(place):
             return
-        if (of_list or Const(None) in (place.old, place.began)) and resets_by_kept_names(place.owner):
+        if (several or Const(None) in (place.old, place.began)) and resets_by_kept_names(place.owner):
             return
         origins = {part.origin if isinstance(part, Tensor) else "" for part in parts_of(place.old)}
         named = named_statement(place)
@@ -315,12 +317,14 @@ class M(nn.Module):
         advice = f"Write in place: `self.{place.attr}.copy_(...)`, with a registered buffer."
         if place.began == Const(None):
             advice = "Register a buffer of its final shape in `__init__`, and write it in place."
+        elif isinstance(place.value, Mapping_):
+            advice = "Register a buffer for each of them, and write those in place."
         elif of_list:
             advice = "Keep one registered buffer, with a dimension for the items, and write it in place."
         yield self.report(
             place,
-            f"`self.{place.attr}` is bound to {'new tensors' if of_list else 'a new tensor'} {computed}: the exported program "
-            f"forgets {'them' if of_list else 'it'} after each call. {advice}",
+            f"`self.{place.attr}` is bound to {'new tensors' if several else 'a new tensor'} {computed}: the exported program "
+            f"forgets {'them' if several else 'it'} after each call. {advice}",
             outcome=of_buffer(place) if origins == {"buffer"} else None,
         )
 
@@ -341,6 +345,8 @@ class M(nn.Module):
             return number_as_tensor(report.place, context)
         if report.place.augmented:
             return begun_by_the_first_call(report.place, context)
+        if any(isinstance(each, Mapping_) for each in options(report.place.value)):
+            return Refusal("a dict holds the tensors: register a buffer for each, and write those in place")
         fix = copy_into_state(report.place, context)
         if isinstance(fix, Refusal) and report.place.began in (None, Const(None)):
             other = begun_by_the_first_call(report.place, context)

@@ -71,6 +71,12 @@ def _begun(forward: str) -> str:
     return _BEGUN.replace("FORWARD", forward.replace("\n", "\n        "))
 
 
+def _held(forward: str) -> str:
+    """A model that holds two tensors in a dict."""
+    begun = 'self.held = {"h": torch.zeros(4), "c": torch.ones(4)}'
+    return _model(forward).replace('self.option = "plain"', begun)
+
+
 def _averaged(first: str, later: str, result: str) -> str:
     """A mean over calls, kept as numbers of Python."""
     return _model(
@@ -135,6 +141,17 @@ MUST = {
         _begun(
             "if self.steps == 0:\n    self.mean = x.mean(0)\nelse:\n    self.mean = 0.9 * self.mean + x.mean(0)\nself.steps += 1"
         ),
+        # in a dict, which is made anew
+        _held(
+            'self.held = {"h": x.mean(0) + self.held["h"], "c": self.held["c"] + 1}\nreturn x - self.held["h"]'
+        ),
+        _held(
+            'held = self.held\ny = x + held["h"]\nself.held = {"h": y.mean(0), "c": held["c"] * 0.9}\nreturn y - held["c"]'
+        ),
+        _held(
+            'if self.held is None:\n    self.held = {"h": x.mean(0)}\nself.held = {"h": 0.9 * self.held["h"] + x.mean(0)}\n'
+            'return x - self.held["h"]'
+        ).replace('{"h": torch.zeros(4), "c": torch.ones(4)}', "None"),
         # an attribute that the constructor does not make
         _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
     ],
@@ -186,6 +203,17 @@ MUST_NOT = {
     "EXL206": [
         _model(
             "self.keep(x)\nself.steps = 1\nif self.steps > 0:\n    x = self.less(x)\nself.steps = 0\nreturn x"
+        ),
+        # a dict for the same call, or of the same tensors, moved
+        _held('self.held = {"h": x.mean(0), "c": x.std()}\nreturn x - self.held["h"]'),
+        _held(
+            'self.held = {"h": self.held["h"].to(x.dtype), "c": self.held["c"].to(x.device)}\nreturn x - self.held["h"]'
+        ),
+        _held(
+            "self.held = {key: value.to(x.device) for key, value in self.held.items()}\nreturn x - self.held['h']"
+        ),
+        _held(
+            'self.held = dict(self.held)\nself.held = {**self.held, "n": x.shape[0]}\nreturn x - self.held["h"]'
         ),
         # tables and sizes, in a tuple or a named one
         _model(
