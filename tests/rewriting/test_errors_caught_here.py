@@ -29,6 +29,7 @@ _ATTEMPT = """
         ("except ValueError:", "except KeyError:\n            y = x + 1\n        except ValueError:", "several handlers"),
         ("y = x * 2", "y = x * int(self.rate)", "`int(self.rate)` may raise the same error"),
         ("y = x * 2", "y = self.shaped(x)", "`self.shaped(x)` may raise the same error"),
+        ("y = x * 2", "n = 3\n            n /= self.count\n            y = x * n", "`n /= self.count` may raise the same error"),
         ("y = x * 2", "assert x.dim() == 2\n            y = x * 2", "another statement of the `try`"),
         ("            y = x\n", "            raise\n", "raises the error again"),
     ],

@@ -61,7 +61,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.UAdd: operator.pos,
     ast.Invert: operator.invert,
 }
-_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -317,7 +317,7 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
     if isinstance(op, (ast.In, ast.NotIn)):
         return _contains(machine, left, right, isinstance(op, ast.NotIn), frame, node)
     if isinstance(left, Const) and isinstance(right, Const):
-        return fold(_COMPARE[type(op)], left.value, right.value)
+        return fold(COMPARE[type(op)], left.value, right.value)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
         other = right if isinstance(left, Tensor) else left
         if isinstance(other, Const) and (other.value is None or isinstance(other.value, str)):

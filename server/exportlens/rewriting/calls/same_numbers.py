@@ -7,6 +7,7 @@ raises for another one, and an export with that dimension dynamic fails. Neither
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from exportlens.rewriting.code.draft import Draft, Refused
@@ -38,7 +39,7 @@ _RESHAPES = frozenset(
 )  # fmt: skip
 
 
-class SameNumbers:
+class SameNumbers(ABC):
     """The expressions of `function` that are known to be the same in each call, where the statement `begin` of it stands."""
 
     draft: Draft
@@ -56,8 +57,9 @@ class SameNumbers:
     # The statements that the method holds as well.
     copied: list[ast.Assign]
 
+    @abstractmethod
     def is_draw(self, node: ast.AST) -> bool:
-        raise NotImplementedError
+        """Whether `node` asks the generator for something."""
 
     def refuse_open(self, node: ast.AST, besides: ast.AST | None = None) -> None:
         """Raise Refused where `node`, but for the part `besides`, holds anything else than numbers that the constructor sets, and

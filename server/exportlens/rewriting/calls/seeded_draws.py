@@ -95,7 +95,6 @@ class Draws(SameNumbers):
         self.params, self.sizes, self.copied = {}, [], []
 
     def is_draw(self, node: ast.AST) -> bool:
-        """Whether `node` asks the generator for something."""
         return (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)

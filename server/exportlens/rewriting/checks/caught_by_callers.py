@@ -175,14 +175,7 @@ def _refuse_attempt(
 ) -> None:
     if handler.name and handler.name in reads(handler.body):
         raise Refused("the handler reads the exception that data raises")
-    bare = (
-        isinstance(each, ast.Raise) and each.exc is None for one in handler.body for each in ast.walk(one)
-    )
-    leaves = attempt.finalbody and (
-        exits([*attempt.body, *attempt.orelse]) - {"falls"} or exits(handler.body) - {"falls"}
-    )
-    if any(bare) or leaves:
-        raise Refused("the handler raises the error again, or leaves a `try` with a `finally`")
+    refuse_ends(source, attempt, handler)
     for each in attempt.body:
         if each is statement:
             continue
@@ -193,6 +186,17 @@ def _refuse_attempt(
         )
         if any(own):
             raise Refused("another statement of the `try` may raise the same error")
+
+
+def refuse_ends(
+    source: Source, attempt: ast.Try, handler: ast.ExceptHandler, raising: ast.stmt | None = None
+) -> None:
+    """Raise Refused where `attempt`, but for the statement `raising`, does not end as the two ways of a branch do."""
+    bare = (isinstance(each, ast.Raise) and each.exc is None for one in handler.body for each in walk(one))
+    others = [each for each in (*attempt.body, *attempt.orelse) if each is not raising]
+    leaves = attempt.finalbody and (exits(others) | exits(handler.body)) - {"falls"}
+    if any(bare) or leaves:
+        raise Refused("the handler raises the error again, or leaves a `try` with a `finally`")
     parts = [*attempt.body, *handler.body, *attempt.orelse, *attempt.finalbody]
     if not all(map(source.begins_line, [attempt, *parts])):
         raise Refused("statements share a line")

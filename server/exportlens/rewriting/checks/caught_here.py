@@ -17,14 +17,13 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from exportlens.inference.values import Instance, Named
-from exportlens.rewriting.checks.caught_by_callers import CANNOT_FAIL
+from exportlens.rewriting.checks.caught_by_callers import CANNOT_FAIL, refuse_ends
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.inlining import negated
-from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.memory.effects import is_log
+from exportlens.rewriting.memory.effects import is_log, loaded
 from exportlens.source.walking import walk
 
 # What torch's operators do not raise for what data says, and what they are derived from; all others than these and the classes
@@ -53,7 +52,7 @@ def caught_as_branch(source: Source, node: ast.If | ast.Assert, kinds: Kinds) ->
     for chunk in kinds.around:
         classes |= {each.name: each for each in chunk.body if isinstance(each, ast.ClassDef)}
     lineage = list(_lineage(error, classes))
-    if not any(each in classes or each in _BUILT_IN for each in lineage[:1]):
+    if error not in classes and error not in _BUILT_IN:
         return None
     handler = next((each for each in attempt.handlers if set(_caught(each)) & set(lineage)), None)
     if handler is None or any(each not in classes and each not in _BUILT_IN for each in _caught(handler)):
@@ -65,7 +64,7 @@ def caught_as_branch(source: Source, node: ast.If | ast.Assert, kinds: Kinds) ->
     before, behind = attempt.body[:index], attempt.body[index + 1 :]
     for each in (*before, *behind):
         _refuse_raising(source, each, kinds, own)
-    _refuse_exits(source, attempt, handler)
+    refuse_ends(source, attempt, handler, node)
     return _branch(source, attempt, node, handler, exception, kinds)
 
 
@@ -103,13 +102,21 @@ def _refuse_raising(source: Source, statement: ast.stmt, kinds: Kinds, own: bool
             raise Refused("another statement of the `try` may raise the same error")
         if isinstance(each, ast.Call) and not _is_harmless(each, kinds, own):
             raise Refused(f"`{source.of(each)}` may raise the same error")
-        divides = isinstance(each, (ast.BinOp, ast.AugAssign)) and isinstance(
-            each.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
-        )
-        if divides and not own and isinstance(each, ast.BinOp):
-            sides = [kinds.of(each.left).what, kinds.of(each.right).what]
-            if "tensor" not in sides and not isinstance(each.right, ast.Constant):
-                raise Refused(f"`{source.of(each)}` may raise the same error")
+        if not own and _may_divide_by_zero(each, kinds):
+            raise Refused(f"`{source.of(each)}` may raise the same error")
+
+
+def _may_divide_by_zero(node: ast.AST, kinds: Kinds) -> bool:
+    """Whether `node` divides numbers of Python, or raises one to a power."""
+    if isinstance(node, ast.BinOp):
+        sides = [node.left, node.right]
+    elif isinstance(node, ast.AugAssign):
+        sides = [loaded(node.target), node.value]
+    else:
+        return False
+    if not isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)):
+        return False
+    return "tensor" not in {kinds.of(each).what for each in sides} and not isinstance(sides[1], ast.Constant)
 
 
 def _is_harmless(call: ast.Call, kinds: Kinds, own: bool) -> bool:
@@ -127,18 +134,6 @@ def _is_harmless(call: ast.Call, kinds: Kinds, own: bool) -> bool:
     if (kinds.qualified(call.func) or "").startswith(("torch.", "numpy.", "math.")):
         return True
     return isinstance(call.func, ast.Attribute) and kinds.of(call.func.value).what == "tensor"
-
-
-def _refuse_exits(source: Source, attempt: ast.Try, handler: ast.ExceptHandler) -> None:
-    bare = (
-        isinstance(each, ast.Raise) and each.exc is None for one in handler.body for each in ast.walk(one)
-    )
-    leaves = exits([*attempt.body, *attempt.orelse]) - {"falls", "raises"} or exits(handler.body) - {"falls"}
-    if any(bare) or (attempt.finalbody and leaves):
-        raise Refused("the handler raises the error again, or leaves a `try` with a `finally`")
-    parts = [*attempt.body, *handler.body, *attempt.orelse, *attempt.finalbody]
-    if not all(map(source.begins_line, [attempt, *parts])):
-        raise Refused("statements share a line")
 
 
 def _branch(

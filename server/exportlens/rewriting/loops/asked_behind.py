@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from exportlens.inference.operators import COMPARE
 from exportlens.rewriting.code.liveness import Liveness, exits
 from exportlens.rewriting.code.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.code.ranges import bounds_of, written_int
@@ -36,14 +37,9 @@ _MOST_MOVED = 6
 # As high as no counter comes.
 _HIGH = 1 << 62
 _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    **COMPARE,
     ast.Is: operator.is_,
     ast.IsNot: operator.is_not,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
 }
 
 

@@ -107,15 +107,22 @@ def _begins(statement: ast.stmt, path: str, tells: Tells) -> bool:
 
 def _of_test(test: ast.expr, path: str) -> bool | None:
     """Whether the None leads to the `orelse` of `test` (True) or to its body (False); None where it may lead to both."""
+
+    def asked(part: ast.expr) -> bool | None:
+        return True if asks_for_it(part, path.removeprefix("self.")) else asks_for_none(part, path)
+
+    return told_by(test, asked)
+
+
+def told_by(test: ast.expr, asked: Tells) -> bool | None:
+    """What `test` tells where `asked` says it of the questions that are in it, behind `not`, `and` and `or`."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _of_test(test.operand, path)
+        inner = told_by(test.operand, asked)
         return None if inner is None else not inner
     if isinstance(test, ast.BoolOp):
         wanted = not isinstance(test.op, ast.Or)
-        return wanted if any(_of_test(each, path) is wanted for each in test.values) else None
-    if asks_for_it(test, path.removeprefix("self.")):
-        return True
-    return asks_for_none(test, path)
+        return wanted if any(told_by(each, asked) is wanted for each in test.values) else None
+    return asked(test)
 
 
 def _may_end(statement: ast.stmt, path: str) -> bool:

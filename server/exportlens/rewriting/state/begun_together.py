@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from exportlens.rewriting.code.names import assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Function, Source
-from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none, is_set_before
+from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none, is_set_before, told_by
 
 
 class Together:
@@ -143,14 +143,12 @@ class Together:
 
 def _told(test: ast.expr, counts: Callable[[str], bool]) -> bool | None:
     """Whether `test` is true only where what it asks for, of what `counts`, has begun (True), or wherever it has not (False)."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _told(test.operand, counts)
-        return None if inner is None else not inner
-    if isinstance(test, ast.BoolOp):
-        wanted = not isinstance(test.op, ast.Or)
-        return wanted if any(_told(each, counts) is wanted for each in test.values) else None
-    other, begun = _question(test)
-    return begun if other and counts(other) else None
+
+    def asked(part: ast.expr) -> bool | None:
+        other, begun = _question(part)
+        return begun if other and counts(other) else None
+
+    return told_by(test, asked)
 
 
 def _question(test: ast.expr) -> tuple[str, bool]:
