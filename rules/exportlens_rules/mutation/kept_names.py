@@ -12,27 +12,41 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def under_one_name(place: ContainerWrite, function: _Function) -> tuple[_Function, ast.AST]:
-    """`function` with `self.states` wherever it says `states`, which it binds to that once, and the node of `place` in it."""
-    names = {
-        name
-        for each in ast.walk(function)
-        if isinstance(each, ast.Assign) and _is_kept(each.value, place.attr)
-        for name in (target.id for target in each.targets if isinstance(target, ast.Name))
-    }
-    bound = [
-        each.id
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    ]
-    names = {name for name in names if bound.count(name) == 1}
-    if place.owner is None or not names:
+    """`function` with `self.states` wherever it says `states`, which it binds to that once, or with the parameter of which it does, and
+    the node of `place` in it."""
+    held = _names_of_kept(place, function)
+    if place.owner is None or not held:
         return function, place.node
     copied: dict[int, ast.AST] = {}
     made = copy.deepcopy(function, copied)
     node = copied[id(place.node)]
     assert isinstance(node, ast.AST)
-    _Attributes(place.attr, names).visit(made)
+    _OneName(held).visit(made)
     return made, node
+
+
+def _names_of_kept(place: ContainerWrite, function: _Function) -> dict[str, ast.expr]:
+    """The names that are bound once, to what the model keeps or to a parameter, and what that is."""
+    bound = [
+        each.id
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    ]
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    held: dict[str, ast.expr] = {}
+    for each in ast.walk(function):
+        if not isinstance(each, ast.Assign):
+            continue
+        value = held.get(each.value.id, each.value) if isinstance(each.value, ast.Name) else each.value
+        if _is_kept(value, place.attr) or (
+            isinstance(value, ast.Name) and value.id in given and value.id not in bound
+        ):
+            held |= {
+                one.id: value
+                for one in each.targets
+                if isinstance(one, ast.Name) and bound.count(one.id) == 1 and one.id not in given
+            }
+    return held
 
 
 def _is_kept(value: ast.expr, attr: str) -> bool:
@@ -44,22 +58,20 @@ def _is_kept(value: ast.expr, attr: str) -> bool:
     )
 
 
-class _Attributes(ast.NodeTransformer):
-    """Puts `self.attr` in the place of names that stand for it, and takes away the statements that bind them."""
+class _OneName(ast.NodeTransformer):
+    """Puts what names stand for in their place, and takes away the statements that bind them."""
 
-    def __init__(self, attr: str, names: set[str]) -> None:
-        self.attr, self.names = attr, names
+    def __init__(self, held: dict[str, ast.expr]) -> None:
+        self.held = held
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.names or not isinstance(node.ctx, ast.Load):
+        if node.id not in self.held or not isinstance(node.ctx, ast.Load):
             return node
-        made = ast.Attribute(ast.Name("self", ast.Load()), self.attr, ast.Load())
+        made = copy.deepcopy(self.held[node.id])
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        if _is_kept(node.value, self.attr) and all(
-            isinstance(each, ast.Name) and each.id in self.names for each in node.targets
-        ):
+        if all(isinstance(each, ast.Name) and each.id in self.held for each in node.targets):
             return ast.copy_location(ast.Pass(), node)
         return self.generic_visit(node)
 

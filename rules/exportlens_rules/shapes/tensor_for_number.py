@@ -11,19 +11,17 @@ from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScal
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.sizes.number_arguments import tensors_for_numbers
+from exportlens.rewriting.sizes.numbers_read_out import read_out_as_numbers
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
+from exportlens_rules.shapes.number_arguments import ASKED, FAILS_READ_OUT, READ_OUT, given_numbers
 from exportlens_rules.shapes.options_from_data import option_from_data
 
 # What takes a number there, by the name of the argument and its position in the function: measured on torch 2.13.
 _NUMBERS = {
     "torch.full_like": ("fill_value", 1),
     "torch.Tensor.new_full": ("fill_value", 2),
-    "torch.nn.functional.leaky_relu": ("negative_slope", 1),
-    "torch.nn.functional.elu": ("alpha", 1),
-    "torch.nn.functional.threshold": ("threshold", 1),
-    "torch.nn.functional.softplus": ("beta", 1),
 }
 _ALSO_NON_STRICT = {
     "torch.nn.functional.pad": ("value", 3),
@@ -73,9 +71,9 @@ class TensorForNumber(Rule):
 
     ## What it does
     Finds `x.clamp(0, limit)` where one bound is a tensor and the other a number, and tensors given as the number that
-    `torch.full_like`, `F.leaky_relu`, `F.pad(value=...)`, `F.smooth_l1_loss(beta=...)` and a few others take. It also finds
+    `torch.full_like`, `F.leaky_relu`, `x.narrow(0, start, n)`, `torch.roll`, `F.pad` and others take. It also finds
     numbers that were read out of tensors where torch looks at the number: the scale of `torch.fake_quantize_per_tensor_affine`,
-    the `q` of `torch.quantile`, the `eps` of `F.layer_norm`; and options that data turn on or off, as in
+    the `q` of `torch.quantile`, the `eps` of `F.layer_norm`, how many pieces `x.chunk(n)` makes; and options that data turn on or off, as in
     `torch.sort(x, descending=flag)` and `torch.autocast("cpu", enabled=flag)`.
 
     ## Why it matters
@@ -155,6 +153,43 @@ def forward(self, x):
 """,
             outcome=Outcome(FAILS, FAILS),
         ),
+        Example(
+            bad="""
+def forward(self, x, begins):
+    return torch.stack([x.narrow(0, each, 2).sum(0) for each in begins])
+""",
+            good="""
+def forward(self, x, begins):
+    return torch.stack([x.narrow(0, each.item(), 2).sum(0) for each in begins])
+""",
+            inputs="(torch.randn(3, 4), torch.tensor([0, 1]))",
+            outcome=Outcome(FAILS, FAILS),
+        ),
+        Example(
+            bad="""
+def forward(self, x, shift):
+    return torch.roll(x, shift.sum(), 0)
+""",
+            good="""
+def forward(self, x, shift):
+    return torch.roll(x, shift.sum().item(), 0)
+""",
+            inputs="(torch.randn(3, 4), torch.tensor([0, 1]))",
+        ),
+        Example(
+            bad="""
+def forward(self, x, sizes):
+    parts = x.split(sizes.max().item())
+    return torch.stack([part.sum() for part in parts])
+""",
+            good="""
+def forward(self, x, sizes):
+    place = torch.arange(x.shape[0], device=x.device) // sizes.max()
+    return x.new_zeros(x.shape[0]).index_add(0, place, x.sum(1))
+""",
+            inputs="(torch.randn(3, 4), torch.tensor([1, 2]))",
+            outcome=Outcome(FAILS, FAILS),
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -176,6 +211,14 @@ def forward(self, x):
                 outcome=Outcome(FAILS, FAILS),
             )
             return
+        if any(_is_read_out(each) for each in given_numbers(place, READ_OUT)):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` takes a number there and is given a tensor, which torch reads out while tracing: "
+                "tracing fails. Give it `.item()` of the tensor.",
+                outcome=Outcome(FAILS, FAILS if place.name in FAILS_READ_OUT else OK),
+            )
+            return
         given, outcome = _as_number(place), self.outcome
         if given is None:
             return
@@ -194,6 +237,11 @@ def forward(self, x):
             return Refusal(
                 "how the results of both are to be joined is for you to say: a `torch.where`, or a `torch.cond`"
             )
+        if any(_is_read_out(each) for each in given_numbers(report.place, READ_OUT)):
+            numbers = READ_OUT[report.place.name]
+            if report.place.name in FAILS_READ_OUT:
+                numbers = (*numbers, ("length", 3))
+            return read_out_as_numbers(report.place, context, numbers)
         return tensors_for_numbers(report.place, context)
 
 
@@ -218,7 +266,7 @@ def _is_asked(place: Call) -> bool:
     shift = 1 if place.name.startswith("torch.Tensor.") else 0
     return any(
         isinstance(place.argument(at - shift, name), TensorScalar) for name, at in _ASKED.get(place.name, ())
-    )
+    ) or any(isinstance(each, TensorScalar) or _is_read_out(each) for each in given_numbers(place, ASKED))
 
 
 def _is_read_out(value: Value | None) -> TypeGuard[Tensor]:

@@ -303,6 +303,8 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
             and value.name != f"self.{attr}"  # it was put there by traced code
         ):
             return replace(value, origin="attribute", name=f"self.{attr}")
+        if machine.tracing and not owner.traced and isinstance(value, Mapping_):
+            machine.dicts_read.setdefault(id(value), (value, owner, attr))
         if machine.tracing and isinstance(value, (Sequence, Mapping_)) and machine.emits(UnregisteredRead):
             found = unregistered(owner, attr, value)
             if found is not None:

@@ -147,6 +147,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
     machine.version = 0
     machine.refusals = 0
     machine.attributes_written.clear()
+    machine.dicts_read.clear()
     machine.attributes_read.clear()
     machine.tracing = False
     frame = Frame(cls.scope, cls.chunk, {})
@@ -168,6 +169,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         if machine.sized:
             # What later calls write stands on ways that the first one does not take.
             machine.attributes_written.clear()
+            machine.dicts_read.clear()
             machine.attributes_read.clear()
             machine.later = True
             arguments = _arguments(machine, written, skip_first=True, given=given)
@@ -410,6 +412,7 @@ def run_exported(machine: Machine, call: ExportCall, *, declared: bool = False) 
     machine.entry = model.cls.name
     machine.steps = 0
     machine.attributes_written.clear()
+    machine.dicts_read.clear()
     machine.attributes_read.clear()
     machine.tracing = True
     try:

@@ -86,8 +86,11 @@ def _notice_write(
     if owner is None and isinstance(expression, ast.Name):
         # Under another name: `states = self.states`.
         owner, attr = _keeper_of_name(container, frame)
-        if owner is None and _is_shared(container, expression.id, frame):
-            machine.notice(ContainerWrite(machine.site(frame), node, None, expression.id, how, value))
+    if owner is None and isinstance(container, Mapping_):
+        # Under the name of a parameter, or inside of another dict: `state["filter"]`.
+        owner, attr = _keeper_around(machine, container)
+    if owner is None and isinstance(expression, ast.Name) and _is_shared(container, expression.id, frame):
+        machine.notice(ContainerWrite(machine.site(frame), node, None, expression.id, how, value))
     if owner is None:
         return
     anew = (id(owner), attr) in machine.attributes_written
@@ -102,6 +105,26 @@ def _keeper_of_name(container: Value, frame: Frame) -> tuple[Instance | None, st
             if held is container:
                 return owner, attr
     return None, ""
+
+
+def _keeper_around(machine: Machine, container: Mapping_) -> tuple[Instance | None, str]:
+    """The object that keeps a dict in which `container` is, or which it is, and its attribute."""
+    for kept, owner, attr in machine.dicts_read.values():
+        if isinstance(owner, Instance) and not owner.traced and _holds(kept, container, 3):
+            return owner, attr
+    return None, ""
+
+
+def _holds(kept: Value, container: Mapping_, depth: int) -> bool:
+    if kept is container:
+        return True
+    return (
+        depth > 0
+        and isinstance(kept, Mapping_)
+        and any(
+            isinstance(each, Mapping_) and _holds(each, container, depth - 1) for each in kept.items.values()
+        )
+    )
 
 
 def _is_shared(container: Value, name: str, frame: Frame) -> bool:

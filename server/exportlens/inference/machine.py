@@ -161,6 +161,8 @@ class Machine:
         # Of each attribute that held a tensor when the call began and was not written yet: the functions that read it, and where.
         # As keys, in order: a loop reads at one place many times.
         self.attributes_read: dict[tuple[int, str], dict[tuple[ast.AST, ast.AST], None]] = {}
+        # The dicts that traced code read as attributes, by identity: the dict, its object, and the attribute.
+        self.dicts_read: dict[int, tuple[Value, Value, str]] = {}
         self.roots = itertools.count(1)
         self.memo: dict[Any, Any] = {}
         self.made: dict[Any, tuple[Value, list[Value]]] = {}

@@ -77,6 +77,15 @@ def _held(forward: str) -> str:
     return _model(forward).replace('self.option = "plain"', begun)
 
 
+def _handed(step: str, forward: str, begun: str = '{"h": torch.zeros(4), "of": {"c": torch.ones(4)}}') -> str:
+    """A model that hands the dict that it holds to a method `step`."""
+    text = _model(forward).replace('self.option = "plain"', f"self.held = {begun}")
+    body = step.replace("\n", "\n        ")
+    return text.replace(
+        "    def forward", f"    def step(self, kept, x: torch.Tensor):\n        {body}\n\n    def forward"
+    )
+
+
 def _averaged(first: str, later: str, result: str) -> str:
     """A mean over calls, kept as numbers of Python."""
     return _model(
@@ -156,6 +165,16 @@ MUST = {
         _model("if self.steps > 0:\n    x = x - self.late\nself.late = x * 2\nself.steps += 1\nreturn x"),
     ],
     "EXL218": [
+        # a dict that a method is given, under another name, and a dict inside of it
+        _handed(
+            'old = kept["h"]\nkept["h"] = old * 0.9 + x.mean(0)',
+            'self.step(self.held, x)\nreturn x - self.held["h"]',
+        ),
+        _handed(
+            'c = kept["of"]["c"]\nnew = kept\nnew["of"]["c"] = c + x.mean(0)\nreturn new',
+            'self.held = self.step(self.held, x)\nreturn x - self.held["of"]["c"]',
+        ),
+        _handed('kept["h"] += x.mean(0)\nreturn kept["h"]', "return x - self.step(self.held, x)"),
         # begun by the first call's data
         _averaged("[m]", "[e * 0.9 + m * 0.1 for e in self.prev]", "x / self.prev[0]"),
         _averaged("list((m, m))", "[0.9 * a + 0.1 * m for a in self.prev]", "x / self.prev[0]"),
@@ -233,6 +252,21 @@ MUST_NOT = {
         ),
     ],
     "EXL218": [
+        # set before it is read, kept for whoever looks at it, a table that is made once, and a copy
+        _handed('kept["h"] = x.mean(0)\nreturn x - kept["h"]', "return self.step(self.held, x)"),
+        _handed('kept["last"] = x.mean(0)\nreturn x * 2', "return self.step(self.held, x)"),
+        _handed(
+            'if "table" not in kept:\n    kept["table"] = torch.arange(x.shape[0])\nreturn x.T + kept["table"]',
+            "return self.step(self.held, x)",
+        ),
+        _handed(
+            'new = dict(kept)\nnew["h"] = new["h"] + x.mean(0)\nreturn new',
+            'return x - self.step(self.held, x)["h"]',
+        ),
+        _handed(
+            'new = {"h": kept["h"]}\nnew["h"] = new["h"] + x.mean(0)\nreturn new["h"]',
+            "return x - self.step(self.held, x)",
+        ),
         # numbers of data for whoever looks at them later, or of this call alone
         _averaged("[m]", "[e * 0.9 + m * 0.1 for e in self.prev]", "x / m"),
         _averaged("[m]", "[m * 2]", "x / self.prev[0]"),

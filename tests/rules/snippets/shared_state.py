@@ -144,6 +144,10 @@ MUST = {
         _keeper("self.v = self.v * 0.5 + x\nreturn self.layer(self.v)"),
     ],
     "EXL425": [
+        _flag("return F.avg_pool1d(x, x.argmax().item())"),
+        _flag("return x.unfold(0, 2, x.argmax() + 1)"),
+        _flag("return torch.linspace(0, 1, steps=x.argmax().item()) + x[0, 0]"),
+        _flag("return torch.roll(x, (1, x.argmax()), (0, 1))"),
         _flag("return F.dropout(x, 0.5, flag)"),
         _flag("return x.sum(0, keepdim=flag)"),
         _flag('with torch.autocast("cpu", enabled=flag):\n            y = x @ x.T\n        return y.float()'),
@@ -210,6 +214,12 @@ class M(nn.Module):
         _keeper("self.v = x * 2\nreturn self.layer(self.v)"),
     ],
     "EXL425": [
+        # numbers from data that torch does not ask for, lengths of views, and numbers that are known
+        _flag(
+            "n = x.argmax().item()\n        return torch.roll(x, n, 0).narrow(0, n, 1) + F.pad(x, (n, 0))[:1, :4]"
+        ),
+        _flag("return x.narrow(0, 0, x.argmax()).sum(0)"),
+        _flag("return x.chunk(x.shape[0])[0] + x.roll(len(x), 0) + torch.linspace(0, 1, x.shape[1])"),
         _flag(
             'with torch.autocast("cpu", enabled=self.training):\n'
             "            return torch.sort(x, descending=x.shape[0] > 1).values * flag"

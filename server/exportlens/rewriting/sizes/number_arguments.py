@@ -20,6 +20,7 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.precedence import primary
+from exportlens.rewriting.sizes.numbers_read_out import may_be_number
 
 _FOR_THE_USER = (
     "how the number is to be computed with tensors is for you to say: a product, a `torch.where`, a constant"
@@ -165,7 +166,7 @@ def _as_number(draft: Draft, node: ast.expr, value: Value | None) -> str:
     text = draft.source.of(node)
     if not isinstance(value, Tensor):
         return text
-    if _is_argument(draft, node):
+    if may_be_number(draft, node):
         # Another call of the function may give a number.
         if value.rank != 0:
             raise Refused(f"`{text}` may be a number or a tensor, and is not known to have no dimensions")
@@ -173,11 +174,3 @@ def _as_number(draft: Draft, node: ast.expr, value: Value | None) -> str:
     if value.origin not in ("buffer", "attribute") and value.requires_grad is not False:
         text = f"{primary(text)}.detach()"
     return text if value.rank == 0 else f"{primary(text)}.reshape(())"
-
-
-def _is_argument(draft: Draft, node: ast.expr) -> bool:
-    function = draft.source.enclosing_function(node)
-    if function is None or function.name == "forward" or not isinstance(node, ast.Name):
-        return False
-    given = function.args
-    return node.id in {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
