@@ -7,7 +7,7 @@ from pathlib import Path
 
 from exportlens.config import NEWEST_TORCH, Config
 from exportlens.engine import Engine
-from exportlens.fixing import apply_fixes
+from exportlens.fixing import applicable, apply_fixes
 from exportlens.outcome import Mode, TorchVersion
 
 FILE = Path("/model.py")
@@ -38,7 +38,8 @@ def mend(text: str, torch_version: TorchVersion = NEWEST_TORCH) -> Mended:
             for note in each.notes
             if note.startswith("No fix offered")
         ]
-        applied = apply_fixes(FILE, result.text, findings)
+        wanted = [each for each in findings if applicable(each.fix, unsafe=True)]
+        applied = apply_fixes(FILE, result.text, wanted)
         if applied.text == result.text:
             return result
         result.text = applied.text

@@ -11,6 +11,17 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "an item of a list of tensors, which is written",
+        "rows = [x * 1, x * 2]\nif x.sum() > 0:\n    rows[0].add_(1)\nreturn rows[0] + rows[1]",
+        "which may be a list",
+    ),
+    (
+        "an item of lists that were put together, written by rows",
+        "rows = [x * 1] + [x * i for i in range(2)]\nif x.sum() > 0:\n    y = x\nelse:\n    for i in range(2):\n"
+        "        rows[i + 1][0] = 2\n    y = rows[-1]\nreturn y + rows[1]",
+        "which may be a list",
+    ),
+    (
         "a list of rows that later rounds write in place",
         "row = x[0] * 1\nrows = []\nfor i in range(3):\n    row += x[i]\n    if row.sum() > 1:\n        rows.append(row)\n"
         "return torch.stack(rows)",

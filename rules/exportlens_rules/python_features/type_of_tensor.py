@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
+from exportlens.inference.values import Tensor, options
 from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.calls.plain_calls import isinstance_of_tensor
 from exportlens.rewriting.code.context import RewriteContext
@@ -16,14 +17,16 @@ from exportlens_rules.reading import ancestors, is_tensor, words
 
 _CONVERSION = Outcome(FAILS, FAILS)
 _CALL = Outcome(OK, FAILS)
+_TENSOR = frozenset({"torch.Tensor", "Tensor", "th.Tensor"})
+_PARAMETER = frozenset({"nn.Parameter", "torch.nn.Parameter", "Parameter", "nn.parameter.Parameter"})
 
 
 class TypeOfTensor(Rule):
     """The exact type of a tensor is compared, or used to make a tensor.
 
     ## What it does
-    Finds `type(x) is torch.Tensor`, `type(x) == torch.Tensor` and `type(x) in (...)` on traced tensors, and `p.type(type(x))`
-    and `type(x)(...)`, which make a tensor of that type.
+    Finds `type(x) is torch.Tensor`, `type(x) == torch.Tensor` and `type(x) in (...)` on traced tensors, `type(w) is nn.Parameter`
+    on parameters, and `p.type(type(x))` and `type(x)(...)`, which make a tensor of that type.
 
     ## Why it matters
     In non-strict mode the tensor is a FakeTensor while tracing: the comparison is false, and the program
@@ -78,6 +81,38 @@ def forward(self, x):
 """,
             outcome=_CALL,
         ),
+        Example(
+            bad="""
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        if type(self.layer.bias) == nn.Parameter:
+            y = y * 2
+        return y
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.layer(x)
+        if isinstance(self.layer.bias, nn.Parameter):
+            y = y * 2
+        return y
+""",
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -88,10 +123,15 @@ def forward(self, x):
         outer = around[0] if around else None
         if isinstance(outer, ast.Compare):
             other = [node for node in (outer.left, *outer.comparators) if node is not place.node]
-            if any(_names_tensor(node) for node in other):
+            parameter = all(
+                isinstance(each, Tensor) and each.origin == "parameter" for each in options(place.args[0])
+            )
+            asked = _PARAMETER if parameter else _TENSOR
+            if any(_names(node, asked) for node in other):
+                denied = isinstance(outer.ops[0], (ast.IsNot, ast.NotEq, ast.NotIn))
                 yield self.report(
                     place,
-                    f"`{words(outer)}` is false while non-strict tracing runs on fake tensors: the program takes "
+                    f"`{words(outer)}` is {'true' if denied else 'false'} while non-strict tracing runs on fake tensors: the program takes "
                     "the other branch. Use isinstance.",
                     node=outer,
                 )
@@ -114,7 +154,7 @@ def _converts(call: ast.Call, kind: ast.AST) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr == "type" and call.args[:1] == [kind]
 
 
-def _names_tensor(node: ast.expr) -> bool:
+def _names(node: ast.expr, classes: frozenset[str]) -> bool:
     if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return any(_names_tensor(item) for item in node.elts)
-    return ast.unparse(node) in ("torch.Tensor", "Tensor", "th.Tensor")
+        return any(_names(item, classes) for item in node.elts)
+    return ast.unparse(node) in classes

@@ -56,6 +56,13 @@ def renamed(draft: Draft, node: ast.Call, of_floats: bool = False) -> list[Repla
         end = max(bracketed(draft.source, node, each)[1] for each in given)
         more = Replacement(end, end, ", correction=0")
         return [draft.source.swap(node.func, f"{draft.torch}.{name}"), more]
+    if name in _RUNNING and form in ("f(a)", "f(a, axis=1)"):
+        first = "" if node.keywords else ", dim=0"
+        end = draft.source.end(node)
+        return [
+            draft.source.swap(node.func, f"{draft.torch}.{_RUNNING[name]}"),
+            Replacement(end - 1, end, f"{first}).values"),
+        ]
     if name in _BOUNDS and form in ("f(a, 2)", "f(2, b)"):
         return _clamped(draft, node, _BOUNDS[name], of_floats)
     if name in PRODUCTS and form == "f(a, b)":
@@ -190,6 +197,8 @@ def bracketed(source: Source, call: ast.Call, node: ast.expr) -> tuple[int, int]
             return start, end
         start, end = opened + len(before) - 1, closed - len(after) + 1
 
+
+_RUNNING = {"maximum.accumulate": "cummax", "minimum.accumulate": "cummin"}
 
 # Lists of arrays are put together under these names; torch takes `axis` as NumPy does.
 PUT_TOGETHER = {

@@ -95,7 +95,7 @@ def builtin_isinstance(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 
 def isinstance_of_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`type(x) == torch.Tensor` -> `isinstance(x, torch.Tensor)`, where `x` is no parameter, which has a class of its own."""
+    """`type(x) == torch.Tensor` -> `isinstance(x, torch.Tensor)`, and for a parameter, which has a class of its own, that of `nn.Parameter`."""
     try:
         draft, node = _written(place, context)
         compared = draft.source.parents.get(node)
@@ -109,7 +109,11 @@ def isinstance_of_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
             raise Refused("the classes that are asked for are not written out as a tuple")
         if not among and not isinstance(operation, (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)):
             raise Refused("the class is not asked for by `is` or `==`")
-        if any(not isinstance(each, Tensor) or each.origin == "parameter" for each in options(place.args[0])):
+        if any(
+            not isinstance(each, Tensor)
+            or (each.origin == "parameter" and not draft.source.of(other).endswith("Parameter"))
+            for each in options(place.args[0])
+        ):
             raise Refused(
                 "a parameter is of a class of its own, which `isinstance` takes for a tensor: say which is meant"
             )

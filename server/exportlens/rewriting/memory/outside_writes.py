@@ -10,7 +10,7 @@ from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
 from exportlens.rewriting.code.draft import Refused, RefusedState
 from exportlens.rewriting.code.liveness import exits, leaves, live_before
-from exportlens.rewriting.code.names import bound, dotted, fresh, reads, registers_buffer, walk_own
+from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, reads, registers_buffer, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, numbers
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -144,6 +144,7 @@ class OutsideWrites:
                     raise Refused(
                         f"`{self.source.of(write.base)}`, into which the branch writes, is no tensor as far as is known"
                     )
+                self._refuse_item(write.base, now)
                 for root in kind.roots:
                     if _held_twice(root, now):
                         raise Refused(
@@ -162,6 +163,22 @@ class OutsideWrites:
 
         visit(arm.statements, self.kinds.copy(), see)
         return found
+
+    def _refuse_item(self, base: ast.expr, now: Kinds) -> None:
+        """Raise Refused where `base` is an item of what may be a list: `rows[1].add_(x)`, `rows[1][0] = 2`."""
+        holder = loaded(base)
+        while isinstance(holder, ast.Subscript):
+            holder = holder.value
+        if not isinstance(base, ast.Subscript):
+            return
+        kind = now.of(holder)
+        given = {each.arg for each in arguments(self.function.args)}
+        lost = kind.what == "unknown" and isinstance(holder, ast.Name) and holder.id not in given
+        if kind.what == "container" or lost:
+            raise Refused(
+                f"`{self.source.of(base)}` is written, an item of `{ast.unparse(holder)}`, which may be a list: give the tensor a name "
+                "before the branch"
+            )
 
     def _is_unrecorded(self, node: ast.stmt, base: ast.expr) -> bool:
         """Whether autograd sees nothing of a write: `self.codes.detach().copy_(...)`, or one under `torch.no_grad()`."""
