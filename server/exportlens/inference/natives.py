@@ -220,6 +220,8 @@ def _either(left: Value, right: Value) -> Value:
             left.kind, [_either(a, b) for a, b in zip(left.items, right.items or (), strict=True)]
         )
     given = [*options(left), *options(right)]
+    if left != right and all(isinstance(each, Const) and type(each.value) is int for each in given):
+        return TensorScalar("int")
     tensors = [replace(each, origin="fresh", name="", root=0) for each in given if isinstance(each, Tensor)]
     if not tensors or not all(isinstance(each, (Tensor, Unknown)) for each in given):
         return join(left, right)

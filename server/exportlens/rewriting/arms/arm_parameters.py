@@ -6,7 +6,7 @@ import ast
 
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import certainly_bound_before, live_before
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.names import arguments, bound, reads
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.memory.outside_writes import Arm
 from exportlens.source.walking import walk
@@ -25,10 +25,23 @@ def parameters_of(
     read, certain = reads(arm.statements), _certain(function, node)
     needed += [name for name in _deleted(function) if name in read & certain and name not in needed]
     needed += [name for name in arm.parameters if name not in needed]
+    # What nothing but the arm binds, and nothing else reads, is its own: an option decides there which statement binds it.
+    own = _bound_elsewhere(function, arm)
+    needed = [name for name in needed if name in certain or name in live or name in own]
     for name in needed:
         if name not in certain:
             raise Refused(f"`{name}` may be unbound before the branch")
     return needed
+
+
+def _bound_elsewhere(function: Function, arm: Arm) -> set[str]:
+    """The names that the function binds outside of the arm."""
+    inside = {id(each) for statement in arm.statements for each in walk(statement)}
+    return {each.arg for each in arguments(function.args)} | {
+        each.id
+        for each in walk(function)
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and id(each) not in inside
+    }
 
 
 def _certain(function: Function, node: ast.If) -> set[str]:

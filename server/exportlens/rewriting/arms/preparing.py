@@ -38,6 +38,7 @@ from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement, Source, read_again, replaced
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.grown_in_arms import begun_in_arms
 from exportlens.rewriting.loops.counters import counted_in_tensors
 from exportlens.rewriting.loops.held_in_loops import held_between_rounds
 from exportlens.rewriting.memory.effects import is_kept_out, is_log, repeatable
@@ -72,6 +73,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         _hoist_logs,
         _without_continue,
         _collect_appends,
+        begun_in_arms,
         name_items,
         chosen_as_tensors,
         keep_tensors,

@@ -267,10 +267,37 @@ def live_before(
 
 
 def certainly_bound_before(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> set[str]:
-    """The names that are bound on every way from the function's start to `statement`."""
+    """The names that are bound on every way from the function's start to `statement`, or its test would raise."""
     names = {each.arg for each in arguments(function.args)}
     found = _walk_to(function.body, statement, names)
-    return names if found is None else found
+    return (names if found is None else found) | _certainly_read(statement)
+
+
+def _certainly_read(statement: ast.stmt) -> set[str]:
+    """The names that `statement` reads whenever it is reached, in its own expressions."""
+    parts: list[ast.AST | None] = []
+    if isinstance(statement, (ast.If, ast.While)):
+        parts = [statement.test]
+    elif isinstance(statement, (ast.For, ast.AsyncFor)):
+        parts = [statement.iter]
+    elif isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)):
+        parts = [statement.value]
+    names: set[str] = set()
+    while parts:
+        each = parts.pop()
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+            names.add(each.id)
+        elif isinstance(each, ast.BoolOp):
+            parts.append(each.values[0])
+        elif isinstance(each, ast.IfExp):
+            parts.append(each.test)
+        elif isinstance(each, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+            parts.append(each.generators[0].iter)
+        elif isinstance(each, ast.Compare):
+            parts += [each.left, each.comparators[0]]
+        elif each is not None and not isinstance(each, (ast.Lambda, ast.NamedExpr)):
+            parts += ast.iter_child_nodes(each)
+    return names
 
 
 def _walk_to(statements: Sequence[ast.stmt], goal: ast.stmt, names: set[str]) -> set[str] | None:
@@ -293,7 +320,7 @@ def _walk_to(statements: Sequence[ast.stmt], goal: ast.stmt, names: set[str]) ->
                     if found is not None:
                         return found
             return names
-        names |= always_bound([statement])
+        names |= always_bound([statement]) | _certainly_read(statement)
     return None
 
 
