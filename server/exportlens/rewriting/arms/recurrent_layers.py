@@ -75,7 +75,8 @@ def chosen_of_both(
     an arm may fail that the branch would not have run; `what` is why torch.cond takes them not."""
     condition = parse_python(test, mode="eval").body
     tensor = kinds.of(condition)
-    if tensor.what != "tensor":
+    answer = tensor.what == "scalar" and (tensor.type == "bool" or isinstance(condition, ast.Compare))
+    if tensor.what != "tensor" and not answer:
         raise Refused(f"it runs {what}, and its condition is no tensor")
     for each in (node for statement in statements for node in walk(statement)):
         called = isinstance(each, ast.Call) and str(getattr(each.func, "attr", getattr(each.func, "id", "")))
@@ -83,6 +84,10 @@ def chosen_of_both(
             raise Refused(f"it runs {what}, and `{called}` only fits where the branch is taken")
         if isinstance(each, ast.Subscript) and _may_be_mask(each.slice, kinds):
             raise Refused(f"it runs {what}, and picks rows by a mask")
+        if isinstance(each, ast.Subscript) and (counted := _counted_in(each.slice, statements)):
+            raise Refused(
+                f"it runs {what}, and picks by `{counted}`, which may be beyond the end where the branch is not taken"
+            )
         if isinstance(each, ast.Name) and kinds.of(each).what == "scalar":
             raise Refused(
                 f"it runs {what}, and computes with `{each.id}`, a number from data that may not fit"
@@ -90,12 +95,33 @@ def chosen_of_both(
     taken = reads(condition)
     one, other = fresh("one", taken), fresh("other", taken)
     where = test if tensor.rank == 0 else f"({test}).reshape(())"
-    if tensor.dtype != "bool":
+    if answer:
+        where = f"{torch}.full((), {test}, dtype={torch}.bool)"
+    elif tensor.dtype != "bool":
         where = f"{primary(where)}.bool()"
     return (
         f"{torch}.utils._pytree.tree_map(lambda {one}, {other}: {torch}.where({where}, {one}, {other}), "
         f"{arms[0]}(), {arms[1]}())"
     )
+
+
+def _counted_in(index: ast.expr, statements: Sequence[ast.stmt]) -> str:
+    """The name of a round's number by which `index` picks one item; "" where there is none."""
+    counted = {
+        each.target.id
+        for statement in statements
+        for each in walk(statement)
+        if isinstance(each, ast.For) and isinstance(each.target, ast.Name)
+    }
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    names = (
+        one.id
+        for each in parts
+        if not isinstance(each, ast.Slice)
+        for one in walk(each)
+        if isinstance(one, ast.Name)
+    )
+    return next((name for name in names if name in counted), "")
 
 
 def _may_be_mask(index: ast.expr, kinds: Kinds) -> bool:

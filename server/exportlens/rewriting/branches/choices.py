@@ -74,6 +74,8 @@ def ternary_text(
     opened = open_choice(source, node, kinds, torch)
     if opened is not None:
         return _put(source, node, opened)
+    if (answer := _answer(source, node, kinds)) is not None:
+        return _put(source, node, answer)
     if _has_nested(node):
         return _put(source, node, _numbers_text(source, node, kinds, torch))
     if mixed or all(_is_plain_number(side) for side in sides):
@@ -250,6 +252,21 @@ def _clones(source: Source, node: ast.IfExp, kinds: Kinds) -> list[Replacement]:
     start = source.start(statement)
     line_end = f"{source.newline}{source.indent_of(statement)}"
     return [Replacement(start, start, "".join(line + line_end for line in lines.values()))]
+
+
+def _answer(source: Source, node: ast.IfExp, kinds: Kinds) -> str | None:
+    """The condition itself, as the bool that `True if t > 0 else False` is."""
+    sides = [each.value if isinstance(each, ast.Constant) else None for each in (node.body, node.orelse)]
+    test, text = kinds.of(node.test), source.of(node.test)
+    if {type(each) for each in sides} != {bool} or sides[0] is sides[1]:
+        return None
+    if test.what == "tensor" and test.dtype == "bool":
+        turned = "" if sides[0] else ".logical_not()"
+        return f"{primary(text)}{turned}.item()"
+    if not isinstance(node.test, ast.Compare) or test.what not in ("scalar", "number"):
+        return None
+    text = text if sides[0] else f"not {text}"
+    return text if isinstance(source.parents[node], (ast.Assign, ast.Return)) else f"({text})"
 
 
 def _mask(condition: Condition) -> str:
