@@ -108,6 +108,9 @@ MUST = {
         _begun("self.first = not self.first\nif self.first:\n    x = x * 2"),
         _begun("self.mean, self.first = x.mean(0), not self.first\nif self.first:\n    x = x * 2"),
         _averaged("m", "self.prev * 0.9 + m * 0.1", "x / self.prev"),
+        # computed by names of what the last call left
+        _model("n = self.steps\ny = x * n\nself.steps = (n + x.shape[0]) % 7\nreturn y"),
+        _model("n = self.steps\ny = x * n\nn += 2\nif n > 7:\n    n = 0\nself.steps = n\nreturn y"),
     ],
     "EXL206": [
         # read by a method
@@ -199,6 +202,9 @@ MUST_NOT = {
         _model(
             'old = self.state\nself.state = "busy"\ny = x if self.state == "busy" else x * 2\nself.state = old\nreturn y'
         ),
+        # names that have nothing to do with what the last call left
+        _model("n = self.steps\nn = x.shape[0]\nself.steps = n + 1\nreturn x * n"),
+        _model("self.steps = 3\nn = self.steps\nself.steps = n + 1\nreturn x * n"),
     ],
     "EXL206": [
         _model(
