@@ -22,7 +22,7 @@ from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.names import assigned_pairs
 from exportlens.rewriting.state.number_state import number_in_buffer
-from exportlens.rewriting.state.plain_writes import written_plainly
+from exportlens.rewriting.state.plain_writes import named_write, written_plainly
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import (
@@ -34,7 +34,7 @@ from exportlens_rules.mutation.first_values import (
     ways_to,
 )
 from exportlens_rules.mutation.kept_counts import RENEWED, is_renewed_by_data
-from exportlens_rules.mutation.named_state import named_statement, sets_itself_by_name
+from exportlens_rules.mutation.named_state import held_by_name, named_statement, sets_itself_by_name
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.mutation.turned_results import begins_results, decides_results
@@ -225,12 +225,17 @@ def _is_turned_by_first_call(place: AttributeWrite) -> bool:
         return False
     if type(value.value) is not bool or value.value is began.value or place.elsewhere or function is None:
         return False
+    named = named_statement(place)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
-    if target is None:
+    if named is not None:
+        # `setattr(self, name + "_ready", True)`
+        paths = held_by_name(function.node, place, named[1])
+    elif target is not None:
+        paths = [ast.dump(loaded(target))]
+    else:
         return False
-    path = ast.dump(loaded(target))
     for each, way in ways_to(place):
-        if isinstance(each, ast.If) and any(ast.dump(one) == path for one in ast.walk(each.test)):
+        if isinstance(each, ast.If) and any(ast.dump(one) in paths for one in ast.walk(each.test)):
             names = _names(way)
             return any(_begins_with(one, names) or hands_data_on(one, way, place) for one in each.body)
     return False
@@ -257,6 +262,10 @@ def _is_computed_of(value: ast.expr, names: set[str]) -> bool:
 
 def _begins_with(statement: ast.stmt, names: set[str]) -> bool:
     """Whether a statement hands the values of an input on: `self.begin(x)`, `self.mean.data.copy_(x.mean(0))`."""
+    named = named_write(statement)
+    if named is not None:
+        # What the attribute is called is no value of it.
+        names = names - {each.id for each in ast.walk(named.name) if isinstance(each, ast.Name)}
     return isinstance(statement, (ast.Expr, ast.Assign, ast.With)) and any(
         isinstance(each, ast.Call)
         and any(isinstance(one, ast.Name) and one.id in names for one in [*each.args, *_parts_of(each)])

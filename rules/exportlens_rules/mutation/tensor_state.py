@@ -41,6 +41,7 @@ from exportlens_rules.mutation.computed_state import (
 )
 from exportlens_rules.mutation.first_values import (
     is_begun_and_added_to,
+    is_begun_by_name,
     is_kept_from_first_call,
     is_left_to_later_calls,
 )
@@ -290,7 +291,11 @@ class M(nn.Module):
         named = named_statement(place)
         if named is not None:
             none = place.old == Const(None) == place.began
-            carried = is_carried_by_name(place, *named) or is_read_by_others_by_name(place, *named)
+            carried = (
+                is_carried_by_name(place, *named)
+                or is_read_by_others_by_name(place, *named)
+                or is_begun_by_name(place, named[1])
+            )
             if (none or origins <= _KEPT) and carried:
                 yield self.report(
                     place,
