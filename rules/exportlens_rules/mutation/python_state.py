@@ -182,6 +182,7 @@ class M(nn.Module):
             or _is_carried(place)
             or _is_turned_by_first_call(place)
             or is_set_by_data(place)
+            or _is_begun_anew(place)
             or decides_what_is_carried(place)
             or decides_results(place)
             or begins_results(place)
@@ -337,6 +338,43 @@ def _is_carried(place: AttributeWrite) -> bool:
     pairs = assigned_pairs(statement)
     tied = [path, *(ast.dump(loaded(one)) for one, _ in pairs if isinstance(one, ast.Attribute))]
     return number and (reads(value, tied) or reads_through(function.node, statement, value, path))
+
+
+def _is_begun_anew(place: AttributeWrite) -> bool:
+    """Whether the call sets a number where its value tells to, and the other way counts on with it: `if self.left > 0: self.left -= 1`
+    and `else: self.left = self.period`. The program goes the way of the first call for ever."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if place.elsewhere or statement is None or target is None or function is None:
+        return False
+    if not _is_number(place.began) or place.value == place.began:
+        return False
+    path = ast.dump(loaded(target))
+    above = set(ancestors(place))
+    return any(
+        isinstance(each, ast.If)
+        and reads(each.test, [path])
+        and any(
+            statement not in arm
+            and above.isdisjoint(arm)
+            and any(_counts_on(one, path) for one in arm)
+            and (each in above or (each.lineno < statement.lineno and isinstance(arm[-1], ast.Return)))
+            for arm in (each.body, each.orelse)
+            if arm
+        )
+        for each in ast.walk(function.node)
+    )
+
+
+def _counts_on(statement: ast.stmt, path: str) -> bool:
+    """Whether `statement` computes the attribute (dumped) of itself."""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.target, ast.Attribute) and ast.dump(loaded(statement.target)) == path
+    return isinstance(statement, ast.Assign) and any(
+        isinstance(one, ast.Attribute) and ast.dump(loaded(one)) == path and reads(value, [path])
+        for one, value in assigned_pairs(statement)
+    )
 
 
 def _is_number(value: Value | None) -> bool:

@@ -6,7 +6,7 @@ import ast
 import math
 
 from exportlens.inference.operators import BINARY, fold
-from exportlens.inference.values import Const
+from exportlens.inference.values import Const, Instance, Static
 from exportlens.rewriting.code.draft import Draft
 from exportlens.rewriting.code.infinity import infinity
 from exportlens.rewriting.code.names import arguments, assigned_pairs, defaults_of, dotted
@@ -43,6 +43,9 @@ class TypedNumber:
         self.draft, self.source, self.cls = draft, draft.source, cls
         self.path = f"self.{attr}"
         self.given: set[tuple[str, str, str]] = set()
+        # What the interpreter knows of the object; `elsewhere` is set where another class than its own is looked at.
+        self.owner: Instance | None = None
+        self.elsewhere = False
         # The types that names are taken to have while it is asked whether that holds.
         self._assumed: dict[tuple[Function, str], str] = {}
 
@@ -198,7 +201,15 @@ class TypedNumber:
                 return self._type_from_callers(args, value.id)
             value = defaults.get(value.id, value)
         constant = constant_number(value)
-        return None if constant is None else type(constant).__name__
+        return self._type_known(node.attr) if constant is None else type(constant).__name__
+
+    def _type_known(self, attr: str) -> str | None:
+        """The type of the number that the object has under `attr`, as far as the interpreter tells: `self.period = config.period`."""
+        held = None if self.owner is None or self.elsewhere else self.owner.attributes.get(attr)
+        number = isinstance(held, Const) and type(held.value) in (bool, int, float)
+        if isinstance(held, Static):
+            return held.type if held.type in ("int", "float") else None
+        return type(held.value).__name__ if number and isinstance(held, Const) else None
 
     def _type_from_callers(self, args: ast.arguments, name: str) -> str:
         """The type of the number that all of the file give the constructor as its parameter `name`, where they write it out."""

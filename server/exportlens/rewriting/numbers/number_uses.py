@@ -50,15 +50,14 @@ _DEEPEST = 4
 
 class UsedNumber(TypedNumber):
     """Refuses uses that take no number which only is known when the program runs. `handed` are the reads that are handed to
-    functions which bound slices by them; `elsewhere` is set where the number is looked at in another class than its own."""
+    functions which bound slices by them."""
 
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str) -> None:
         super().__init__(draft, cls, attr)
-        self.owner = owner
+        self.owner: Instance = owner
         self.handed: set[ast.AST] = set()
         # The statements whose names are being followed: `ptr = (ptr + n) % size` reads its own.
         self._followed: set[ast.stmt] = set()
-        self.elsewhere = False
 
     def refuse_read(self, read: ast.expr, depth: int = 0) -> None:
         """Raise Refused where a number that is only known when the program runs may not be used as this one is."""
