@@ -276,10 +276,14 @@ def _is_set_whole(target: ast.AST, path: str) -> bool:
 
 
 def _bound_again(function: ast.AST, statement: ast.stmt, path: str, around: dict[ast.AST, ast.AST]) -> bool:
-    """Whether another write follows `statement`, whatever else happens in between."""
+    """Whether another write follows `statement`, whatever else happens in between; one that only moves or converts what is there leaves
+    the values that `statement` has bound."""
     above = set(_above(statement, around))
     return any(
-        each.lineno > statement.lineno and _writes(each, path) and around[each] in above
+        each.lineno > statement.lineno
+        and _writes(each, path)
+        and not _converts_it(each, path)
+        and around[each] in above
         for each in _statements(function)
     )
 

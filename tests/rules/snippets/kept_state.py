@@ -120,6 +120,10 @@ MUST = {
         _model("n = self.steps\ny = x * n\nn += 2\nif n > 7:\n    n = 0\nself.steps = n\nreturn y"),
     ],
     "EXL206": [
+        # bound, and then only detached
+        _model(
+            "y = x * 2\nif self.prev is not None:\n    y = y + self.prev\nself.prev = y\nself.prev = self.prev.detach()\nreturn y"
+        ),
         # read by a method
         _model(
             "y = x * 2\nif self.steps > 0:\n    y = self.less(y)\nself.prev = y\nself.steps += 1\nreturn y"
