@@ -1070,3 +1070,35 @@ def test_attributes_of_an_object_that_others_may_see_are_not_kept_in_locals(more
     assert "out.best = y\n" in mended.text
     assert "torch.cond" not in mended.text
     assert any("strict tracing loses" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("begin", "rest", "reason"),
+    [
+        (
+            '{"a": torch.zeros(4), "b": torch.zeros(4)}',
+            'self.state = {"a": x.mean(0)}',
+            "not bound to the same parts",
+        ),
+        (
+            '{"a": torch.zeros(4), "b": torch.zeros(4)}',
+            'kept = self.state\nself.state = {"a": x.mean(0) + kept["b"], "b": x.std(0)}',
+            "reads `self.state` as a whole",
+        ),
+        (
+            '{"a": torch.zeros(4), "b": torch.zeros(4)}',
+            'y = self.state[name]\nself.state = {"a": x.mean(0) + y, "b": x.std(0)}',
+            "as a whole",
+        ),
+    ],
+    ids=["other keys", "another name", "a key that is computed"],
+)
+def test_state_that_is_used_as_a_whole_is_not_taken_apart(begin: str, rest: str, reason: str) -> None:
+    body = textwrap.indent(f"y = x + self.state['a']\n{rest}\nreturn y", " " * 8)
+    text = (
+        HEAD
+        + f"{INIT.lstrip(chr(10))}        self.state = {begin}\n\n    def forward(self, x: torch.Tensor, name: str = 'a'):\n{body}\n"
+    )
+    mended = mend(text)
+    assert f"self.state = {begin}" in mended.text
+    assert any(reason in each for each in mended.refusals), mended.refusals

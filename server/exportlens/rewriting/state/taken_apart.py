@@ -60,8 +60,12 @@ class _Whole:
         uses = uses_of(self.draft, self.cls, self.attr)
         stores = [self._store(each) for each in uses if not isinstance(each.ctx, ast.Load)]
         self._learn(stores)
-        swaps = [self.source.swap(each, self._written(each)) for each in stores]
-        inside = {id(one) for each in stores for one in ast.walk(each)}
+        swaps, written = [], list[ast.AST]()
+        for each in stores:
+            alone = self._begun_apart(each)
+            written.append(each if alone is None else self.source.parents[each])
+            swaps.append(self.source.swap(written[-1], alone or self._written(each)))
+        inside = {id(one) for each in written for one in ast.walk(each)}
         for each in uses:
             if isinstance(each.ctx, ast.Load) and id(each) not in inside:
                 swaps.append(self._read(each))
@@ -157,6 +161,27 @@ class _Whole:
         lines = [f"{', '.join(names)} = {given}"]
         lines += [f"self.{self.names[key]} = {name}" for key, name in zip(self.keys, names, strict=True)]
         return between.join(lines)
+
+    def _begun_apart(self, store: ast.Assign) -> str | None:
+        """`if self.state is None: self.state = (a, b)` as a question for each part, where that is all that is done there."""
+        around, parts = self.source.parents[store], _parts(store.value)
+        if (
+            not isinstance(around, ast.If)
+            or around.body != [store]
+            or around.orelse
+            or ast.unparse(around.test) != f"{self.path} is None"
+            or parts is None
+            or "#" in self.source.of(around)
+            or not self.source.of(around).startswith("if ")
+            or any(map(self._looks, parts.values()))
+        ):
+            return None
+        inner = self.source.newline + self.source.indent_of(store)
+        lines = [
+            f"if self.{self.names[key]} is None:{inner}self.{self.names[key]} = {self._text(part)}"
+            for key, part in parts.items()
+        ]
+        return (self.source.newline + self.source.indent_of(around)).join(lines)
 
     def _of_each(self, value: ast.expr) -> dict[_Key, ast.expr] | None:
         """The parts of `{k: v.detach() for k, v in self.state.items()}` and `tuple(v.detach() for v in self.state)`, each with its own
