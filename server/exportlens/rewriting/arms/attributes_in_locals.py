@@ -39,17 +39,17 @@ def kept_in_locals(attr: str, place: tuple[Chunk, ast.AST], context: RewriteCont
         return None
     function = draft.source.enclosing_function(found)
     for statement in function.body if function is not None else ():
-        value = statement.value if isinstance(statement, ast.Assign) else None
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if not isinstance(value, ast.Call) or [type(each) for each in targets] != [ast.Name]:
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             continue
-        cls = _dataclass(draft, value.func)
+        if [type(each) for each in statement.targets] != [ast.Name]:
+            continue
+        cls = _dataclass(draft, statement.value.func)
         if cls is None or function is None:
             continue
         made = _Object(draft, function, statement, cls)
         swaps = made.swaps() if attr in made.written else []
         if swaps:
-            name = ast.unparse(targets[0])
+            name = ast.unparse(statement.targets[0])
             return draft.replace(
                 f"Keep what is written to `{name}` in local variables",
                 swaps,

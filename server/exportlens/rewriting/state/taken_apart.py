@@ -66,9 +66,9 @@ class _Whole:
             written.append(each if alone is None else self.source.parents[each])
             swaps.append(self.source.swap(written[-1], alone or self._written(each)))
         inside = {id(one) for each in written for one in ast.walk(each)}
-        for each in uses:
-            if isinstance(each.ctx, ast.Load) and id(each) not in inside:
-                swaps.append(self._read(each))
+        for use in uses:
+            if isinstance(use.ctx, ast.Load) and id(use) not in inside:
+                swaps.append(self._read(use))
         return swaps
 
     def _store(self, target: ast.Attribute) -> ast.Assign:
@@ -343,4 +343,4 @@ def _index(node: ast.expr) -> _Key | None:
         value = node.operand.value
         return -value if type(value) is int else None
     value = node.value if isinstance(node, ast.Constant) else None
-    return value if type(value) in (str, int) else None
+    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
