@@ -69,7 +69,15 @@ class _Whole:
         for use in uses:
             if isinstance(use.ctx, ast.Load) and id(use) not in inside:
                 swaps.append(self._read(use))
-        return swaps
+        # What reads the attribute in an `update` is written with it.
+        return [
+            each
+            for each in swaps
+            if not any(
+                one is not each and one.start <= each.start and each.end <= one.end and len(one.text)
+                for one in swaps
+            )
+        ]
 
     def _store(self, target: ast.Attribute) -> ast.Assign:
         statement = self.source.parents[target]
@@ -244,7 +252,17 @@ class _Whole:
             other = parent.comparators[0]
             if isinstance(other, ast.Constant) and other.value is None:
                 return self.source.swap(use, f"self.{self.names[self.keys[0]]}")
-        if isinstance(parent, ast.Subscript) and parent.value is use and isinstance(parent.ctx, ast.Load):
+        if isinstance(parent, ast.Attribute) and parent.attr == "update" and self.kind == "dict":
+            return self._updated(use, parent)
+        around = self.source.parents.get(parent)
+        set_alone = isinstance(around, ast.AugAssign) or (
+            isinstance(around, ast.Assign) and around.targets == [parent]
+        )
+        if (
+            isinstance(parent, ast.Subscript)
+            and parent.value is use
+            and (isinstance(parent.ctx, ast.Load) or (isinstance(parent.ctx, ast.Store) and set_alone))
+        ):
             key = _index(parent.slice)
             if isinstance(key, int) and self.kind != "dict" and key < 0:
                 key += len(self.keys)
@@ -265,6 +283,27 @@ class _Whole:
             raise Refused(f"`{ast.unparse(parent)[:60]}` may read `{self.path}` while it is None")
         text = ", ".join(f"self.{self.names[key]}" for key in self.keys)
         return self.source.swap(use, text if unpacked else f"({text})")
+
+    def _updated(self, use: ast.Attribute, method: ast.Attribute) -> Replacement:
+        """`self.state.update(h=h, c=c)` as a statement for each."""
+        call = self.source.parents[method]
+        statement = self.source.parents.get(call)
+        if not isinstance(call, ast.Call) or call.func is not method or not isinstance(statement, ast.Expr):
+            raise Refused(f"`{ast.unparse(method)}` reads `{self.path}` as a whole")
+        named = ast.Call(ast.Name("dict", ast.Load()), [], call.keywords)
+        parts = _parts(call.args[0] if len(call.args) == 1 and not call.keywords else named)
+        if call.args and call.keywords:
+            parts = None
+        if (
+            parts is None
+            or not set(parts) <= set(self.keys)
+            or not self.source.begins_line(statement)
+            or any(map(self._looks, [*parts.values()][1:]))
+        ):
+            raise Refused(f"`{ast.unparse(statement)}` does not write out what it sets")
+        between = self.source.newline + self.source.indent_of(statement)
+        text = between.join(f"self.{self.names[key]} = {self._text(part)}" for key, part in parts.items())
+        return self.source.swap(statement, text)
 
     def _has_begun(self, use: ast.Attribute) -> bool:
         """Whether the function has bound the attribute where it was None, before it comes to `use`."""
