@@ -343,8 +343,9 @@ class _Number(UsedNumber):
         if told not in (None, "int", "float") or type(default) is bool:
             return None
         if told is None and default is None:
-            # Nothing tells but what the object of the place was made with.
-            return self.began if self.began in ("int", "float") else None
+            # Of a parameter nothing tells but what the object of the place was made with.
+            given = value.id in {each.arg for each in arguments(function.args)}
+            return self.began if given and self.began in ("int", "float") else None
         return told or type(default).__name__
 
     def _write(self, target: ast.Attribute) -> ast.stmt:
