@@ -12,7 +12,18 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
-from exportlens.hindrances import OPEN_LIST, OPEN_SIZE, calls_moved, compiled, inside, moved, traces
+from exportlens.hindrances import (
+    OPEN_LIST,
+    OPEN_SIZE,
+    calls_moved,
+    compiled,
+    inside,
+    lost_behind,
+    lost_refusal,
+    moved,
+    replaced,
+    traces,
+)
 from exportlens.inference.classes import called_as
 from exportlens.inference.entries import (
     export_chunks,
@@ -26,11 +37,11 @@ from exportlens.inference.entries import (
 from exportlens.inference.examples import Examples, StateInSizes, example_chunks, examples, state_in_sizes
 from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
 from exportlens.inference.names import lookup_global
-from exportlens.inference.places import Definition, Site, Truth
+from exportlens.inference.places import Definition, Site
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
-from exportlens.lost_writes import lost_attribute
 from exportlens.memory import Memory, Reach
+from exportlens.rewriting.arms.attributes_in_locals import kept_in_locals
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE
 from exportlens.rewriting.code.callers import identifiers
 from exportlens.rewriting.code.context import RewriteContext
@@ -323,10 +334,13 @@ class Engine:
                 done.append(finding)
                 continue
             fix = self._fix(report, document, cancelled)
-            lost = _lost_behind(report) if isinstance(fix, Fix) and traces(fix) else None
+            lost = lost_behind(report) if isinstance(fix, Fix) and traces(fix) else None
             if isinstance(fix, Fix) and lost is not None:
-                fix = next(
-                    (other for other in fix.alternatives if not traces(other)), fix.without_operator or lost
+                others = [other for other in fix.alternatives if not traces(other)]
+                fix = (
+                    next(iter(others), fix.without_operator)
+                    or kept_in_locals(lost, replaced(report), self._context(document, cancelled))
+                    or lost_refusal(lost)
                 )
             if isinstance(fix, Fix) and traces(fix):
                 fix = self._hindrance(report, fix, document, cancelled) or fix
@@ -340,7 +354,18 @@ class Engine:
                 f"TorchScript compiles this function, and takes little of what torch.export needs: without `{compiling}` it "
                 "can be rewritten"
             )
-        context = RewriteContext(
+        context = self._context(document, cancelled)
+        try:
+            if report.supposing is not None:
+                fix = report.rule.fix(report.supposing, context)
+                if isinstance(fix, Fix):
+                    return fix
+            return report.rule.fix(report, context)
+        except Refused as refused:
+            return Refusal(str(refused))
+
+    def _context(self, document: Document, cancelled: Callable[[], bool]) -> RewriteContext:
+        return RewriteContext(
             document,
             self.config.torch_version,
             self.config.modes,
@@ -350,14 +375,6 @@ class Engine:
             self.config.training,
             functools.partial(self._state_in_sizes, document.path, cancelled),
         )
-        try:
-            if report.supposing is not None:
-                fix = report.rule.fix(report.supposing, context)
-                if isinstance(fix, Fix):
-                    return fix
-            return report.rule.fix(report, context)
-        except Refused as refused:
-            return Refusal(str(refused))
 
     def _state_in_sizes(self, path: Path, cancelled: Callable[[], bool]) -> StateInSizes:
         """What the models of a document write to their attributes in the sizes of its example inputs."""
@@ -484,21 +501,6 @@ class Engine:
         return [
             f"`{text}`: {' / '.join(descriptions)}" for (_, _, text), descriptions in sorted(seen.items())
         ]
-
-
-def _lost_behind(report: Report) -> Refusal | None:
-    """Why no operator may take the place of what was reported: the attribute that tracing would lose."""
-    place = report.place
-    at = place.statement if isinstance(place, Truth) else place.node
-    here = place.site.chunk.body, at
-    ways = ([here, *((chunk.body, node) for _, chunk, node in reversed(way))] for way in report.ways)
-    lost = next(filter(None, map(lost_attribute, ways)), None)
-    if lost is None:
-        return None
-    return Refusal(
-        f"strict tracing loses what is written to `{lost}` behind torch.cond and while_loop, where an attribute of the same "
-        "object was written before: keep it in a local variable"
-    )
 
 
 def _line_of(document: Document, chunk: Chunk) -> int | None:

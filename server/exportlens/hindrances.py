@@ -10,13 +10,14 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from exportlens.finding import Fix
+from exportlens.finding import Fix, Refusal
 from exportlens.fixing import apply_edits
 from exportlens.inference.places import Truth
+from exportlens.lost_writes import lost_attribute
 from exportlens.outcome import FAILS, Mode, TorchVersion
 from exportlens.rewriting.code.names import dotted, own_calls
 from exportlens.rule import Report
-from exportlens.source.document import Document
+from exportlens.source.document import Chunk, Document
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -146,6 +147,28 @@ def inside(
         behind = [each for each in calls if written[0] <= getattr(each, "lineno", 0) <= written[1]]
         if any(isinstance(each, ast.Call) and dotted(each.func) in moved_calls() for each in behind):
             yield other
+
+
+def replaced(report: Report) -> tuple[Chunk, ast.AST]:
+    """What an operator would take the place of, with its chunk."""
+    place = report.place
+    return place.site.chunk, place.statement if isinstance(place, Truth) else place.node
+
+
+def lost_behind(report: Report) -> str | None:
+    """The attribute that tracing would lose if an operator took the place of what was reported."""
+    chunk, at = replaced(report)
+    here = chunk.body, at
+    ways = ([here, *((chunk.body, node) for _, chunk, node in reversed(way))] for way in report.ways)
+    return next(filter(None, map(lost_attribute, ways)), None)
+
+
+def lost_refusal(attr: str) -> Refusal:
+    """Why no operator may come where it would lose what is written to `attr`."""
+    return Refusal(
+        f"strict tracing loses what is written to `{attr}` behind torch.cond and while_loop, where an attribute of the same "
+        "object was written before: keep it in a local variable"
+    )
 
 
 def _region(report: Report) -> tuple[int, int]:

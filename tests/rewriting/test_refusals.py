@@ -1052,3 +1052,64 @@ def test_an_item_of_a_list_that_an_option_sets_is_not_picked_in_an_arm() -> None
     assert any("takes an item of Python's by tensor data" in each for each in mended.refusals), (
         mended.refusals
     )
+
+
+_MADE = (
+    "from dataclasses import dataclass\n\nimport torch\nfrom torch import nn\n\n\n@dataclass\nclass Out:\n    y: torch.Tensor\n"
+    "    best: torch.Tensor = None\n{}\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    "        self.layer = nn.Sequential(nn.Linear(4, 4), nn.ReLU())\n\n"
+    "    def keep(self, out):\n        self.kept = out.best\n\n"
+    "    def forward(self, x: torch.Tensor):\n        out = Out(x)\n        if x.mean() > 0:\n            y = self.layer(x)\n"
+    "        else:\n            y = self.layer(x * 2) + 1\n        out.best = y\n        {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "rest"),
+    [
+        ("", "self.keep(out)\n        return out"),
+        ("\n    def __post_init__(self):\n        self.best = self.y * 2\n", "return out"),
+        ("\n    def top(self):\n        return self.best.max()\n", "y = out.top()\n        return out, y"),
+        ("", "return out, [out]"),
+        ("", "each = out\n        return each"),
+        ("", "return (lambda: out)()"),
+    ],
+    ids=["handed on", "made twice", "read by a method", "given back twice", "another name", "in a lambda"],
+)
+def test_attributes_of_an_object_that_others_may_see_are_not_kept_in_locals(more: str, rest: str) -> None:
+    mended = mend(_MADE.format(more, rest))
+    assert "out.best = y\n" in mended.text
+    assert "torch.cond" not in mended.text
+    assert any("strict tracing loses" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("begin", "rest", "reason"),
+    [
+        (
+            '{"a": torch.zeros(4), "b": torch.zeros(4)}',
+            'self.state = {"a": x.mean(0)}',
+            "not bound to the same parts",
+        ),
+        (
+            '{"a": torch.zeros(4), "b": torch.zeros(4)}',
+            'kept = self.state\nself.state = {"a": x.mean(0) + kept["b"], "b": x.std(0)}',
+            "reads `self.state` as a whole",
+        ),
+        (
+            '{"a": torch.zeros(4), "b": torch.zeros(4)}',
+            'y = self.state[name]\nself.state = {"a": x.mean(0) + y, "b": x.std(0)}',
+            "as a whole",
+        ),
+    ],
+    ids=["other keys", "another name", "a key that is computed"],
+)
+def test_state_that_is_used_as_a_whole_is_not_taken_apart(begin: str, rest: str, reason: str) -> None:
+    body = textwrap.indent(f"y = x + self.state['a']\n{rest}\nreturn y", " " * 8)
+    text = (
+        HEAD
+        + f"{INIT.lstrip(chr(10))}        self.state = {begin}\n\n    def forward(self, x: torch.Tensor, name: str = 'a'):\n{body}\n"
+    )
+    mended = mend(text)
+    assert f"self.state = {begin}" in mended.text
+    assert any(reason in each for each in mended.refusals), mended.refusals

@@ -23,6 +23,7 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.names import assigned_pairs
 from exportlens.rewriting.state.kept_windows import window_in_buffer
 from exportlens.rewriting.state.own_attributes import items_as_attributes
+from exportlens.rewriting.state.taken_apart import taken_apart
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
@@ -322,7 +323,11 @@ class M(nn.Module):
         if isinstance(place, ContainerWrite) and place.how == "[]" and not place.anew:
             return items_as_attributes(place, context)
         assert isinstance(place, (AttributeWrite, ContainerWrite))
-        return window_in_buffer(place, context)
+        fix = window_in_buffer(place, context)
+        if isinstance(fix, Refusal) and isinstance(place, ContainerWrite) and place.how == "update":
+            apart = taken_apart(place, context)
+            return fix if isinstance(apart, Refusal) else apart
+        return fix
 
 
 def _is_joined(place: ContainerWrite, function: ast.AST, holder: ast.expr) -> bool:

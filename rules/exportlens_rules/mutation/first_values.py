@@ -12,6 +12,7 @@ from exportlens.inference.values import ClassValue, Const, Function, Instance, T
 from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted
 from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none
 from exportlens.rewriting.state.carried_reads import carried_by_calls
+from exportlens.rewriting.state.plain_writes import NamedWrite, named_read, named_write
 
 from exportlens_rules.mutation.computed_state import parts_of
 from exportlens_rules.mutation.state_reads import (
@@ -286,6 +287,32 @@ def _is_turned_with(test: ast.expr, block: list[ast.stmt], holds: bool) -> bool:
         call = each.value if isinstance(each, ast.Expr) else None
         if isinstance(call, ast.Call) and dotted(call.func) == f"{path}.fill_" and len(call.args) == 1:
             return isinstance(call.args[0], ast.Constant) and call.args[0].value is (not holds)
+    return False
+
+
+def is_begun_by_name(place: AttributeWrite, write: NamedWrite) -> bool:
+    """Whether the first call binds the attribute, by its name, to what it computes of its inputs, under a flag that it turns there:
+    `if not getattr(self, name + "_seen"): setattr(self, name + "_low", x.min()); setattr(self, name + "_seen", True)`."""
+    function = place.site.function
+    if function is None or place.elsewhere or not isinstance(place.owner, Instance):
+        return False
+    inner: ast.AST | None = None
+    for each in ancestors(place):
+        if isinstance(each, ast.If) and inner is not None:
+            holds, test = inner in each.body, each.test
+            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                holds, test = not holds, test.operand
+            asked = named_read(test)
+            block = each.body if inner in each.body else each.orelse
+            turned = asked is not None and any(
+                found is not None
+                and [ast.dump(found.owner), ast.dump(found.name)] == [ast.dump(one) for one in asked]
+                and isinstance(found.value, ast.Constant)
+                and found.value.value is (not holds)
+                for found in map(named_write, block)
+            )
+            return turned and _Data(place.owner).holds(write.value, function.node, _given(place))
+        inner = each if isinstance(each, ast.stmt) else None
     return False
 
 

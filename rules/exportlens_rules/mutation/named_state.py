@@ -25,7 +25,7 @@ def is_carried_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedW
     function = place.site.function
     if function is None or place.elsewhere:
         return False
-    held = _held(function.node, place, write)
+    held = held_by_name(function.node, place, write)
     same, computed = list(held), list[str]()
     around = parents(function.node)
     used = carried = written = False
@@ -68,13 +68,13 @@ def sets_itself_by_name(place: AttributeWrite, statement: ast.stmt, write: Named
     function = place.site.function
     if function is None or place.elsewhere:
         return False
-    held, around = _held(function.node, place, write), parents(function.node)
+    held, around = held_by_name(function.node, place, write), parents(function.node)
     return reads(write.value, held) and not any(
         certainly_written(function.node, statement, each, around) for each in held
     )
 
 
-def _held(function: ast.AST, place: AttributeWrite, write: NamedWrite) -> list[str]:
+def held_by_name(function: ast.AST, place: AttributeWrite, write: NamedWrite) -> list[str]:
     """How the function reads what the attribute holds, dumped: by itself, by the same name, and by names that came out the same."""
     owner, name = ast.dump(write.owner), ast.dump(write.name)
     found = [ast.dump(ast.Attribute(write.owner, place.attr, ast.Load()))]

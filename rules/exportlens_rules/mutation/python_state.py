@@ -22,7 +22,7 @@ from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.names import assigned_pairs
 from exportlens.rewriting.state.number_state import number_in_buffer
-from exportlens.rewriting.state.plain_writes import written_plainly
+from exportlens.rewriting.state.plain_writes import named_write, written_plainly
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import (
@@ -34,7 +34,7 @@ from exportlens_rules.mutation.first_values import (
     ways_to,
 )
 from exportlens_rules.mutation.kept_counts import RENEWED, is_renewed_by_data
-from exportlens_rules.mutation.named_state import named_statement, sets_itself_by_name
+from exportlens_rules.mutation.named_state import held_by_name, named_statement, sets_itself_by_name
 from exportlens_rules.mutation.state_reads import certainly_written, loaded, parents, reads, reads_through
 from exportlens_rules.mutation.tensor_state import OF_CLASS
 from exportlens_rules.mutation.turned_results import begins_results, decides_results
@@ -182,6 +182,7 @@ class M(nn.Module):
             or _is_carried(place)
             or _is_turned_by_first_call(place)
             or is_set_by_data(place)
+            or _is_begun_anew(place)
             or decides_what_is_carried(place)
             or decides_results(place)
             or begins_results(place)
@@ -225,12 +226,17 @@ def _is_turned_by_first_call(place: AttributeWrite) -> bool:
         return False
     if type(value.value) is not bool or value.value is began.value or place.elsewhere or function is None:
         return False
+    named = named_statement(place)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
-    if target is None:
+    if named is not None:
+        # `setattr(self, name + "_ready", True)`
+        paths = held_by_name(function.node, place, named[1])
+    elif target is not None:
+        paths = [ast.dump(loaded(target))]
+    else:
         return False
-    path = ast.dump(loaded(target))
     for each, way in ways_to(place):
-        if isinstance(each, ast.If) and any(ast.dump(one) == path for one in ast.walk(each.test)):
+        if isinstance(each, ast.If) and any(ast.dump(one) in paths for one in ast.walk(each.test)):
             names = _names(way)
             return any(_begins_with(one, names) or hands_data_on(one, way, place) for one in each.body)
     return False
@@ -257,6 +263,10 @@ def _is_computed_of(value: ast.expr, names: set[str]) -> bool:
 
 def _begins_with(statement: ast.stmt, names: set[str]) -> bool:
     """Whether a statement hands the values of an input on: `self.begin(x)`, `self.mean.data.copy_(x.mean(0))`."""
+    named = named_write(statement)
+    if named is not None:
+        # What the attribute is called is no value of it.
+        names = names - {each.id for each in ast.walk(named.name) if isinstance(each, ast.Name)}
     return isinstance(statement, (ast.Expr, ast.Assign, ast.With)) and any(
         isinstance(each, ast.Call)
         and any(isinstance(one, ast.Name) and one.id in names for one in [*each.args, *_parts_of(each)])
@@ -328,6 +338,43 @@ def _is_carried(place: AttributeWrite) -> bool:
     pairs = assigned_pairs(statement)
     tied = [path, *(ast.dump(loaded(one)) for one, _ in pairs if isinstance(one, ast.Attribute))]
     return number and (reads(value, tied) or reads_through(function.node, statement, value, path))
+
+
+def _is_begun_anew(place: AttributeWrite) -> bool:
+    """Whether the call sets a number where its value tells to, and the other way counts on with it: `if self.left > 0: self.left -= 1`
+    and `else: self.left = self.period`. The program goes the way of the first call for ever."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if place.elsewhere or statement is None or target is None or function is None:
+        return False
+    if not _is_number(place.began) or place.value == place.began:
+        return False
+    path = ast.dump(loaded(target))
+    above = set(ancestors(place))
+    return any(
+        isinstance(each, ast.If)
+        and reads(each.test, [path])
+        and any(
+            statement not in arm
+            and above.isdisjoint(arm)
+            and any(_counts_on(one, path) for one in arm)
+            and (each in above or (each.lineno < statement.lineno and isinstance(arm[-1], ast.Return)))
+            for arm in (each.body, each.orelse)
+            if arm
+        )
+        for each in ast.walk(function.node)
+    )
+
+
+def _counts_on(statement: ast.stmt, path: str) -> bool:
+    """Whether `statement` computes the attribute (dumped) of itself."""
+    if isinstance(statement, ast.AugAssign):
+        return isinstance(statement.target, ast.Attribute) and ast.dump(loaded(statement.target)) == path
+    return isinstance(statement, ast.Assign) and any(
+        isinstance(one, ast.Attribute) and ast.dump(loaded(one)) == path and reads(value, [path])
+        for one, value in assigned_pairs(statement)
+    )
 
 
 def _is_number(value: Value | None) -> bool:

@@ -90,16 +90,34 @@ def read_before(
     )
 
 
-def reads_through(function: ast.AST, statement: ast.Assign, value: ast.expr, path: str) -> bool:
-    """Whether `value`, which `statement` binds, is the name of what was computed from the attribute above it:
-    `total = self.count + n`."""
-    return isinstance(value, ast.Name) and any(
-        isinstance(each, ast.Assign)
-        and each.lineno < statement.lineno
-        and reads(each.value, [path])
-        and any(isinstance(one, ast.Name) and one.id == value.id for one in each.targets)
-        for each in _statements(function)
-    )
+def reads_through(function: ast.AST, statement: ast.stmt, value: ast.expr, path: str) -> bool:
+    """Whether `value`, which `statement` binds, is computed by names of what was computed from the attribute above it:
+    `total = self.count + n` and `self.count = total % size`."""
+    around = parents(function)
+    above = {function, *_above(statement, around)}
+    names: dict[str, str] = {}
+    for each in sorted(_statements(function), key=lambda one: (one.lineno, one.col_offset)):
+        if each.lineno >= statement.lineno:
+            break
+        targets, part = _bound_names(each)
+        if part is None:
+            continue
+        if reads(part, [path, *names.values()]) and not certainly_written(function, each, path, around):
+            names |= {name: ast.dump(ast.Name(name, ast.Load())) for name in targets}
+        elif not isinstance(each, ast.AugAssign) and _in_one_block(around[each], each, statement, above):
+            # What is bound on one way only leaves the name what it was on the other.
+            names = {name: dumped for name, dumped in names.items() if name not in targets}
+    return bool(names) and reads(value, list(names.values()))
+
+
+def _bound_names(statement: ast.stmt) -> tuple[list[str], ast.expr | None]:
+    """The names that an assignment binds to what it computes, and that."""
+    if isinstance(statement, ast.Assign):
+        names = [one.id for one in statement.targets if isinstance(one, ast.Name)]
+        return names, statement.value if names else None
+    if isinstance(statement, (ast.AugAssign, ast.AnnAssign)) and isinstance(statement.target, ast.Name):
+        return [statement.target.id], statement.value
+    return [], None
 
 
 def renewed_otherwise(
@@ -258,10 +276,14 @@ def _is_set_whole(target: ast.AST, path: str) -> bool:
 
 
 def _bound_again(function: ast.AST, statement: ast.stmt, path: str, around: dict[ast.AST, ast.AST]) -> bool:
-    """Whether another write follows `statement`, whatever else happens in between."""
+    """Whether another write follows `statement`, whatever else happens in between; one that only moves or converts what is there leaves
+    the values that `statement` has bound."""
     above = set(_above(statement, around))
     return any(
-        each.lineno > statement.lineno and _writes(each, path) and around[each] in above
+        each.lineno > statement.lineno
+        and _writes(each, path)
+        and not _converts_it(each, path)
+        and around[each] in above
         for each in _statements(function)
     )
 

@@ -24,6 +24,7 @@ from exportlens.rewriting.state.numbers_replaced import number_as_tensor
 from exportlens.rewriting.state.plain_writes import written_plainly
 from exportlens.rewriting.state.recurrent_state import copy_state_of_layer
 from exportlens.rewriting.state.registrations import copy_into_state
+from exportlens.rewriting.state.taken_apart import taken_apart
 from exportlens.rewriting.state.unbegun_state import begun_by_the_first_call, is_one_float
 from exportlens.rule import Example, Report, Rule
 
@@ -41,6 +42,7 @@ from exportlens_rules.mutation.computed_state import (
 )
 from exportlens_rules.mutation.first_values import (
     is_begun_and_added_to,
+    is_begun_by_name,
     is_kept_from_first_call,
     is_left_to_later_calls,
 )
@@ -290,7 +292,11 @@ class M(nn.Module):
         named = named_statement(place)
         if named is not None:
             none = place.old == Const(None) == place.began
-            carried = is_carried_by_name(place, *named) or is_read_by_others_by_name(place, *named)
+            carried = (
+                is_carried_by_name(place, *named)
+                or is_read_by_others_by_name(place, *named)
+                or is_begun_by_name(place, named[1])
+            )
             if (none or origins <= _KEPT) and carried:
                 yield self.report(
                     place,
@@ -347,8 +353,13 @@ class M(nn.Module):
         if report.place.augmented:
             return begun_by_the_first_call(report.place, context)
         if any(isinstance(each, Mapping_) for each in options(report.place.value)):
-            return Refusal("a dict holds the tensors: register a buffer for each, and write those in place")
+            return taken_apart(report.place, context)
         fix = copy_into_state(report.place, context)
+        if isinstance(fix, Refusal) and any(
+            isinstance(each, Sequence) for each in options(report.place.value)
+        ):
+            apart = taken_apart(report.place, context)
+            return fix if isinstance(apart, Refusal) else apart
         if isinstance(fix, Refusal) and report.place.began in (None, Const(None)):
             other = begun_by_the_first_call(report.place, context)
             # What is known to be one number, or of which sizes, is refused for what stands in the way of it.

@@ -117,8 +117,22 @@ MUST = {
         _begun("self.first = not self.first\nif self.first:\n    x = x * 2"),
         _begun("self.mean, self.first = x.mean(0), not self.first\nif self.first:\n    x = x * 2"),
         _averaged("m", "self.prev * 0.9 + m * 0.1", "x / self.prev"),
+        # begun anew where it has come to its end
+        _model(
+            "y = x * self.steps\nif self.steps > 0:\n    self.steps -= 1\nelse:\n    self.steps = 3\nreturn y"
+        ),
+        _model(
+            "if self.steps > 0:\n    self.steps = self.steps - 1\n    return x * 2\nself.steps = 3\nreturn x"
+        ),
+        # computed by names of what the last call left
+        _model("n = self.steps\ny = x * n\nself.steps = (n + x.shape[0]) % 7\nreturn y"),
+        _model("n = self.steps\ny = x * n\nn += 2\nif n > 7:\n    n = 0\nself.steps = n\nreturn y"),
     ],
     "EXL206": [
+        # bound, and then only detached
+        _model(
+            "y = x * 2\nif self.prev is not None:\n    y = y + self.prev\nself.prev = y\nself.prev = self.prev.detach()\nreturn y"
+        ),
         # read by a method
         _model(
             "y = x * 2\nif self.steps > 0:\n    y = self.less(y)\nself.prev = y\nself.steps += 1\nreturn y"
@@ -218,6 +232,12 @@ MUST_NOT = {
         _model(
             'old = self.state\nself.state = "busy"\ny = x if self.state == "busy" else x * 2\nself.state = old\nreturn y'
         ),
+        # a number of this call alone
+        _model("self.steps = 0\nif self.steps > 0:\n    self.steps -= 1\nreturn x * 2"),
+        _model("if x.shape[0] > 2:\n    self.steps = 0\nelse:\n    self.steps = 3\nreturn x * self.steps"),
+        # names that have nothing to do with what the last call left
+        _model("n = self.steps\nn = x.shape[0]\nself.steps = n + 1\nreturn x * n"),
+        _model("self.steps = 3\nn = self.steps\nself.steps = n + 1\nreturn x * n"),
     ],
     "EXL206": [
         _model(

@@ -28,6 +28,38 @@ def _model(begin: str, forward: str) -> str:
     return _MODEL.replace("BEGIN", begin.replace("\n", nl)).replace("FORWARD", forward.replace("\n", nl))
 
 
+_FLAGGED = (
+    _HEAD
+    + """
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for name in ("low", "high"):
+            self.register_buffer(name + "_kept", torch.zeros(4))
+            setattr(self, name + "_seen", False)
+
+    def observe(self, name, x):
+        if not getattr(self, name + "_seen"):
+            setattr(self, name + "_kept", FIRST)
+            setattr(self, name + "_seen", True)
+        LATER
+
+    def forward(self, x: torch.Tensor):
+        self.observe("low", x)
+        self.observe("high", x * 2)
+        return x - self.low_kept + self.high_kept
+"""
+)
+
+
+def _flagged(first: str, later: str) -> str:
+    return _FLAGGED.replace("FIRST", first).replace("LATER", later.replace("\n", "\n        "))
+
+
+_MEANS = _flagged(
+    "x.mean(0)", 'else:\n    setattr(self, name + "_kept", 0.9 * getattr(self, name + "_kept") + x.mean(0))'
+)
 _BEGIN_NAMES = "for name in ('low', 'high'):\n    setattr(self, name, BEGIN)"
 _ZEROS = _BEGIN_NAMES.replace("BEGIN", "torch.zeros(4)")
 
@@ -43,8 +75,12 @@ class M(nn.Module):
         type(self).calls += 1
         return x * self.calls
 """,
+        # A flag of a computed name, and what begins with it.
+        _MEANS,
     ],
     "EXL206": [
+        _MEANS,
+        _flagged("x.mean(0)", 'x = x + getattr(self, name + "_kept")'),
         _model(
             _ZEROS,
             "for name in ('low', 'high'):\n    setattr(self, name, 0.9 * getattr(self, name) + x.mean(0))\nreturn x - self.low",
@@ -159,7 +195,10 @@ class M(nn.Module):
 }
 
 MUST_NOT: dict[str, list[str]] = {
+    "EXL205": [_flagged("torch.arange(4.0)", "pass")],
     "EXL206": [
+        # A table, whatever its name is.
+        _flagged("torch.arange(4.0)", 'x = x + getattr(self, name + "_kept")'),
         # Tables that are made anew where they are too short.
         _model(
             _BEGIN_NAMES.replace("BEGIN", "None"),

@@ -6,7 +6,7 @@ import ast
 import math
 
 from exportlens.inference.operators import BINARY, fold
-from exportlens.inference.values import Const
+from exportlens.inference.values import Const, Instance, Static
 from exportlens.rewriting.code.draft import Draft
 from exportlens.rewriting.code.infinity import infinity
 from exportlens.rewriting.code.names import arguments, assigned_pairs, defaults_of, dotted
@@ -43,6 +43,11 @@ class TypedNumber:
         self.draft, self.source, self.cls = draft, draft.source, cls
         self.path = f"self.{attr}"
         self.given: set[tuple[str, str, str]] = set()
+        # What the interpreter knows of the object; `elsewhere` is set where another class than its own is looked at.
+        self.owner: Instance | None = None
+        self.elsewhere = False
+        # The types that names are taken to have while it is asked whether that holds.
+        self._assumed: dict[tuple[Function, str], str] = {}
 
     def of_constructor(self, node: ast.AST) -> bool:
         return getattr(self.source.enclosing_function(node), "name", "") == "__init__"
@@ -77,7 +82,15 @@ class TypedNumber:
                 return "number"
             if not given and function is not None and function in self.cls.body:
                 return self._type_given_by_calls(function, node.id)
-            return self.type_of(given[0]) if len(given) == 1 and not self._reads(given[0], node.id) else None
+            if function is None:
+                return None
+            adds = [each for each in ast.walk(function) if isinstance(each, ast.AugAssign)]
+            given += [
+                ast.copy_location(ast.BinOp(each.target, each.op, each.value), each)
+                for each in adds
+                if dotted(each.target) == node.id
+            ]
+            return self._type_of_all(function, node.id, given)
         if isinstance(node, ast.BinOp):
             parts = [self.type_of(node.left), self.type_of(node.right)]
             if isinstance(node.op, (ast.Div, ast.Pow)):
@@ -104,8 +117,26 @@ class TypedNumber:
             return "number"
         return "float" if "float" in parts else "int"
 
-    def _reads(self, value: ast.expr, name: str) -> bool:
-        return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+    def _type_of_all(self, function: Function, name: str, given: list[ast.expr]) -> str | None:
+        """The one type that `name` has, bound to `given`, some of which may be computed of the name itself: `ptr = (ptr + n) % size`."""
+        if (function, name) in self._assumed:
+            return self._assumed[function, name]
+        if len(given) == 1 and not _reads(given[0], name):
+            return self.type_of(given[0])
+        stores = [
+            each
+            for each in ast.walk(function)
+            if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        ]
+        if not given or len(stores) != len(given) or name in {each.arg for each in arguments(function.args)}:
+            return None
+        for assumed in ("int", "float"):
+            self._assumed[function, name] = assumed
+            types = {self.type_of(each) for each in given}
+            del self._assumed[function, name]
+            if types == {assumed}:
+                return assumed
+        return None
 
     def _type_given_by_calls(self, function: Function, name: str) -> str | None:
         """The type of the number that all calls in the file give the parameter `name`."""
@@ -170,7 +201,15 @@ class TypedNumber:
                 return self._type_from_callers(args, value.id)
             value = defaults.get(value.id, value)
         constant = constant_number(value)
-        return None if constant is None else type(constant).__name__
+        return self._type_known(node.attr) if constant is None else type(constant).__name__
+
+    def _type_known(self, attr: str) -> str | None:
+        """The type of the number that the object has under `attr`, as far as the interpreter tells: `self.period = config.period`."""
+        held = None if self.owner is None or self.elsewhere else self.owner.attributes.get(attr)
+        number = isinstance(held, Const) and type(held.value) in (bool, int, float)
+        if isinstance(held, Static):
+            return held.type if held.type in ("int", "float") else None
+        return type(held.value).__name__ if number and isinstance(held, Const) else None
 
     def _type_from_callers(self, args: ast.arguments, name: str) -> str:
         """The type of the number that all of the file give the constructor as its parameter `name`, where they write it out."""
@@ -186,6 +225,10 @@ class TypedNumber:
                 number = constant_number(given.get(name))
                 types.add(None if number is None else type(number).__name__)
         return types.pop() or "number" if len(types) == 1 else "number"
+
+
+def _reads(value: ast.expr, name: str) -> bool:
+    return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
 
 
 def is_size(node: ast.expr) -> bool:

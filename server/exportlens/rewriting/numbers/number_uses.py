@@ -9,9 +9,11 @@ from exportlens.inference.values import Instance, Tensor, options
 from exportlens.rewriting.arms.arms_on_numbers import refuse_arms
 from exportlens.rewriting.code.called_parts import called_functions, is_made_as_tensor, parameter_for
 from exportlens.rewriting.code.draft import Draft, Refused
-from exportlens.rewriting.code.names import assigned_pairs, dotted
+from exportlens.rewriting.code.names import assigned_pairs, defaults_of, dotted
+from exportlens.rewriting.code.text import Function
 from exportlens.rewriting.kinds.number_types import TypedNumber, chooses
 from exportlens.rewriting.memory.effects import is_log, kinds_before
+from exportlens.rewriting.numbers.given_numbers import given_by_calls
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice
 from exportlens.rewriting.state.unset_reads import refuse_unset
 from exportlens.source.document import Chunk
@@ -48,13 +50,14 @@ _DEEPEST = 4
 
 class UsedNumber(TypedNumber):
     """Refuses uses that take no number which only is known when the program runs. `handed` are the reads that are handed to
-    functions which bound slices by them; `elsewhere` is set where the number is looked at in another class than its own."""
+    functions which bound slices by them."""
 
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str) -> None:
         super().__init__(draft, cls, attr)
-        self.owner = owner
+        self.owner: Instance = owner
         self.handed: set[ast.AST] = set()
-        self.elsewhere = False
+        # The statements whose names are being followed: `ptr = (ptr + n) % size` reads its own.
+        self._followed: set[ast.stmt] = set()
 
     def refuse_read(self, read: ast.expr, depth: int = 0) -> None:
         """Raise Refused where a number that is only known when the program runs may not be used as this one is."""
@@ -145,7 +148,24 @@ class UsedNumber(TypedNumber):
         function = self.source.enclosing_function(statement)
         if function is None:
             return False
-        return kinds_before(function, statement, self.draft.kinds({})).of(node).what == "tensor"
+        if kinds_before(function, statement, self.draft.kinds({})).of(node).what == "tensor":
+            return True
+        return isinstance(node, ast.Name) and self._is_given_tensors(function, node.id)
+
+    def _is_given_tensors(self, function: Function, name: str) -> bool:
+        """Whether `name` is a parameter of a method of the class, to which the class gives nothing but tensors."""
+        if function not in self.cls.body or name in defaults_of(function.args):
+            return False
+        statements = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
+        inside = [each for each in statements if each not in self.draft.chunk.body] + self.source.tree.body
+        found = given_by_calls(inside, self.cls, function, name, None) or []
+        return bool(found) and all(
+            (outer := self.source.enclosing_function(each)) is not None
+            and outer is not function
+            and kinds_before(outer, self.source.enclosing_statement(each), self.draft.kinds({})).of(each).what
+            == "tensor"
+            for each in found
+        )
 
     def _takes_tensor(self, call: ast.Call, name: str, node: ast.AST) -> bool:
         """Whether `node`, which the number is a part of, must be a tensor for the call to work."""
@@ -171,6 +191,9 @@ class UsedNumber(TypedNumber):
 
     def _refuse_name(self, statement: ast.Assign, depth: int) -> None:
         """Raise Refused where a name for the number, or for what is computed of it, is used in another way than such a number may be."""
+        if statement in self._followed:
+            return
+        self._followed.add(statement)
         function = self.source.enclosing_function(statement)
         name = ast.unparse(statement.targets[0])
         if function is None or depth > _DEEPEST:

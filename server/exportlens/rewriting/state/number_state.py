@@ -62,6 +62,7 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.is_module = not base
         number.became = type_of_number(place.value)
+        number.began = "" if place.began is None else type_of_number(place.began)
         begun = begun_by_method(draft, cls, place.attr) if number.is_needed() else None
         if begun is not None:
             return begun
@@ -95,6 +96,8 @@ class _Number(UsedNumber):
         self.is_module = True
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
+        # The type of what the object began with, of which the interpreter knows.
+        self.began = ""
         # Reads by the Modules that hold one of the class.
         self.by_owners: list[tuple[Draft, ast.Attribute, ast.ClassDef]] = []
         # What is known to be traced: other Modules may call any method of one without a `forward`.
@@ -339,7 +342,11 @@ class _Number(UsedNumber):
         told = None if annotation is None else ast.unparse(annotation)
         if told not in (None, "int", "float") or type(default) is bool:
             return None
-        return told or (None if default is None else type(default).__name__)
+        if told is None and default is None:
+            # Of a parameter nothing tells but what the object of the place was made with.
+            given = value.id in {each.arg for each in arguments(function.args)}
+            return self.began if given and self.began in ("int", "float") else None
+        return told or type(default).__name__
 
     def _write(self, target: ast.Attribute) -> ast.stmt:
         statement = self.source.parents[target]
