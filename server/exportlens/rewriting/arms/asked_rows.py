@@ -34,6 +34,10 @@ _ASKING = {
     "amin": (1, False),
     "aminmax": (1, False),
     "select": (1, True),
+    "norm": (2, False),
+    "vector_norm": (2, False),
+    "reshape": (1, False),
+    "view": (1, False),
 }
 # By the name: which argument says how many. The others ask for one.
 _NUMBER = {"topk": (1, "k"), "kthvalue": (1, "k"), "narrow": (3, "length"), "select": (2, "index")}
@@ -79,13 +83,13 @@ def assure_rows(
     for call, rows, now in _asking(statements, kinds):
         sources, cut = _sources(rows, statements, kinds)
         kind = now.of(rows)
-        number = _number(call, now)
+        number = _index(call.slice) if isinstance(call, ast.Subscript) else _number(call, now)
         inside = bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
         if not sources and (inside or not length_from_data(kind)):
             continue
         own = bound(statements)
         assured = _is_assured(sources, cut, number, said, own)
-        selects = isinstance(call.func, ast.Attribute) and call.func.attr == "select"
+        selects = _selects(call)
         # It is only asked where gradients are recorded: then the program traces both arms with the rows that there are.
         if selects and (not assured or without_gradients(source, function, branch)):
             continue
@@ -119,40 +123,60 @@ def _is_assured(
 def refuse_asked_rows(source: Source, node: ast.expr, kinds: Kinds) -> None:
     """Refuse `node`, a side of a ternary, that asks for a number of rows that are picked outside of it."""
     for call in walk(node):
-        rows = _asked(call, kinds) if isinstance(call, ast.Call) else None
-        selects = (
-            isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "select"
-        )
-        if rows is not None and not selects and _sources(rows, [], kinds)[0]:
+        rows = _asked(call, kinds)
+        if rows is not None and not _selects(call) and _sources(rows, [], kinds)[0]:
             raise Refused(
                 f"`{source.of(call)}` has the exported program ask for as many rows of `{source.of(rows)}` on the other way too: "
                 "write an `if` statement"
             )
 
 
-def _asking(statements: Sequence[ast.stmt], kinds: Kinds) -> Iterator[tuple[ast.Call, ast.expr, Kinds]]:
-    """The calls that ask, what they ask for rows, and the kinds there."""
-    found: list[tuple[ast.Call, ast.expr, Kinds]] = []
+def _asking(
+    statements: Sequence[ast.stmt], kinds: Kinds
+) -> Iterator[tuple[ast.Call | ast.Subscript, ast.expr, Kinds]]:
+    """The calls and items that ask, what they ask for rows, and the kinds there."""
+    found: list[tuple[ast.Call | ast.Subscript, ast.expr, Kinds]] = []
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         if hasattr(statement, "body"):
             return
         for call in ast.walk(statement):
-            rows = _asked(call, now) if isinstance(call, ast.Call) else None
-            if rows is not None and isinstance(call, ast.Call):
+            rows = _asked(call, now)
+            if rows is not None and isinstance(call, (ast.Call, ast.Subscript)):
                 found.append((call, rows, now.copy()))
 
     visit(statements, kinds.copy(), see)
     yield from found
 
 
-def _asked(call: ast.Call, kinds: Kinds) -> ast.expr | None:
+def _selects(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "select"
+
+
+def _index(index: ast.expr) -> int | None:
+    """How many rows there must be for a row by this number, written out."""
+    first = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
+    try:
+        number = ast.literal_eval(first)
+    except ValueError:
+        return None
+    return None if type(number) is not int else -number if number < 0 else number + 1
+
+
+def _asked(call: ast.AST, kinds: Kinds) -> ast.expr | None:
     """The tensor whose first dimension `call` wants long enough."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _ASKING:
+    if isinstance(call, ast.Subscript):
+        taken = isinstance(call.ctx, ast.Load) and _index(call.slice) is not None
+        return call.value if taken and kinds.of(call.value).what == "tensor" else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _ASKING:
         return None
     place, is_last = _ASKING[call.func.attr]
     operands = _operands(call, kinds)
     if not operands or any(isinstance(each, ast.Starred) for each in operands):
+        return None
+    if call.func.attr in ("view", "reshape"):
+        return operands[0] if _leaves_open(operands[1:]) else None
+    if call.func.attr in ("norm", "vector_norm") and "inf" not in ast.unparse(call):
         return None
     dims = [each.value for each in call.keywords if each.arg == "dim"] or operands[place : place + 1]
     rank = kinds.of(operands[0]).rank
@@ -163,6 +187,13 @@ def _asked(call: ast.Call, kinds: Kinds) -> ast.expr | None:
     except ValueError:
         return None
     return operands[0] if dim in (0, None) or (rank is not None and dim == -rank) else None
+
+
+def _leaves_open(sizes: Sequence[ast.expr]) -> bool:
+    """Whether a tensor of these sizes, the first of which is not written, is to find another one by dividing by it."""
+    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
+        sizes = sizes[0].elts
+    return len(sizes) > 1 and _index(sizes[0]) is None and any(ast.unparse(each) == "-1" for each in sizes[1:])
 
 
 def _operands(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
@@ -183,8 +214,7 @@ def _number(call: ast.Call, kinds: Kinds) -> int | None:
     if call.func.attr == "narrow" or not given:
         return None
     if call.func.attr == "select":
-        index = ast.literal_eval(given[0]) if isinstance(given[0], (ast.Constant, ast.UnaryOp)) else None
-        return None if type(index) is not int else -index if index < 0 else index + 1
+        return _index(given[0])
     return _written(given[0])
 
 
@@ -218,6 +248,11 @@ class _Sources:
                 node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
             )
             if isinstance(first, ast.Constant) and first.value is not None:
+                return
+            index = self.kinds.of(first)
+            if index.what == "tensor" and index.rank != 0 and index.dtype != "bool":
+                # There are as many rows as row numbers.
+                self.see(first)
                 return
             before = set(self.names)
             self.see(node.value)
