@@ -9,16 +9,17 @@ up the number, and cut them off again.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from exportlens.rewriting.arms.gradients import without_gradients
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import bound
+from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.code.text import Function, Source
-from exportlens.rewriting.kinds.kind import length_from_data
+from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import visit
+from exportlens.rewriting.memory.helper_writes import called_function, given_arguments
 from exportlens.source.walking import walk
 
 # By the name: where the dimension is given among the arguments, and whether it is the last where it is not (else all are).
@@ -41,6 +42,7 @@ _ASKING = {
 }
 # By the name: which argument says how many. The others ask for one.
 _NUMBER = {"topk": (1, "k"), "kthvalue": (1, "k"), "narrow": (3, "length"), "select": (2, "index")}
+_DEEPEST = 3
 # What these give has as many rows as something else, or none that data tells.
 _REDUCING = frozenset(
     {
@@ -75,16 +77,19 @@ def assure_rows(
     kinds: Kinds,
     torch: str,
     made_inside: Callable[[str], bool],
+    copied: Sequence[str] = (),
 ) -> tuple[list[str], list[str]]:
     """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, and the names of the
-    rows: the arm runs where `branch`'s condition is `taken`. Raises Refused where the condition does not say that they are as many."""
+    rows: the arm runs where `branch`'s condition is `taken`. Of masks that pick outside too, except `copied`, the arm gets copies.
+    Raises Refused where the condition does not say that they are as many."""
     said = dict(_said(function, branch.test, taken))
     wanted: dict[str, int] = {}
-    for call, rows, now in _asking(statements, kinds):
-        sources, cut = _sources(rows, statements, kinds)
+    masks: dict[str, None] = {}
+    for call, rows, number, now in _asking(statements, kinds):
+        sources, cut, by, picks = _sources(rows, statements, kinds)
+        masks |= dict.fromkeys(each for each in sorted(by) if each not in copied)
         kind = now.of(rows)
-        number = _index(call.slice) if isinstance(call, ast.Subscript) else _number(call, now)
-        inside = bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
+        inside = picks or bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
         if not sources and (inside or not length_from_data(kind)):
             continue
         own = bound(statements)
@@ -100,13 +105,68 @@ def assure_rows(
             )
         wanted |= {name: max(number, wanted.get(name, 0)) for name in sources}
     lines = []
+    shared = [each for each in masks if _picks_elsewhere(source, function, each, statements)]
+    for name in shared:
+        _refuse_both(source, function, name, statements, kinds)
+        lines.append(f"{name} = {name}.clone()  # torch checks what it picks elsewhere, too")
     for name, number in wanted.items():
         more = f"{number}" if kinds.names[name].rank == 1 else f"{number}, *{name}.shape[1:]"
         lines.append(
             f"{name} = {torch}.cat([{name}, {name}.new_zeros({more})])[: {torch}.sym_max({name}.shape[0], {number})]"
             "  # torch checks the number of rows on the other way, too"
         )
-    return lines, list(wanted)
+    return lines, [*shared, *wanted]
+
+
+def _picks_elsewhere(source: Source, function: Function, mask: str, statements: Sequence[ast.stmt]) -> bool:
+    """Whether more than `statements` pick by `mask`: torch takes both for as many rows, and checks what the arm asks for always."""
+    around = [each for each in source.ancestors(function) if isinstance(each, Function)]
+    inside = {id(each) for statement in statements for each in walk(statement)}
+    return any(
+        id(each) not in inside and _is_pick(each, mask) for each in walk(around[-1] if around else function)
+    )
+
+
+def _is_pick(node: ast.AST, mask: str) -> bool:
+    if isinstance(node, ast.Subscript):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return isinstance(node.ctx, ast.Load) and any(_is_name(each, mask) for each in parts)
+    return isinstance(node, ast.Call) and any(_is_name(each, mask) for each in _found_by(node))
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _found_by(call: ast.Call) -> Sequence[ast.expr]:
+    """What `call` may find the rows by, where it finds any."""
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if called == "where" and len(call.args) > 1:
+        return ()
+    own = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return [*own, *call.args] if called in ("nonzero", "argwhere", "masked_select", "where") else ()
+
+
+def _refuse_both(
+    source: Source, function: Function, mask: str, statements: Sequence[ast.stmt], kinds: Kinds
+) -> None:
+    """Refuse an arm with what `mask` picked outside, too: of a copy torch does not know that it picks as many rows."""
+    inside = {id(each) for statement in statements for each in walk(statement)}
+    picked = {
+        name
+        for each in walk(function)
+        if isinstance(each, ast.stmt)
+        and not isinstance(each, (ast.If, ast.For, ast.While, ast.With, ast.Try, Function))
+        and id(each) not in inside
+        and any(_is_pick(one, mask) for one in walk(each))
+        for name in bound([each])
+    }
+    known = {name for name, kind in kinds.names.items() if length_from_data(kind)}
+    both = picked & reads(statements) & known
+    if both:
+        raise Refused(
+            f"the branch asks for rows that `{mask}` picks, and `{min(both)}` was picked by it before: torch would check for both"
+        )
 
 
 def _is_assured(
@@ -133,9 +193,9 @@ def refuse_asked_rows(source: Source, node: ast.expr, kinds: Kinds) -> None:
 
 def _asking(
     statements: Sequence[ast.stmt], kinds: Kinds
-) -> Iterator[tuple[ast.Call | ast.Subscript, ast.expr, Kinds]]:
-    """The calls and items that ask, what they ask for rows, and the kinds there."""
-    found: list[tuple[ast.Call | ast.Subscript, ast.expr, Kinds]] = []
+) -> Iterator[tuple[ast.expr, ast.expr, int | None, Kinds]]:
+    """The calls and items that ask, what they ask for rows, for how many, and the kinds there."""
+    found: list[tuple[ast.expr, ast.expr, int | None, Kinds]] = []
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         if hasattr(statement, "body"):
@@ -143,10 +203,31 @@ def _asking(
         for call in ast.walk(statement):
             rows = _asked(call, now)
             if rows is not None and isinstance(call, (ast.Call, ast.Subscript)):
-                found.append((call, rows, now.copy()))
+                number = _index(call.slice) if isinstance(call, ast.Subscript) else _number(call, now)
+                found.append((call, rows, number, now.copy()))
+            elif isinstance(call, ast.Call):
+                found.extend((call, *each, now.copy()) for each in _asked_inside(call, now))
 
     visit(statements, kinds.copy(), see)
     yield from found
+
+
+def _asked_inside(call: ast.Call, kinds: Kinds) -> Iterator[tuple[ast.expr, int | None]]:
+    """What a function or module of the workspace asks for rows of what `call` gives it, and for how many."""
+    function, instance = called_function(call, kinds) if kinds.depth < _DEEPEST else (None, None)
+    if function is None:
+        return
+    given = given_arguments(call, function, instance is not None)
+    inside = kinds.inside_of_own(function)
+    if instance is not None:
+        inside.names["self"] = Kind("object", roots=None, value=instance)
+    inside.names |= {name: kinds.of(value) for name, value in given.items()}
+    for node, rows, number, _ in _asking(function.body, inside):
+        # Where it is a row that is selected, that is only asked for gradients: see `assure_rows`.
+        if not _selects(node):
+            found = _Sources(function.body, inside, set(), set(), given=given)
+            found.see(rows)
+            yield from ((given[name], number) for name in sorted(found.names & given.keys()))
 
 
 def _selects(node: ast.AST) -> bool:
@@ -196,6 +277,14 @@ def _leaves_open(sizes: Sequence[ast.expr]) -> bool:
     return len(sizes) > 1 and _index(sizes[0]) is None and any(ast.unparse(each) == "-1" for each in sizes[1:])
 
 
+def _keeps_rows(call: ast.Call) -> bool:
+    """Whether `call` is `rows.reshape(rows.shape[0], ...)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("view", "reshape"):
+        return False
+    rows, first = ast.unparse(call.func.value), ast.unparse(call.args[0]) if call.args else ""
+    return first in (f"{rows}.shape[0]", f"{rows}.size(0)", f"len({rows})")
+
+
 def _operands(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
     assert isinstance(call.func, ast.Attribute)
     is_function = (kinds.qualified(call.func) or "").startswith("torch.")
@@ -229,6 +318,9 @@ class _Sources:
     names: set[str]
     followed: set[str]
     cut: bool = False
+    masks: set[str] = field(default_factory=set)
+    given: Collection[str] = ()
+    picks: bool = False
 
     def see(self, node: ast.expr) -> None:
         """Collect the names outside that `node` has its rows from."""
@@ -238,19 +330,26 @@ class _Sources:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in _REDUCING:
                 return
+            for each in _found_by(node):
+                self._mask(each)
+                self.picks = True
             before = set(self.names)
             inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
             for each in [*inner, *node.args, *(one.value for one in node.keywords)]:
                 self.see(each)
-            self.cut |= called in _CUTTING and self.names != before
+            self.cut |= called in _CUTTING and self.names != before and not _keeps_rows(node)
         elif isinstance(node, ast.Subscript):
             first = (
                 node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
             )
-            if isinstance(first, ast.Constant) and first.value is not None:
+            if _index(first) is not None:
                 return
             index = self.kinds.of(first)
-            if index.what == "tensor" and index.rank != 0 and index.dtype != "bool":
+            if index.what == "tensor" and index.dtype == "bool":
+                self._mask(first)
+                self.picks = True
+                return
+            if index.what == "tensor" and index.rank != 0:
                 # There are as many rows as row numbers.
                 self.see(first)
                 return
@@ -263,10 +362,17 @@ class _Sources:
                 if isinstance(child, ast.expr):
                     self.see(child)
 
+    def _mask(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Name) and node.id not in bound(self.statements):
+            self.masks.add(node.id)
+
     def _name(self, name: str) -> None:
         if name in self.followed:
             return
         self.followed.add(name)
+        if name in self.given:
+            # Of what a helper is given it may bind the name anew to what has as many rows.
+            self.names.add(name)
         if name not in bound(self.statements):
             known = self.kinds.names.get(name)
             if known is not None and length_from_data(known):
@@ -280,11 +386,14 @@ class _Sources:
                     self.see(each.value)
 
 
-def _sources(node: ast.expr, statements: Sequence[ast.stmt], kinds: Kinds) -> tuple[set[str], bool]:
-    """The names bound outside of `statements` whose rows, as many as data says, are those of `node`; and whether some may be cut off."""
+def _sources(
+    node: ast.expr, statements: Sequence[ast.stmt], kinds: Kinds
+) -> tuple[set[str], bool, set[str], bool]:
+    """The names bound outside of `statements` whose rows, as many as data says, are those of `node`; whether some may be cut off;
+    the masks from outside that pick them; and whether any are picked there."""
     found = _Sources(statements, kinds, set(), set())
     found.see(node)
-    return found.names, found.cut
+    return found.names, found.cut, found.masks, found.picks
 
 
 def _said(function: Function, test: ast.expr, taken: bool) -> Iterator[tuple[str, int]]:

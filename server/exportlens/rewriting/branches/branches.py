@@ -133,6 +133,7 @@ class BranchRewrite(CondText):
                 self.kinds,
                 self.torch,
                 self.writes.made_inside,
+                arm.parameters,
             )
             arm.first_lines += lines
             arm.parameters += assured
