@@ -87,10 +87,12 @@ def assure_rows(
     masks: dict[str, None] = {}
     for call, rows, number, now in _asking(statements, kinds):
         sources, cut, by, picks = _sources(rows, statements, kinds)
-        masks |= dict.fromkeys(each for each in sorted(by) if each not in copied)
+        if not _selects(call):
+            masks |= dict.fromkeys(each for each in sorted(by) if each not in copied)
         kind = now.of(rows)
         inside = picks or bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
-        if not sources and (inside or not length_from_data(kind)):
+        # An item may be one of a single row, of which the kinds do not tell how long it is.
+        if not sources and (inside or isinstance(call, ast.Subscript) or not length_from_data(kind)):
             continue
         own = bound(statements)
         assured = _is_assured(sources, cut, number, said, own)
@@ -328,7 +330,7 @@ class _Sources:
             self._name(node.id)
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in _REDUCING:
+            if called in _REDUCING or called == "select":
                 return
             for each in _found_by(node):
                 self._mask(each)
