@@ -50,10 +50,10 @@ from exportlens.rewriting.decisions.searched_lists import (
 )
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.filled_rows import FILL, filled_by_rounds
-from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.lists.last_items import LAST, last_items_named
 from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
+from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows

@@ -90,7 +90,7 @@ def assure_rows(
         if not _selects(call):
             masks |= dict.fromkeys(each for each in sorted(by) if each not in copied)
         kind = now.of(rows)
-        inside = picks or bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
+        inside = picks or (bool(kind.roots) and all(made_inside(root) for root in kind.roots or ()))
         # An item may be one of a single row, of which the kinds do not tell how long it is.
         if not sources and (inside or isinstance(call, ast.Subscript) or not length_from_data(kind)):
             continue
@@ -251,7 +251,11 @@ def _asked(call: ast.AST, kinds: Kinds) -> ast.expr | None:
     if isinstance(call, ast.Subscript):
         taken = isinstance(call.ctx, ast.Load) and _index(call.slice) is not None
         return call.value if taken and kinds.of(call.value).what == "tensor" else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in _ASKING:
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr not in _ASKING
+    ):
         return None
     place, is_last = _ASKING[call.func.attr]
     operands = _operands(call, kinds)
@@ -276,7 +280,9 @@ def _leaves_open(sizes: Sequence[ast.expr]) -> bool:
     """Whether a tensor of these sizes, the first of which is not written, is to find another one by dividing by it."""
     if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
         sizes = sizes[0].elts
-    return len(sizes) > 1 and _index(sizes[0]) is None and any(ast.unparse(each) == "-1" for each in sizes[1:])
+    return (
+        len(sizes) > 1 and _index(sizes[0]) is None and any(ast.unparse(each) == "-1" for each in sizes[1:])
+    )
 
 
 def _keeps_rows(call: ast.Call) -> bool:

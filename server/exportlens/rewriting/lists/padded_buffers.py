@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from exportlens.rewriting.code.liveness import certainly_bound_before
 from exportlens.rewriting.code.names import append_of, appended_to, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
@@ -33,6 +34,9 @@ BUFFER = "Fill the rows of a tensor, and count them"
 _MAKING = frozenset(
     {"tensor", "zeros", "ones", "full", "new_zeros", "new_ones", "new_full", "new_tensor", "zeros_like", "ones_like", "full_like"}
 )  # fmt: skip
+# Of which dtype a float is where only that it is one is known.
+_FLOATS = {"float": "float32"}
+_PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Call)
 
 
 def padded_buffer(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
@@ -131,7 +135,9 @@ def _padding(statement: ast.stmt, name: str) -> _Padding | None:
 
 def _missing(node: ast.expr, length: str) -> ast.expr | None:
     """`k` of `k - len(keep)`."""
-    missing = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and ast.unparse(node.right) == length
+    missing = (
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and ast.unparse(node.right) == length
+    )
     return node.left if missing and isinstance(node, ast.BinOp) else None
 
 
@@ -172,14 +178,16 @@ class _Buffer:
         full = {f"{length} == {most}", f"{length} >= {most}", f"{most} == {length}", f"{most} <= {length}"}
         # Right behind what is appended, or before anything else of a round.
         for each in (*block[at + 1 : at + 2], self.loop.body[0]):
-            if isinstance(each, ast.If) and not each.orelse and ast.unparse(each.test) in full:
-                if len(each.body) == 1 and isinstance(each.body[0], ast.Break):
-                    return True
+            leaves = isinstance(each, ast.If) and not each.orelse and isinstance(each.body[0], ast.Break)
+            if leaves and isinstance(each, ast.If) and ast.unparse(each.test) in full:
+                return True
         less = {f"{length} < {most}", f"{most} > {length}"}
         for outer in self.source.ancestors(self.append):
             if outer is self.loop:
                 break
-            if isinstance(outer, ast.If) and self.append in [one for each in outer.body for one in walk(each)]:
+            if isinstance(outer, ast.If) and self.append in [
+                one for each in outer.body for one in walk(each)
+            ]:
                 parts = outer.test.values if isinstance(outer.test, ast.BoolOp) else [outer.test]
                 joined = not isinstance(outer.test, ast.BoolOp) or isinstance(outer.test.op, ast.And)
                 if joined and any(ast.unparse(each) in less for each in parts):
@@ -190,7 +198,9 @@ class _Buffer:
         """Whether the list is padded by what may as well be made before the loop, and is like what is appended."""
         item, source = self.padding.item, self.source
         for each in walk(item):
-            called = each.func.attr if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) else ""
+            called = (
+                each.func.attr if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) else ""
+            )
             if isinstance(each, ast.Call) and called not in _MAKING:
                 return False
             if isinstance(each, (ast.Lambda, ast.NamedExpr, ast.ListComp)):
@@ -206,19 +216,43 @@ class _Buffer:
         own = set(bound(self.function.body))
         if needed & changed or (needed & own) - certainly_bound_before(self.function, self.loop):
             return False
-        row = kinds_before(self.function, self.append, self.kinds).of(self.value)
-        pad = kinds_before(self.function, self.loop, self.kinds).of(item)
-        if row.what != "tensor" or pad.what != "tensor" or row.rank is None or row.rank != pad.rank:
+        row, pad = self._row(), kinds_before(self.function, self.loop, self.kinds).of(item)
+        if self._is_of_ints(row):
+            return pad.what == "number" and pad.type == "int"
+        if row.what != "tensor" or pad.what != "tensor":
             return False
-        roots = [next((each for each in walk(one) if isinstance(each, ast.Name) and each.id != self.torch), None)
-                 for one in (self.value, item)]  # fmt: skip
-        alike = None not in roots and len({each.id for each in roots if each is not None}) == 1
-        return (row.dtype is not None and row.dtype == pad.dtype) or (row.dtype == pad.dtype and alike)
+        known = [_FLOATS.get(each.dtype or "", each.dtype) for each in (row, pad)]
+        return (None in known or known[0] == known[1]) and (
+            None in (row.rank, pad.rank) or row.rank == pad.rank
+        )
+
+    def _row(self) -> Kind:
+        return kinds_before(self.function, self.append, self.kinds).of(self.value)
+
+    def _is_of_ints(self, row: Kind) -> bool:
+        """Whether the list is of ints of Python that are read out of tensors."""
+        return row.what == "scalar" and row.type == "int" and self._read_from() is not None
+
+    def _read_from(self) -> ast.expr | None:
+        """The tensor of `int(t)` and `t.item()`."""
+        call = self.value
+        if not isinstance(call, ast.Call) or call.keywords:
+            return None
+        if isinstance(call.func, ast.Name) and call.func.id == "int" and len(call.args) == 1:
+            return call.args[0]
+        is_item = isinstance(call.func, ast.Attribute) and call.func.attr == "item" and not call.args
+        return call.func.value if is_item and isinstance(call.func, ast.Attribute) else None
 
     def is_let_be(self) -> bool:
         """Whether nothing writes to what is appended in place."""
-        written = {each.id for base in written_bases(self.function) for each in walk(base) if isinstance(each, ast.Name)}
-        row = kinds_before(self.function, self.append, self.kinds).of(self.value)
+        padding = {id(each) for each in walk(self.padding.statement)}
+        written = {
+            each.id
+            for base in written_bases(self.function)
+            for each in walk(base)
+            if isinstance(each, ast.Name) and id(each) not in padding
+        }
+        row = self._row()
         return not written & (reads(self.value) | {self.name}) and not written & set(row.roots or ())
 
     def text(self) -> str | None:
@@ -227,19 +261,31 @@ class _Buffer:
             return None
         count = fresh(f"{name}_count", every_name(source.tree))
         nl, most = source.newline, source.of(self.padding.most)
-        row = kinds_before(self.function, self.append, self.kinds).of(self.value)
-        asked = f"{torch}.arange({most}, device={name}.device) == {count}"
-        if row.rank:
-            asked = f"({asked}).reshape(-1, {', '.join('1' * row.rank)})"
-        line = f"{nl}{source.indent_of(self.append)}"
-        begin = source.start(self.loop)
-        rows = f"{name} = {torch}.stack([{source.of(self.padding.item)}] * {most}){nl}{source.indent_of(self.loop)}"
+        row, item = self._row(), source.of(self.padding.item)
+        begin, line = source.start(self.loop), f"{nl}{source.indent_of(self.append)}"
+        read = self._read_from() if self._is_of_ints(row) else None
+        if read is not None:
+            row, value = kinds_before(self.function, self.append, self.kinds).of(read), source.of(read)
+            if row.what != "tensor" or row.dtype not in ("int64", "int32"):
+                return None
+            value += "" if row.rank == 0 else ".reshape(())"
+            value += "" if row.dtype == "int64" else ".long()"
+            row = Kind("tensor", "int64", 0)
+            rows = f"{name} = {torch}.full(({most},), {item})"
+        else:
+            value, rows = source.of(self.value), f"{name} = {torch}.stack([{item}] * {most})"
+        filled = f"{torch}.where({torch}.arange({most}, device={name}.device) == {count}, {value}, {name})"
+        if row.rank != 0 or row.dtype is None or row.dtype in _FLOATS:
+            # It raises where the rows are not alike, as `torch.stack` does.
+            filled = f"{name}.index_put(({count}.reshape(1),), ({value}).unsqueeze(0))"
+            filled = filled.replace(f"({value})", value) if isinstance(self.value, _PLAIN) else filled
+        rows += nl + source.indent_of(self.loop)
         swaps = [
             source.swap(self.start, f"{count} = {torch}.full((), 0)"),
             Replacement(begin, begin, rows),
             source.swap(
                 self.append,
-                f"{name} = {torch}.where({asked}, {source.of(self.value)}, {name}){line}{count} = {count} + 1",
+                f"{name} = {filled}{line}{count} = {count} + 1",
             ),
             self._without(self.padding.statement),
         ]
@@ -258,7 +304,9 @@ class _Buffer:
         """What reads the list, in words of the tensor and the count; None for what has none."""
         source = self.source
         known = {id(each) for one in (self.start, self.padding.statement) for each in walk(one)}
-        known |= {id(each) for each in walk(self.append) if isinstance(each, ast.Name) and each.id == self.name}
+        known |= {
+            id(each) for each in walk(self.append) if isinstance(each, ast.Name) and each.id == self.name
+        }
         last, padded = source.span([self.loop])[1], source.span([self.padding.statement])[1]
         for each in walk(self.function):
             if not isinstance(each, ast.Name) or each.id != self.name or id(each) in known:
@@ -282,7 +330,19 @@ class _Buffer:
 
     def _stacked(self, call: ast.AST) -> Replacement | None:
         """`torch.stack(keep)` is the tensor."""
-        if not isinstance(call, ast.Call) or self.kinds.qualified(call.func) != "torch.stack":
+        called = self.kinds.qualified(call.func) if isinstance(call, ast.Call) else ""
+        if not isinstance(call, ast.Call) or not call.args:
+            return None
+        if self._is_of_ints(self._row()):
+            # On another device, or of another dtype, it is made of the tensor.
+            asked = {each.arg: self.source.of(each.value) for each in call.keywords}
+            if called not in ("torch.tensor", "torch.as_tensor", "torch.LongTensor") or len(call.args) > 1:
+                return None
+            if asked.keys() - {"device", "dtype"}:
+                return None
+            given = ", ".join(f"{key}={text}" for key, text in asked.items())
+            return self.source.swap(call, f"{self.name}.to({given})" if given else self.name)
+        if called != "torch.stack":
             return None
         along = [*call.args[1:], *(each.value for each in call.keywords if each.arg == "dim")]
         whole = len(call.args) + len(call.keywords) == 1 + len(along)
