@@ -463,6 +463,12 @@ REFUSED = [
         "changes `rows` outside of the branch",
     ),
     (
+        "tensors of a list that is joined of two",
+        "states = [x] + [torch.zeros_like(x) for _ in range(2)]\nif x.sum() > 0:\n    y = x\nelse:\n    for i in range(2):\n"
+        "        states[i + 1].add_(states[i])\n    y = states[-1]\nreturn x * y",
+        "the branch writes to tensors in `states`",
+    ),
+    (
         "rows of pieces that may be cut off",
         "total = 0\nfor piece in x.split((x[:2, 0] > -9).long().cumsum(0).tolist()):\n    if len(piece) > 0:\n"
         "        total = total + piece[1:].amax()\nreturn x * total",
