@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.rewriting.arms.gradients import without_gradients
+from exportlens.rewriting.arms.shared_masks import found_by, picks_elsewhere, refuse_both
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.code.text import Function, Source
@@ -94,11 +95,17 @@ def assure_rows(
         # An item may be one of a single row, of which the kinds do not tell how long it is.
         if not sources and (inside or isinstance(call, ast.Subscript) or not length_from_data(kind)):
             continue
-        own = bound(statements)
-        assured = _is_assured(sources, cut, number, said, own)
+        assured = _is_assured(sources, cut, number, said)
         selects = _selects(call)
         # It is only asked where gradients are recorded: then the program traces both arms with the rows that there are.
         if selects and (not assured or without_gradients(source, function, branch)):
+            continue
+        if (
+            not assured
+            and number is not None
+            and _are_more_otherwise(function, branch.test, taken, sources, number)
+        ):
+            # What the program asks for outside, the other way has.
             continue
         if number is None or not assured:
             raise Refused(
@@ -107,9 +114,9 @@ def assure_rows(
             )
         wanted |= {name: max(number, wanted.get(name, 0)) for name in sources}
     lines = []
-    shared = [each for each in masks if _picks_elsewhere(source, function, each, statements)]
+    shared = [each for each in masks if picks_elsewhere(source, function, each, statements)]
     for name in shared:
-        _refuse_both(source, function, name, statements, kinds)
+        refuse_both(source, function, name, statements, kinds)
         lines.append(f"{name} = {name}.clone()  # torch checks what it picks elsewhere, too")
     for name, number in wanted.items():
         more = f"{number}" if kinds.names[name].rank == 1 else f"{number}, *{name}.shape[1:]"
@@ -120,65 +127,30 @@ def assure_rows(
     return lines, [*shared, *wanted]
 
 
-def _picks_elsewhere(source: Source, function: Function, mask: str, statements: Sequence[ast.stmt]) -> bool:
-    """Whether more than `statements` pick by `mask`: torch takes both for as many rows, and checks what the arm asks for always."""
-    around = [each for each in source.ancestors(function) if isinstance(each, Function)]
-    inside = {id(each) for statement in statements for each in walk(statement)}
-    return any(
-        id(each) not in inside and _is_pick(each, mask) for each in walk(around[-1] if around else function)
-    )
-
-
-def _is_pick(node: ast.AST, mask: str) -> bool:
-    if isinstance(node, ast.Subscript):
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return isinstance(node.ctx, ast.Load) and any(_is_name(each, mask) for each in parts)
-    return isinstance(node, ast.Call) and any(_is_name(each, mask) for each in _found_by(node))
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-def _found_by(call: ast.Call) -> Sequence[ast.expr]:
-    """What `call` may find the rows by, where it finds any."""
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    if called == "where" and len(call.args) > 1:
-        return ()
-    own = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    return [*own, *call.args] if called in ("nonzero", "argwhere", "masked_select", "where") else ()
-
-
-def _refuse_both(
-    source: Source, function: Function, mask: str, statements: Sequence[ast.stmt], kinds: Kinds
-) -> None:
-    """Refuse an arm with what `mask` picked outside, too: of a copy torch does not know that it picks as many rows."""
-    inside = {id(each) for statement in statements for each in walk(statement)}
-    picked = {
-        name
-        for each in walk(function)
-        if isinstance(each, ast.stmt)
-        and not isinstance(each, (ast.If, ast.For, ast.While, ast.With, ast.Try, Function))
-        and id(each) not in inside
-        and any(_is_pick(one, mask) for one in walk(each))
-        for name in bound([each])
-    }
-    known = {name for name, kind in kinds.names.items() if length_from_data(kind)}
-    both = picked & reads(statements) & known
-    if both:
-        raise Refused(
-            f"the branch asks for rows that `{mask}` picks, and `{min(both)}` was picked by it before: torch would check for both"
-        )
-
-
-def _is_assured(
-    sources: set[str], cut: bool, number: int | None, said: Mapping[str, int], own: Sequence[str]
+def _are_more_otherwise(
+    function: Function, test: ast.expr, taken: bool, sources: set[str], number: int
 ) -> bool:
+    """Whether there are more of the rows where `test` is not `taken`: `number` at least, or as many as configuration says."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, taken = test.operand, not taken
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    counted, operator, other = _counted(function, test.left), test.ops[0], test.comparators[0]
+    written = _written(other)
+    if counted is None or sources != {counted[0]}:
+        return False
+    if written is None:
+        return isinstance(operator, (ast.Lt, ast.LtE) if taken else (ast.Gt, ast.GtE))
+    least = _least(operator, other, not taken)
+    return least is not None and least >= number
+
+
+def _is_assured(sources: set[str], cut: bool, number: int | None, said: Mapping[str, int]) -> bool:
     return (
         bool(sources)
         and not cut
         and number is not None
-        and all(said.get(name, 0) >= number and name not in own for name in sources)
+        and all(said.get(name, 0) >= number for name in sources)
     )
 
 
@@ -338,7 +310,7 @@ class _Sources:
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in _REDUCING or called == "select":
                 return
-            for each in _found_by(node):
+            for each in found_by(node):
                 self._mask(each)
                 self.picks = True
             before = set(self.names)
@@ -381,10 +353,12 @@ class _Sources:
         if name in self.given:
             # Of what a helper is given it may bind the name anew to what has as many rows.
             self.names.add(name)
-        if name not in bound(self.statements):
-            known = self.kinds.names.get(name)
-            if known is not None and length_from_data(known):
-                self.names.add(name)
+        known = self.kinds.names.get(name)
+        first = next((at for at, each in enumerate(self.statements) if name in bound([each])), None)
+        if first is None or name in reads(self.statements[: first + 1]):
+            # From outside, be it that the statements bind the name anew once they have read it.
+            self.names |= {name} if known is not None and length_from_data(known) else set()
+        if first is None:
             return
         for statement in self.statements:
             for each in walk(statement):
