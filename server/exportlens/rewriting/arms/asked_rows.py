@@ -79,12 +79,13 @@ def assure_rows(
     torch: str,
     made_inside: Callable[[str], bool],
     copied: Sequence[str] = (),
-) -> tuple[list[str], list[str]]:
-    """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, and the names of the
-    rows: the arm runs where `branch`'s condition is `taken`. Of masks that pick outside too, except `copied`, the arm gets copies.
-    Raises Refused where the condition does not say that they are as many."""
+) -> tuple[list[str], list[str], list[str]]:
+    """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, the names of the rows,
+    and lines that say before the branch what holds on both ways: the arm runs where `branch`'s condition is `taken`. Of masks that
+    pick outside too, except `copied`, the arm gets copies. Raises Refused where the condition does not say that they are as many."""
     said = dict(_said(function, branch.test, taken))
     wanted: dict[str, int] = {}
+    said_before: list[str] = []
     masks: dict[str, None] = {}
     for call, rows, number, now in _asking(statements, kinds):
         sources, cut, by, picks = _sources(rows, statements, kinds)
@@ -105,7 +106,8 @@ def assure_rows(
             and number is not None
             and _are_more_otherwise(function, branch.test, taken, sources, number)
         ):
-            # What the program asks for outside, the other way has.
+            # What the program asks for outside, the other way has. Strict tracing does not see that by itself.
+            said_before += [f"{torch}._check({name}.shape[0] >= {number})" for name in sources]
             continue
         if number is None or not assured:
             raise Refused(
@@ -124,7 +126,7 @@ def assure_rows(
             f"{name} = {torch}.cat([{name}, {name}.new_zeros({more})])[: {torch}.sym_max({name}.shape[0], {number})]"
             "  # torch checks the number of rows on the other way, too"
         )
-    return lines, [*shared, *wanted]
+    return lines, [*shared, *wanted], list(dict.fromkeys(said_before))
 
 
 def _are_more_otherwise(
