@@ -450,6 +450,36 @@ REFUSED = [
         "ask for as many rows of `picked` on the other way too",
     ),
     (
+        "rows by numbers from outside, in a branch that does not ask for any",
+        "places = torch.nonzero(x.flatten() > 0).flatten()\nif x.mean() > 0:\n    y = x.flatten()[places].amax(0)\n"
+        "else:\n    y = x.sum()\nreturn places, y",
+        "ask for as many rows of `x.flatten()[places]` on the other way too",
+    ),
+    (
+        "rows that a mask picked before, beside those that it picks in the branch",
+        "full = x.flatten()\nfound = full > 0\npicked = full[found]\nif found.any():\n    y = full[found].amax(0) + picked.mean()\n"
+        "else:\n    y = x.sum()\nreturn picked, y",
+        "`picked` was picked by it before",
+    ),
+    (
+        "a list that may have more items than it is padded to",
+        "rows = []\nfor i in range(3):\n    if x[i].sum() > 0:\n        rows.append(x[i] * 2)\n"
+        "while len(rows) < 2:\n    rows.append(x.new_zeros(4))\nreturn torch.stack(rows)",
+        "data would decide how long the list becomes",
+    ),
+    (
+        "a list that is padded with rows of another dtype",
+        "rows = []\nfor i in range(3):\n    if x[i].sum() > 0 and len(rows) < 2:\n        rows.append(x[i].long())\n"
+        "while len(rows) < 2:\n    rows.append(torch.zeros(4))\nreturn torch.stack(rows)",
+        "changes `rows` outside of the branch",
+    ),
+    (
+        "tensors of a list that is joined of two",
+        "states = [x] + [torch.zeros_like(x) for _ in range(2)]\nif x.sum() > 0:\n    y = x\nelse:\n    for i in range(2):\n"
+        "        states[i + 1].add_(states[i])\n    y = states[-1]\nreturn x * y",
+        "the branch writes to tensors in `states`",
+    ),
+    (
         "rows of pieces that may be cut off",
         "total = 0\nfor piece in x.split((x[:2, 0] > -9).long().cumsum(0).tolist()):\n    if len(piece) > 0:\n"
         "        total = total + piece[1:].amax()\nreturn x * total",

@@ -53,6 +53,7 @@ from exportlens.rewriting.lists.filled_rows import FILL, filled_by_rounds
 from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.lists.last_items import LAST, last_items_named
 from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
+from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
@@ -130,9 +131,12 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             text = (
                 filled_by_rounds(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
             )
+            if text is not None:
+                return draft.fix(FILL, text)
+            text = padded_buffer(draft.source, node, kinds, draft.torch)
             if text is None:
                 raise
-            return draft.fix(FILL, text)
+            return draft.fix(BUFFER, text)
         fix = replace(fix, without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:

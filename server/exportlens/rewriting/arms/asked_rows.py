@@ -9,16 +9,18 @@ up the number, and cut them off again.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from exportlens.rewriting.arms.gradients import without_gradients
+from exportlens.rewriting.arms.shared_masks import found_by, picks_elsewhere, refuse_both
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import bound
+from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.code.text import Function, Source
-from exportlens.rewriting.kinds.kind import length_from_data
+from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import visit
+from exportlens.rewriting.memory.helper_writes import called_function, given_arguments
 from exportlens.source.walking import walk
 
 # By the name: where the dimension is given among the arguments, and whether it is the last where it is not (else all are).
@@ -34,9 +36,14 @@ _ASKING = {
     "amin": (1, False),
     "aminmax": (1, False),
     "select": (1, True),
+    "norm": (2, False),
+    "vector_norm": (2, False),
+    "reshape": (1, False),
+    "view": (1, False),
 }
 # By the name: which argument says how many. The others ask for one.
 _NUMBER = {"topk": (1, "k"), "kthvalue": (1, "k"), "narrow": (3, "length"), "select": (2, "index")}
+_DEEPEST = 3
 # What these give has as many rows as something else, or none that data tells.
 _REDUCING = frozenset(
     {
@@ -71,23 +78,36 @@ def assure_rows(
     kinds: Kinds,
     torch: str,
     made_inside: Callable[[str], bool],
-) -> tuple[list[str], list[str]]:
-    """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, and the names of the
-    rows: the arm runs where `branch`'s condition is `taken`. Raises Refused where the condition does not say that they are as many."""
+    copied: Sequence[str] = (),
+) -> tuple[list[str], list[str], list[str]]:
+    """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, the names of the rows,
+    and lines that say before the branch what holds on both ways: the arm runs where `branch`'s condition is `taken`. Of masks that
+    pick outside too, except `copied`, the arm gets copies. Raises Refused where the condition does not say that they are as many."""
     said = dict(_said(function, branch.test, taken))
     wanted: dict[str, int] = {}
-    for call, rows, now in _asking(statements, kinds):
-        sources, cut = _sources(rows, statements, kinds)
+    said_before: list[str] = []
+    masks: dict[str, None] = {}
+    for call, rows, number, now in _asking(statements, kinds):
+        sources, cut, by, picks = _sources(rows, statements, kinds)
+        if not _selects(call):
+            masks |= dict.fromkeys(each for each in sorted(by) if each not in copied)
         kind = now.of(rows)
-        number = _number(call, now)
-        inside = bool(kind.roots) and all(made_inside(root) for root in kind.roots or ())
-        if not sources and (inside or not length_from_data(kind)):
+        inside = picks or (bool(kind.roots) and all(made_inside(root) for root in kind.roots or ()))
+        # An item may be one of a single row, of which the kinds do not tell how long it is.
+        if not sources and (inside or isinstance(call, ast.Subscript) or not length_from_data(kind)):
             continue
-        own = bound(statements)
-        assured = _is_assured(sources, cut, number, said, own)
-        selects = isinstance(call.func, ast.Attribute) and call.func.attr == "select"
+        assured = _is_assured(sources, cut, number, said)
+        selects = _selects(call)
         # It is only asked where gradients are recorded: then the program traces both arms with the rows that there are.
         if selects and (not assured or without_gradients(source, function, branch)):
+            continue
+        if (
+            not assured
+            and number is not None
+            and _are_more_otherwise(function, branch.test, taken, sources, number)
+        ):
+            # What the program asks for outside, the other way has. Strict tracing does not see that by itself.
+            said_before += [f"{torch}._check({name}.shape[0] >= {number})" for name in sources]
             continue
         if number is None or not assured:
             raise Refused(
@@ -96,63 +116,128 @@ def assure_rows(
             )
         wanted |= {name: max(number, wanted.get(name, 0)) for name in sources}
     lines = []
+    shared = [each for each in masks if picks_elsewhere(source, function, each, statements)]
+    for name in shared:
+        refuse_both(source, function, name, statements, kinds)
+        lines.append(f"{name} = {name}.clone()  # torch checks what it picks elsewhere, too")
     for name, number in wanted.items():
         more = f"{number}" if kinds.names[name].rank == 1 else f"{number}, *{name}.shape[1:]"
         lines.append(
             f"{name} = {torch}.cat([{name}, {name}.new_zeros({more})])[: {torch}.sym_max({name}.shape[0], {number})]"
             "  # torch checks the number of rows on the other way, too"
         )
-    return lines, list(wanted)
+    return lines, [*shared, *wanted], list(dict.fromkeys(said_before))
 
 
-def _is_assured(
-    sources: set[str], cut: bool, number: int | None, said: Mapping[str, int], own: Sequence[str]
+def _are_more_otherwise(
+    function: Function, test: ast.expr, taken: bool, sources: set[str], number: int
 ) -> bool:
+    """Whether there are more of the rows where `test` is not `taken`: `number` at least, or as many as configuration says."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, taken = test.operand, not taken
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    counted, operator, other = _counted(function, test.left), test.ops[0], test.comparators[0]
+    written = _written(other)
+    if counted is None or sources != {counted[0]}:
+        return False
+    if written is None:
+        return isinstance(operator, (ast.Lt, ast.LtE) if taken else (ast.Gt, ast.GtE))
+    least = _least(operator, other, not taken)
+    return least is not None and least >= number
+
+
+def _is_assured(sources: set[str], cut: bool, number: int | None, said: Mapping[str, int]) -> bool:
     return (
         bool(sources)
         and not cut
         and number is not None
-        and all(said.get(name, 0) >= number and name not in own for name in sources)
+        and all(said.get(name, 0) >= number for name in sources)
     )
 
 
 def refuse_asked_rows(source: Source, node: ast.expr, kinds: Kinds) -> None:
     """Refuse `node`, a side of a ternary, that asks for a number of rows that are picked outside of it."""
     for call in walk(node):
-        rows = _asked(call, kinds) if isinstance(call, ast.Call) else None
-        selects = (
-            isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "select"
-        )
-        if rows is not None and not selects and _sources(rows, [], kinds)[0]:
+        rows = _asked(call, kinds)
+        if rows is not None and not _selects(call) and _sources(rows, [], kinds)[0]:
             raise Refused(
                 f"`{source.of(call)}` has the exported program ask for as many rows of `{source.of(rows)}` on the other way too: "
                 "write an `if` statement"
             )
 
 
-def _asking(statements: Sequence[ast.stmt], kinds: Kinds) -> Iterator[tuple[ast.Call, ast.expr, Kinds]]:
-    """The calls that ask, what they ask for rows, and the kinds there."""
-    found: list[tuple[ast.Call, ast.expr, Kinds]] = []
+def _asking(
+    statements: Sequence[ast.stmt], kinds: Kinds
+) -> Iterator[tuple[ast.expr, ast.expr, int | None, Kinds]]:
+    """The calls and items that ask, what they ask for rows, for how many, and the kinds there."""
+    found: list[tuple[ast.expr, ast.expr, int | None, Kinds]] = []
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         if hasattr(statement, "body"):
             return
         for call in ast.walk(statement):
-            rows = _asked(call, now) if isinstance(call, ast.Call) else None
-            if rows is not None and isinstance(call, ast.Call):
-                found.append((call, rows, now.copy()))
+            rows = _asked(call, now)
+            if rows is not None and isinstance(call, (ast.Call, ast.Subscript)):
+                number = _index(call.slice) if isinstance(call, ast.Subscript) else _number(call, now)
+                found.append((call, rows, number, now.copy()))
+            elif isinstance(call, ast.Call):
+                found.extend((call, *each, now.copy()) for each in _asked_inside(call, now))
 
     visit(statements, kinds.copy(), see)
     yield from found
 
 
-def _asked(call: ast.Call, kinds: Kinds) -> ast.expr | None:
+def _asked_inside(call: ast.Call, kinds: Kinds) -> Iterator[tuple[ast.expr, int | None]]:
+    """What a function or module of the workspace asks for rows of what `call` gives it, and for how many."""
+    function, instance = called_function(call, kinds) if kinds.depth < _DEEPEST else (None, None)
+    if function is None:
+        return
+    given = given_arguments(call, function, instance is not None)
+    inside = kinds.inside_of_own(function)
+    if instance is not None:
+        inside.names["self"] = Kind("object", roots=None, value=instance)
+    inside.names |= {name: kinds.of(value) for name, value in given.items()}
+    for node, rows, number, _ in _asking(function.body, inside):
+        # Where it is a row that is selected, that is only asked for gradients: see `assure_rows`.
+        if not _selects(node):
+            found = _Sources(function.body, inside, set(), set(), given=given)
+            found.see(rows)
+            yield from ((given[name], number) for name in sorted(found.names & given.keys()))
+
+
+def _selects(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "select"
+
+
+def _index(index: ast.expr) -> int | None:
+    """How many rows there must be for a row by this number, written out."""
+    first = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
+    try:
+        number = ast.literal_eval(first)
+    except ValueError:
+        return None
+    return None if type(number) is not int else -number if number < 0 else number + 1
+
+
+def _asked(call: ast.AST, kinds: Kinds) -> ast.expr | None:
     """The tensor whose first dimension `call` wants long enough."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _ASKING:
+    if isinstance(call, ast.Subscript):
+        taken = isinstance(call.ctx, ast.Load) and _index(call.slice) is not None
+        return call.value if taken and kinds.of(call.value).what == "tensor" else None
+    if (
+        not isinstance(call, ast.Call)
+        or not isinstance(call.func, ast.Attribute)
+        or call.func.attr not in _ASKING
+    ):
         return None
     place, is_last = _ASKING[call.func.attr]
     operands = _operands(call, kinds)
     if not operands or any(isinstance(each, ast.Starred) for each in operands):
+        return None
+    if call.func.attr in ("view", "reshape"):
+        return operands[0] if _leaves_open(operands[1:]) else None
+    if call.func.attr in ("norm", "vector_norm") and "inf" not in ast.unparse(call):
         return None
     dims = [each.value for each in call.keywords if each.arg == "dim"] or operands[place : place + 1]
     rank = kinds.of(operands[0]).rank
@@ -163,6 +248,23 @@ def _asked(call: ast.Call, kinds: Kinds) -> ast.expr | None:
     except ValueError:
         return None
     return operands[0] if dim in (0, None) or (rank is not None and dim == -rank) else None
+
+
+def _leaves_open(sizes: Sequence[ast.expr]) -> bool:
+    """Whether a tensor of these sizes, the first of which is not written, is to find another one by dividing by it."""
+    if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
+        sizes = sizes[0].elts
+    return (
+        len(sizes) > 1 and _index(sizes[0]) is None and any(ast.unparse(each) == "-1" for each in sizes[1:])
+    )
+
+
+def _keeps_rows(call: ast.Call) -> bool:
+    """Whether `call` is `rows.reshape(rows.shape[0], ...)`."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("view", "reshape"):
+        return False
+    rows, first = ast.unparse(call.func.value), ast.unparse(call.args[0]) if call.args else ""
+    return first in (f"{rows}.shape[0]", f"{rows}.size(0)", f"len({rows})")
 
 
 def _operands(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
@@ -183,8 +285,7 @@ def _number(call: ast.Call, kinds: Kinds) -> int | None:
     if call.func.attr == "narrow" or not given:
         return None
     if call.func.attr == "select":
-        index = ast.literal_eval(given[0]) if isinstance(given[0], (ast.Constant, ast.UnaryOp)) else None
-        return None if type(index) is not int else -index if index < 0 else index + 1
+        return _index(given[0])
     return _written(given[0])
 
 
@@ -199,6 +300,9 @@ class _Sources:
     names: set[str]
     followed: set[str]
     cut: bool = False
+    masks: set[str] = field(default_factory=set)
+    given: Collection[str] = ()
+    picks: bool = False
 
     def see(self, node: ast.expr) -> None:
         """Collect the names outside that `node` has its rows from."""
@@ -206,18 +310,30 @@ class _Sources:
             self._name(node.id)
         elif isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in _REDUCING:
+            if called in _REDUCING or called == "select":
                 return
+            for each in found_by(node):
+                self._mask(each)
+                self.picks = True
             before = set(self.names)
             inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
             for each in [*inner, *node.args, *(one.value for one in node.keywords)]:
                 self.see(each)
-            self.cut |= called in _CUTTING and self.names != before
+            self.cut |= called in _CUTTING and self.names != before and not _keeps_rows(node)
         elif isinstance(node, ast.Subscript):
             first = (
                 node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
             )
-            if isinstance(first, ast.Constant) and first.value is not None:
+            if _index(first) is not None:
+                return
+            index = self.kinds.of(first)
+            if index.what == "tensor" and index.dtype == "bool":
+                self._mask(first)
+                self.picks = True
+                return
+            if index.what == "tensor" and index.rank != 0:
+                # There are as many rows as row numbers.
+                self.see(first)
                 return
             before = set(self.names)
             self.see(node.value)
@@ -228,14 +344,23 @@ class _Sources:
                 if isinstance(child, ast.expr):
                     self.see(child)
 
+    def _mask(self, node: ast.expr) -> None:
+        if isinstance(node, ast.Name) and node.id not in bound(self.statements):
+            self.masks.add(node.id)
+
     def _name(self, name: str) -> None:
         if name in self.followed:
             return
         self.followed.add(name)
-        if name not in bound(self.statements):
-            known = self.kinds.names.get(name)
-            if known is not None and length_from_data(known):
-                self.names.add(name)
+        if name in self.given:
+            # Of what a helper is given it may bind the name anew to what has as many rows.
+            self.names.add(name)
+        known = self.kinds.names.get(name)
+        first = next((at for at, each in enumerate(self.statements) if name in bound([each])), None)
+        if first is None or name in reads(self.statements[: first + 1]):
+            # From outside, be it that the statements bind the name anew once they have read it.
+            self.names |= {name} if known is not None and length_from_data(known) else set()
+        if first is None:
             return
         for statement in self.statements:
             for each in walk(statement):
@@ -245,11 +370,14 @@ class _Sources:
                     self.see(each.value)
 
 
-def _sources(node: ast.expr, statements: Sequence[ast.stmt], kinds: Kinds) -> tuple[set[str], bool]:
-    """The names bound outside of `statements` whose rows, as many as data says, are those of `node`; and whether some may be cut off."""
+def _sources(
+    node: ast.expr, statements: Sequence[ast.stmt], kinds: Kinds
+) -> tuple[set[str], bool, set[str], bool]:
+    """The names bound outside of `statements` whose rows, as many as data says, are those of `node`; whether some may be cut off;
+    the masks from outside that pick them; and whether any are picked there."""
     found = _Sources(statements, kinds, set(), set())
     found.see(node)
-    return found.names, found.cut
+    return found.names, found.cut, found.masks, found.picks
 
 
 def _said(function: Function, test: ast.expr, taken: bool) -> Iterator[tuple[str, int]]:

@@ -124,7 +124,7 @@ class BranchRewrite(CondText):
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )
         for arm in (self.then, self.other):
-            lines, assured = assure_rows(
+            lines, assured, said = assure_rows(
                 self.source,
                 self.function,
                 self.node,
@@ -133,9 +133,11 @@ class BranchRewrite(CondText):
                 self.kinds,
                 self.torch,
                 self.writes.made_inside,
+                arm.parameters,
             )
             arm.first_lines += lines
             arm.parameters += assured
+            self.lines_before += said
             refuse_padded_rows(self.source, arm.statements, self.kinds)
             refuse_counted_items(self.node.test, arm.statements)
         self.writes.collect()

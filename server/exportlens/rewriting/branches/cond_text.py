@@ -34,6 +34,7 @@ class CondText:
         self.source, self.node, self.function, self.kinds, self.torch = source, node, function, kinds, torch
         self.taken = every_name(source.tree)
         self.outputs: list[str] = []
+        self.lines_before: list[str] = []
 
     def inner_span(self, block: list[ast.stmt]) -> tuple[int, int]:
         return self.source.span(block) if block else (0, 0)
@@ -159,6 +160,8 @@ class CondText:
             pieces.insert(0, nl.join(f"{indent}{name} = {copy}{note}" for name, copy in clones.items()))
         if placed:
             pieces.insert(0, nl.join(f"{indent}{name} = {name}.clone(){NOTE}" for name in placed))
+        if self.lines_before:
+            pieces.insert(0, nl.join(f"{indent}{line}" for line in self.lines_before))
         text = (nl + nl).join(pieces)
         start = self.source.start(self.node)
         if self.is_elif():

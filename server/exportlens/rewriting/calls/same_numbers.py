@@ -121,7 +121,7 @@ class SameNumbers(ABC):
             counted or what not in ("unknown", "other") or of.id not in self._parameters()
         ):
             return False
-        if not self._stays(of.id):
+        if not self._stays(of.id, node):
             raise Refused(
                 f"`{of.id}` is bound anew, or given another shape, behind where the generator begins"
             )
@@ -135,12 +135,18 @@ class SameNumbers(ABC):
     def _parameters(self) -> set[str]:
         return {each.arg for each in arguments(self.function.args)} - {"self"}
 
-    def _stays(self, name: str) -> bool:
-        """Whether the tensor `name` is not bound anew, nor given another shape, behind `begin`."""
-        behind = self.source.start(self.begin)
+    def _stays(self, name: str, size: ast.expr) -> bool:
+        """Whether the tensor `name` is not bound anew between `begin` and where its `size` is read, nor given another shape."""
+        statement = self.source.enclosing_statement(size)
+        behind, read = self.source.start(self.begin), self.source.end(statement)
+        # What a statement binds is bound once it has read the size.
+        own = [each for one in getattr(statement, "targets", ()) for each in ast.walk(one)]
+        loops = [each for each in self.source.ancestors(size) if isinstance(each, (ast.For, ast.While))]
         for each in ast.walk(self.function):
             if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load):
-                if self.source.start(each) > behind:
+                again = any(one in loops for one in self.source.ancestors(each))
+                before = self.source.start(each) < read and each not in own
+                if behind < self.source.start(each) and (before or again):
                     return False
             elif (
                 isinstance(each, ast.Attribute)

@@ -25,6 +25,7 @@ from exportlens.rewriting.memory.own_containers import own_containers
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
+_ANY_BOOL = Kind("number", type="bool")
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 # Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
 _WARNS = re.compile(r"(?:^|[._])warn(?:ing)?(?:_once)?$")
@@ -226,6 +227,9 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
                 later=kind.later,
             )
         elif told.what == kind.what == "scalar" and not told.type:
+            names[name] = kind
+        elif told == _ANY_BOOL and kind.what == "scalar" and kind.type == "bool":
+            # What `not` makes of a tensor is a bool to the interpreter, as any other.
             names[name] = kind
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.

@@ -216,6 +216,8 @@ class OutsideWrites:
             names.append(root)
         if len(names) != 1:
             raise Refused("a tensor that is written in the branch is known there under several names")
+        if names[0] in self.kinds.names and self.kinds.names[names[0]].what == "container":
+            raise Refused(f"the branch writes to tensors in `{names[0]}`: give the one that it writes a name")
         return names[0]
 
     def made_inside(self, root: str) -> bool:
