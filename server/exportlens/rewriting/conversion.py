@@ -11,6 +11,7 @@ from typing import TypeGuard
 from exportlens.inference.values import Value
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.arms.idle_writes import written_in_any_case
+from exportlens.rewriting.arms.items_of_views import items_of_copies
 from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switch
 from exportlens.rewriting.arms.preparing import prepared, without_unread
 from exportlens.rewriting.arms.rows_in_arms import rows_unbound
@@ -98,7 +99,8 @@ def converted(
         text, message = convert(*changed, before, torch, None, ({}, {}))
         message += "; what it computes with is detached"
     refuse_nested_before_switch(source, node, text, torch)
-    return rows_unbound(source, node, on_one_device(source, node, text, before), before), message
+    text = rows_unbound(source, node, on_one_device(source, node, text, before), before)
+    return items_of_copies(source, node, text), message
 
 
 def convert(
