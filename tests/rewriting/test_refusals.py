@@ -99,6 +99,16 @@ REFUSED = [
         "may run no round at all",
     ),
     (
+        "a power of an int in a loop, whose exponent may be negative",
+        "t = x.sum().long().item()\nwhile t < 5:\n    x = x + 2 ** t\n    t += 1\nreturn x",
+        "is no power that torch traces where the exponent may be negative",
+    ),
+    (
+        "a power of a negative int in a loop",
+        "t = 0\nwhile x.abs().max() < 9:\n    x = x * 2 + (-1) ** t\n    t += 1\nreturn x",
+        "is no power that torch traces where the exponent may be negative",
+    ),
+    (
         "an error of a `while` that is caught around it",
         "try:\n    while x.sum() > 1:\n        x = x / 2\n        if x.min() < -5:\n            raise ValueError('low')\n"
         "except ValueError:\n    x = x * 0\nreturn x",

@@ -42,7 +42,9 @@ def items_of_copies(before: Source, node: ast.AST, text: str) -> str:
 def _read_views(arm: ast.FunctionDef) -> list[ast.expr]:
     """The items at places from data out of which `arm` reads numbers."""
     nodes = list(walk(arm))
-    bindings = [each for each in nodes if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None]
+    bindings = [
+        each for each in nodes if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None
+    ]
     numbers, views = set[str](), set[str]()
     while True:
         size = len(numbers) + len(views)
