@@ -104,6 +104,11 @@ REFUSED = [
         "is no power that torch traces where the exponent may be negative",
     ),
     (
+        "a slice in a loop beside a tensor, which may begin below zero",
+        "t = x.sum().long().item()\ny = x[:1]\nwhile t < 2:\n    y = y + x[t : t + 1]\n    t += 1\nreturn y",
+        "has a size that torch does not know in a loop",
+    ),
+    (
         "a power of a negative int in a loop",
         "t = 0\nwhile x.abs().max() < 9:\n    x = x * 2 + (-1) ** t\n    t += 1\nreturn x",
         "is no power that torch traces where the exponent may be negative",

@@ -59,6 +59,7 @@ from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_non
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
 from exportlens.rewriting.loops.running_down import running_down, without_else
+from exportlens.rewriting.loops.slices_in_loops import slices_at_counts
 from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
@@ -268,6 +269,7 @@ def _looped(
     source, node = transposed_by_methods(source, node, kinds) or (source, node)
     source, node = indexed_by_tensors(source, node, kinds.copy(), torch, certain=True) or (source, node)
     source, node = powers_of_counts(source, node, kinds) or (source, node)
+    source, node = slices_at_counts(source, node, kinds) or (source, node)
     now = kinds.copy()
     held = held_in_while_loop(source, node, now, torch)
     if held is not None:

@@ -25,7 +25,7 @@ _Loop = TypeVar("_Loop", ast.While, ast.While | ast.For)
 def powers_of_counts(source: Source, loop: _Loop, kinds: Kinds) -> tuple[Source, _Loop] | None:
     """The text where torch can trace the powers of ints in the body of `loop`, which becomes a while_loop, and the loop of it; None
     where it has none. Raises Refused where an exponent may be negative."""
-    symbols = _symbols(source, loop, kinds)
+    symbols = symbols_in(source, loop, kinds)
     swaps = []
     for base, exponent in _powers(loop):
         if not reads(exponent) & symbols or kinds.of(base).what == "tensor" or _is_absolute(exponent):
@@ -34,7 +34,7 @@ def powers_of_counts(source: Source, loop: _Loop, kinds: Kinds) -> tuple[Source,
         if kinds.of(base).type == "float" and not below:
             continue
         number = written_int(base)
-        if below or number == 0 or not _is_count(source, loop, exponent):
+        if below or number == 0 or not is_count(source, loop, exponent):
             raise Refused(
                 f"`{source.of(base)} ** {source.of(exponent)}` is no power that torch traces where the exponent may be negative, or "
                 "the base is: write a base that is a float above zero, as `2.0`"
@@ -48,7 +48,7 @@ def powers_of_counts(source: Source, loop: _Loop, kinds: Kinds) -> tuple[Source,
     return changed, next(each for each in same if changed.start(each) == begin)
 
 
-def _symbols(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> set[str]:
+def symbols_in(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> set[str]:
     """The numbers that are symbols in the body: what each round hands on, the counter, and what is computed of them."""
     function = source.enclosing_function(loop)
     before = set() if function is None else certainly_bound_before(function, loop)
@@ -90,11 +90,11 @@ def _is_absolute(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "abs"
 
 
-def _is_count(source: Source, loop: ast.For | ast.While, node: ast.expr) -> bool:
+def is_count(source: Source, loop: ast.For | ast.While, node: ast.expr) -> bool:
     """Whether `node` counts from zero or more, upwards, plus a number that is written."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         more = written_int(node.right)
-        return more is not None and more >= 0 and _is_count(source, loop, node.left)
+        return more is not None and more >= 0 and is_count(source, loop, node.left)
     if not isinstance(node, ast.Name):
         return False
     if isinstance(loop, ast.For) and node.id in bound(loop.target):
