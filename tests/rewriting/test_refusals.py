@@ -109,6 +109,11 @@ REFUSED = [
         "has a size that torch does not know in a loop",
     ),
     (
+        "a power of an int in a branch, whose exponent may be negative",
+        "n = x.sum().long().item()\nif x.max() > 1:\n    x = x * 2 ** n\nreturn x",
+        "is a power of an int, whose exponent torch asks for its sign",
+    ),
+    (
         "a power of a negative int in a loop",
         "t = 0\nwhile x.abs().max() < 9:\n    x = x * 2 + (-1) ** t\n    t += 1\nreturn x",
         "is no power that torch traces where the exponent may be negative",
