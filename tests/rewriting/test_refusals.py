@@ -110,6 +110,26 @@ REFUSED = [
         "may run no round at all",
     ),
     (
+        "a power of an int in a loop, whose exponent may be negative",
+        "t = x.sum().long().item()\nwhile t < 5:\n    x = x + 2 ** t\n    t += 1\nreturn x",
+        "is no power that torch traces where the exponent may be negative",
+    ),
+    (
+        "a slice in a loop beside a tensor, which may begin below zero",
+        "t = x.sum().long().item()\ny = x[:1]\nwhile t < 2:\n    y = y + x[t : t + 1]\n    t += 1\nreturn y",
+        "has a size that torch does not know in a loop",
+    ),
+    (
+        "a power of an int in a branch, whose exponent may be negative",
+        "n = x.sum().long().item()\nif x.max() > 1:\n    x = x * 2 ** n\nreturn x",
+        "is a power of an int, whose exponent torch asks for its sign",
+    ),
+    (
+        "a power of a negative int in a loop",
+        "t = 0\nwhile x.abs().max() < 9:\n    x = x * 2 + (-1) ** t\n    t += 1\nreturn x",
+        "is no power that torch traces where the exponent may be negative",
+    ),
+    (
         "an error of a `while` that is caught around it",
         "try:\n    while x.sum() > 1:\n        x = x / 2\n        if x.min() < -5:\n            raise ValueError('low')\n"
         "except ValueError:\n    x = x * 0\nreturn x",

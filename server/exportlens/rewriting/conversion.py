@@ -11,6 +11,7 @@ from typing import TypeGuard
 from exportlens.inference.values import Value
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.arms.idle_writes import written_in_any_case
+from exportlens.rewriting.arms.items_of_views import items_of_copies
 from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switch
 from exportlens.rewriting.arms.preparing import prepared, without_unread
 from exportlens.rewriting.arms.rows_in_arms import rows_unbound
@@ -56,7 +57,9 @@ from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.loops import LoopRewrite
 from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
+from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
 from exportlens.rewriting.loops.running_down import running_down, without_else
+from exportlens.rewriting.loops.slices_in_loops import slices_at_counts
 from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
@@ -98,7 +101,8 @@ def converted(
         text, message = convert(*changed, before, torch, None, ({}, {}))
         message += "; what it computes with is detached"
     refuse_nested_before_switch(source, node, text, torch)
-    return rows_unbound(source, node, on_one_device(source, node, text, before), before), message
+    text = rows_unbound(source, node, on_one_device(source, node, text, before), before)
+    return items_of_copies(source, node, text), message
 
 
 def convert(
@@ -264,6 +268,8 @@ def _looped(
     source, node = kept_in_rounds(source, node) or (source, node)
     source, node = transposed_by_methods(source, node, kinds) or (source, node)
     source, node = indexed_by_tensors(source, node, kinds.copy(), torch, certain=True) or (source, node)
+    source, node = powers_of_counts(source, node, kinds) or (source, node)
+    source, node = slices_at_counts(source, node, kinds) or (source, node)
     now = kinds.copy()
     held = held_in_while_loop(source, node, now, torch)
     if held is not None:

@@ -37,7 +37,7 @@ def rows_unbound(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
     if function is None:
         return text
     swaps: dict[tuple[int, int], Replacement] = {}
-    for arm in _arms(source, function):
+    for arm in arms_given(source, function):
         own = set(bound(arm.body)) if isinstance(arm, ast.FunctionDef) else set()
         own -= {each.arg for each in arguments(arm.args)}
         outermost = _statement_in(source, function, arm)
@@ -55,7 +55,8 @@ def rows_unbound(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
     return replaced(text, swaps.values()) if swaps else text
 
 
-def _arms(source: Source, function: Function) -> Iterator[ast.FunctionDef | ast.Lambda]:
+def arms_given(source: Source, function: Function) -> Iterator[ast.FunctionDef | ast.Lambda]:
+    """What `function` gives to operators, as torch.cond and while_loop, in functions inside of it, too."""
     for each in walk(function):
         if isinstance(each, (ast.FunctionDef, ast.Lambda)) and each is not function:
             around = source.enclosing_function(each)

@@ -20,6 +20,7 @@ from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Conversion, Iteration
 from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
+from exportlens.rewriting.arms.items_of_views import items_of_copies
 from exportlens.rewriting.arms.rows_in_arms import rows_unbound
 from exportlens.rewriting.branches.chosen_numbers import summed
 from exportlens.rewriting.calls.eager_contexts import MESSAGE, importing, in_eager_alone
@@ -86,7 +87,8 @@ def _converted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> str:
     before = kinds.copy()
     changed, found = _counted(source, loop, kinds, torch)
     text, _ = convert(changed, found, kinds, torch, None, ({}, {}))
-    return rows_unbound(source, loop, on_one_device(source, loop, text, before), before)
+    text = rows_unbound(source, loop, on_one_device(source, loop, text, before), before)
+    return items_of_copies(source, loop, text)
 
 
 def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[Source, ast.While]:

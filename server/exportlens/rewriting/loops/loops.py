@@ -79,10 +79,14 @@ class LoopRewrite(LoopCondition):
         condition = self.condition(asked, counter)
         first_lines = [f"{name} = {name}.clone()" for name in written]
         if counter is not None and counter in reads(self.node.body):
-            first_lines.append(f"{counter} = {counter}.item()")
+            first_lines.append(
+                f"{counter} = {counter}{'' if self._only_counted(counter) else '.clone()'}.item()"
+            )
             self.read_counter = True
             self.kinds_inside.names[counter] = Kind("tensor", "int64", 0)
-        first_lines += [f"{name} = {name}.item()" for name in self.opened]
+        # Read out of a copy: in eager mode torch compiles the body, with the number that a tensor from outside has before the
+        # first round, and `x[i]` fails there where that is beyond the end, as before no round (measured on torch 2.13).
+        first_lines += [f"{name} = {name}.clone().item()" for name in self.opened]
         end = inside.copy()
         for name in written:
             end.names[name] = Kind(

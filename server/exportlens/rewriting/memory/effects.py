@@ -22,6 +22,7 @@ from exportlens.rewriting.kinds.kind import LOCAL, SEVERAL, Kind, element_of, me
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.memory.own_containers import own_containers
+from exportlens.rewriting.numbers.operands import is_power_of_int
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
@@ -425,6 +426,14 @@ def refuse_effects(
                 raise Refused("the branch yields or awaits")
             if isinstance(each, ast.Call):
                 _refuse_call(source, each, now, function, own)
+            if (
+                isinstance(each, ast.BinOp)
+                and now.of(each.right).what == "scalar"
+                and is_power_of_int(each, now)
+            ):
+                raise Refused(
+                    f"`{_short(source, each)}` is a power of an int, whose exponent torch asks for its sign"
+                )
             if isinstance(each, ast.Subscript) and _picks_by_data(source, each, now):
                 raise Refused(
                     f"`{_short(source, each)}` takes an item of Python's by tensor data inside of the branch"

@@ -11,6 +11,19 @@ from exportlens.rewriting.decisions.compared_numbers import is_exact
 from exportlens.rewriting.kinds.kinds import Kinds
 
 
+def is_power_of_int(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` is `2 ** n`, which is a float where `n` is negative: tensors of ints give 0 there, and a symbol in the place of
+    `n` is asked for its sign (measured on torch 2.13)."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)):
+        return False
+    base, exponent = kinds.of(node.left), node.right
+    absolute = (
+        isinstance(exponent, ast.Call) and isinstance(exponent.func, ast.Name) and exponent.func.id == "abs"
+    )
+    whole = base.what in ("number", "size", "scalar") and base.type == "int"
+    return whole and not isinstance(exponent, ast.Constant) and not absolute
+
+
 def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
     """Whether the number ends as the operand of a tensor or in the comparison of a test."""
     while True:
@@ -21,7 +34,7 @@ def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
             other = kinds.of(parent.right if parent.left is node else parent.left)
             if other.what == "tensor":
                 return True
-            if other.what not in ("number", "size", "scalar"):
+            if other.what not in ("number", "size", "scalar") or is_power_of_int(parent, kinds):
                 return False
             node = parent
         elif isinstance(parent, (ast.If, ast.IfExp)):
