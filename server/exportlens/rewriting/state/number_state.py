@@ -19,17 +19,17 @@ from exportlens.inference.values import ClassValue, Const, Instance, TensorScala
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import (
-    arguments,
     assigned_pairs,
     bound,
-    defaults_of,
     dotted,
     fresh,
+    is_none,
     reads,
 )
 from exportlens.rewriting.code.precedence import primary
-from exportlens.rewriting.code.text import Function, Replacement
-from exportlens.rewriting.kinds.number_types import EXTREMES, constant_number, is_size, read_out_of
+from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.kinds.constant_numbers import constant_number
+from exportlens.rewriting.kinds.number_types import EXTREMES, is_size, read_out_of
 from exportlens.rewriting.kinds.undimensioned import asked_tensor
 from exportlens.rewriting.numbers.number_uses import UsedNumber
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_unpacked_size
@@ -315,31 +315,48 @@ class _Number(UsedNumber):
         in_class = begun_in_class(self.cls, self.attr)
         if not found and in_class is not None and self.is_module:
             found = [in_class]
-        first = self._type_at_first(*found[0]) if len(found) == 1 else None
-        if first is None:
+        if len(found) != 1 or is_none(found[0][1]):
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
+        first = self._type_at_first(*found[0])
+        if first is None:
+            raise Refused(
+                f"`{self.path}` begins with `{ast.unparse(found[0][1])}`: an int or a float, nothing in the file tells"
+            )
         self.type, self.first = first, found[0][1]
         if self.is_module and found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
 
     def _type_at_first(self, begin: ast.stmt, value: ast.expr) -> str | None:
-        """The type of what `__init__` sets, written out or by a parameter whose default or annotation tells."""
+        """The type of what `__init__` sets: written out, told by what it is computed of, or by what is written later."""
         constant = constant_number(value)
         if constant is not None:
             # A sum that begins with 0 is a float from the first call on.
             return "float" if type(constant) is int and self.became == "float" else type(constant).__name__
-        function = self.source.enclosing_function(begin)
-        if not isinstance(value, ast.Name) or function is None or _is_bound_in(function, value.id):
-            return None
-        default = constant_number(defaults_of(function.args).get(value.id))
-        annotation = next(
-            (each.annotation for each in arguments(function.args) if each.arg == value.id), None
+        found = self.type_constructed(begin, value)
+        if found in ("int", "float"):
+            return "float" if self.became == "float" else found
+        return (
+            "float"
+            if self.type_constructed(begin, value, "number") == "number" and self._becomes_float()
+            else None
         )
-        told = None if annotation is None else ast.unparse(annotation)
-        if told not in (None, "int", "float") or type(default) is bool:
-            return None
-        return told or (None if default is None else type(default).__name__)
+
+    def _becomes_float(self) -> bool:
+        """Whether a write gives the number a fraction, whatever it began with: it is a float from there on."""
+        self.type = "number"
+        for each in ast.walk(self.cls):
+            if isinstance(each, ast.AugAssign) and self.sets_it(each):
+                value: ast.expr = ast.copy_location(
+                    ast.BinOp(ast.Attribute(ast.Name("self"), self.attr), each.op, each.value), each
+                )
+            elif isinstance(each, ast.Assign) and self.sets_it(each) and not self.of_constructor(each):
+                value = each.value
+            else:
+                continue
+            if self.type_of(value) == "float":
+                return True
+        return False
 
     def _write(self, target: ast.Attribute) -> ast.stmt:
         statement = self.source.parents[target]
@@ -517,14 +534,6 @@ class _Number(UsedNumber):
         if any(_holds(one, another) and one is not another for one in swaps for another in swaps):
             raise Refused(f"`{ast.unparse(value)}` chooses a number of numbers that are chosen")
         return self.source.of(value, swaps)
-
-
-def _is_bound_in(function: Function, name: str) -> bool:
-    """Whether the function binds one of its parameters anew."""
-    return any(
-        isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-        for each in ast.walk(function)
-    )
 
 
 def _holds(outer: Replacement, inner: Replacement) -> bool:
