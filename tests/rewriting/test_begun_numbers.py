@@ -25,47 +25,94 @@ class Net(nn.Module):
 """
 
 
+OWNER = """class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = {first}
+        self.second = {second}
+
+    def forward(self, x: torch.Tensor):
+        return self.first(x) + self.second(x)
+"""
+
+
 @pytest.mark.parametrize(
-    ("parameter", "step", "others"),
+    ("parameter", "first", "second", "others"),
     [
-        ("start", "1", ""),
-        ("start", "1", "nets = [Net(1), Net(0.5)]\n"),
-        ("start=1", "1", "net = Net(0.5)\n"),
-        ("start: int", "1", "net = Net(0.5)\n"),
-        ("start", "1", "net = partial(Net, 2)\nother = Net(3)\n"),
-        ("start", "1", "FIRST = 1\nFIRST = 0.5\nnet = Net(FIRST)\n"),
+        ("start", "Net(1)", "Net(0.5)", ""),
+        ("start=1", "Net()", "Net(0.5)", ""),
+        ("start: int", "Net(1)", "Net(0.5)", ""),
+        ("start", "partial(Net, 2)()", "Net(3)", ""),
+        ("start", "Net(FIRST)", "Net(FIRST)", "FIRST = 1\nFIRST = 2\n\n\n"),
         (
             "start",
-            "1",
-            "class Other(Net):\n    def __init__(self, value):\n        super().__init__(value)\n",
+            "Net(1)",
+            "Other(1)",
+            "class Other(Net):\n    def __init__(self, value):\n        super().__init__(value / 2)\n\n\n",
         ),
-        ("start=None", "1", "net = Net()\nother = Net(2)\n"),
+        ("start", "Net(1)", "Net(*[2])", ""),
     ],
 )
-def test_of_no_certain_type(parameter: str, step: str, others: str) -> None:
-    text = BEFORE.format(parameter=parameter, step=step) + others
+def test_of_no_certain_type(parameter: str, first: str, second: str, others: str) -> None:
+    text = BEFORE.format(parameter=parameter, step=1) + others + OWNER.format(first=first, second=second)
     mended = mend(text)
     assert mended.text == text
     assert any("an int or a float" in each for each in mended.refusals), mended.refusals
 
 
 @pytest.mark.parametrize(
-    ("parameter", "step", "others", "dtype"),
+    ("parameter", "step", "first", "second", "others", "dtype"),
     [
-        ("start", "1", "net = Net(2)\n", ""),
-        ("start", "1", "FIRST = 1\nnet = Net(start=FIRST)\n", ""),
+        ("start", "1", "Net(2)", "Net(start=3)", "", ""),
+        ("start", "1", "Net(FIRST)", "Net(start=3)", "FIRST = 1\n\n\n", ""),
         (
             "start",
             "1",
-            "class Other(Net):\n    def __init__(self, value=2):\n        super().__init__(value)\n",
+            "Net(1)",
+            "Other()",
+            "class Other(Net):\n    def __init__(self, value=2):\n        super().__init__(value)\n\n\n",
             "",
         ),
-        ("start", "1", "class Other(Net):\n    pass\n\n\nnet = Other(2.0)\n", ", dtype=torch.float64"),
-        ("start: float", "1", "", ", dtype=torch.float64"),
-        ("start", "0.5", "", ", dtype=torch.float64"),
-        ("start=1.0", "1", "net = Net(2)\n", ", dtype=torch.float64"),
+        (
+            "start",
+            "1",
+            "Net(1.0)",
+            "Other(2.0)",
+            "class Other(Net):\n    pass\n\n\n",
+            ", dtype=torch.float64",
+        ),
+        ("start: float", "1", "Net(1)", "Net(2)", "", ", dtype=torch.float64"),
+        ("start", "0.5", "Net(1)", "Net(0.5)", "", ", dtype=torch.float64"),
+        ("start=1.0", "1", "Net(2)", "Net()", "", ", dtype=torch.float64"),
     ],
 )
-def test_of_one_type(parameter: str, step: str, others: str, dtype: str) -> None:
-    mended = mend(BEFORE.format(parameter=parameter, step=step) + others)
+def test_of_one_type(parameter: str, step: str, first: str, second: str, others: str, dtype: str) -> None:
+    text = BEFORE.format(parameter=parameter, step=step) + others + OWNER.format(first=first, second=second)
+    mended = mend(text)
     assert f'self.register_buffer("steps", torch.tensor(start{dtype}), persistent=False)' in mended.text
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "    def share(self):\n        return {self.steps: 1}\n\n    def forward(self, x: torch.Tensor):\n        self.steps += 1\n"
+        "        return x * self.steps * len(self.share())\n",
+        "    def __len__(self):\n        return {1: 2}[self.steps]\n\n    def forward(self, x: torch.Tensor):\n        self.steps += 1\n"
+        "        return x * self.steps * len(self)\n",
+        "    def reset(self, value):\n        self.steps = value\n\n    def forward(self, x: torch.Tensor):\n        self.steps += 1\n"
+        "        return x * self.steps\n",
+        "    def load(self, kept):\n        for name, value in kept.items():\n            setattr(self, name, value)\n\n"
+        "    def kept(self):\n        return {'steps': self.steps}\n\n"
+        "    def forward(self, x: torch.Tensor):\n        self.steps += 1\n        return x * self.steps\n",
+    ],
+    ids=["what is exported calls it", "special", "of any type", "by its name"],
+)
+def test_methods_that_need_the_number(method: str) -> None:
+    """Reads in methods that only eager mode runs get the number, but not what may be traced, or sets it to any number."""
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.steps = 0\n\n" + method
+    )
+    mended = mend(text)
+    assert "register_buffer" not in mended.text
+    assert mended.refusals

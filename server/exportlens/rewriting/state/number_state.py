@@ -36,9 +36,11 @@ from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_u
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
+from exportlens.rewriting.state.labels import labels
 from exportlens.rewriting.state.plain_objects import made_module
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
+from exportlens.rewriting.state.traced_methods import led_to, untraced_methods
 from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
@@ -119,8 +121,11 @@ class _Number(UsedNumber):
             raise Refused(
                 "nothing that is exported reads it: keep it a number for whoever looks at it in eager mode"
             )
+        untraced = untraced_methods(self.cls, self.entries, self._statements())
         for each in reads:
-            self.refuse_read(each)
+            # What only eager mode runs gets the very number.
+            if getattr(self._method_around(each), "name", "") not in untraced:
+                self.refuse_read(each)
         swaps = self._registered(begin, first)
         outside = [each for each in reads if not self.sets_it(self.source.enclosing_statement(each))]
         if self.by_owners and self.type == "float" and outside:
@@ -130,6 +135,13 @@ class _Number(UsedNumber):
         for write in writes:
             swaps.append(self.source.swap(write, self._written_behind(write)))
         return [*swaps, *inside]
+
+    def _statements(self) -> list[ast.stmt]:
+        return [each for one in self.draft.context.document.placed for each in one.chunk.body]
+
+    def _method_around(self, node: ast.AST) -> ast.AST | None:
+        """The method of the class that `node` stands in."""
+        return next((each for each in self.source.ancestors(node) if each in self.cls.body), None)
 
     def is_needed(self) -> bool:
         """Whether what is exported reads the number, or a branch there sets it."""
@@ -245,7 +257,7 @@ class _Number(UsedNumber):
         writers = {getattr(self.source.enclosing_function(each), "name", "") for each in writes}
         for each in body:
             called = {one.attr for one in ast.walk(each) if isinstance(one, ast.Attribute)}
-            if any(one in written for one in ast.walk(each)) or self._led_to(called) & writers:
+            if any(one in written for one in ast.walk(each)) or led_to(self.cls, called) & writers:
                 runs.append([])
             else:
                 runs[-1].append(each)
@@ -255,6 +267,7 @@ class _Number(UsedNumber):
         """Raise Refused where others than methods of the class know of the attribute."""
         inside = {id(each) for each in ast.walk(self.cls)}
         called: set[int] = set()
+        named = labels(self._statements()) | labels(self.source.tree.body)
         for placed in self.draft.context.document.placed:
             chunk = self.source.tree if placed.chunk is self.draft.chunk else None
             for statement in chunk.body if chunk is not None else placed.chunk.body:
@@ -269,7 +282,7 @@ class _Number(UsedNumber):
                         and (id(each) not in inside or dotted(each) != self.path)
                     ):
                         self.by_owners.append(self._by_owner(placed.chunk, each))
-                    if isinstance(each, ast.Constant) and each.value == self.attr:
+                    if isinstance(each, ast.Constant) and each.value == self.attr and id(each) not in named:
                         raise Refused(f"`{self.attr}` is also used by its name, as a text")
 
     def _by_owner(self, chunk: Chunk, read: ast.Attribute) -> tuple[Draft, ast.Attribute, ast.ClassDef]:
@@ -415,20 +428,7 @@ class _Number(UsedNumber):
             for each in self.source.ancestors(read)
             if each in self.cls.body and isinstance(each, ast.FunctionDef)
         }
-        return not writes and bool(methods & self._led_to(self.entries))
-
-    def _led_to(self, names: set[str]) -> set[str]:
-        """The methods that those of `names` lead to, themselves included."""
-        methods = {each.name: each for each in self.cls.body if isinstance(each, ast.FunctionDef)}
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            if name in found or name not in methods:
-                continue
-            found.add(name)
-            waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
-        return found
+        return not writes and bool(methods & led_to(self.cls, self.entries))
 
     def _registered(self, begin: ast.Assign | ast.AnnAssign, first: ast.expr) -> list[Replacement]:
         torch, value = self.draft.torch, self.source.of(first)
@@ -467,6 +467,8 @@ class _Number(UsedNumber):
         found = self.type_of(write.value)
         if found is None and self.type == self.became == "float" and isinstance(write, ast.AugAssign):
             found = self.became
+        if found is None and isinstance(write, ast.Assign):
+            found = self._type_set(write)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
         if (
             found is None
@@ -478,15 +480,23 @@ class _Number(UsedNumber):
             dotted(each) == self.path for each in ast.walk(write.value) if isinstance(each, ast.Attribute)
         ):
             text = self._in_tensors(write.value)
-            if not isinstance(write, ast.Assign):
-                raise Refused(f"`{ast.unparse(write)}` reads the number beside what it adds to")
-            return f"{self.path}.copy_({text})"
+            if method is None:
+                raise Refused(f"`{ast.unparse(write)}` has no method that does the same in place")
+            return f"{self.path}.{method}({text})"
         value = self.source.of(write.value)
         if isinstance(write, ast.Assign):
             return f"{self.path}.fill_({value})"
         if method is None:
             raise Refused(f"`{ast.unparse(write)}` has no method that does the same in place")
         return f"{self.path}.{method}({value})"
+
+    def _type_set(self, write: ast.Assign) -> str | None:
+        """The type of what a method that only eager mode runs is given to set: `def set_temperature(self, value)`. Of the numbers
+        that nothing tells of, a float holds all."""
+        method = self._method_around(write)
+        if getattr(method, "name", "") not in untraced_methods(self.cls, self.entries, self._statements()):
+            return None
+        return self.type_constructed(write, write.value, "number")
 
     def _extremes(self, reads: list[ast.Attribute]) -> list[Replacement]:
         """`max` and `min` of the number as torch's own, which take in what data tells."""
