@@ -116,3 +116,25 @@ def test_methods_that_need_the_number(method: str) -> None:
     mended = mend(text)
     assert "register_buffer" not in mended.text
     assert mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("lines", "reader"),
+    [
+        ("step = step + 1\n            self.last = step", ""),
+        ("self.last = step", "    def extra_repr(self):\n        return str(self.last)\n\n"),
+        ("self.last = kind", ""),
+    ],
+    ids=["computed in the branch", "read by a method that runs", "of no certain type"],
+)
+def test_what_is_set_for_others_stays_in_the_branch(lines: str, reader: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.last = 0\n\n{reader}    def forward(self, x: torch.Tensor, step: int = 3, kind=None):\n"
+        f"        if x.sum() > 2:\n            {lines}\n            return x * 2\n        return x\n"
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("which is not known to be a tensor before and after" in each for each in mended.refusals), (
+        mended.refusals
+    )
