@@ -303,7 +303,7 @@ def joined(types: Iterable[str | None]) -> str | None:
 
 def given_to(call: ast.Call, function: Function, name: str) -> ast.expr | None:
     """What `call` of a method gives its parameter `name`; what no number can be where it hands on `*args` or `**kwargs`."""
-    spread = next((each for each in call.args if isinstance(each, ast.Starred)), None)
+    spread: ast.expr | None = next((each for each in call.args if isinstance(each, ast.Starred)), None)
     spread = spread or next((each.value for each in call.keywords if each.arg is None), None)
     places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][1:]
     given = dict(zip(places, call.args, strict=False)) | {

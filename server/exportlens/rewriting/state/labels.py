@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from exportlens.rewriting.code.names import dotted, walk
+from exportlens.rewriting.code.names import dotted
+from exportlens.source.walking import walk
 
 _BY_NAME = frozenset({"setattr", "getattr", "delattr", "hasattr", "vars"})
 _OF_OBJECTS = frozenset({"__dict__", "_buffers", "_parameters", "_modules", "__slots__"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from exportlens.rewriting.code.names import walk
+from exportlens.source.walking import walk
 
 
 def led_to(cls: ast.ClassDef, names: Iterable[str]) -> set[str]:
