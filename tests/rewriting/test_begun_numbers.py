@@ -99,13 +99,16 @@ def test_of_one_type(parameter: str, step: str, first: str, second: str, others:
         "        return x * self.steps * len(self.share())\n",
         "    def __len__(self):\n        return {1: 2}[self.steps]\n\n    def forward(self, x: torch.Tensor):\n        self.steps += 1\n"
         "        return x * self.steps * len(self)\n",
+        "    def count(self, module, given):\n        self.table = {1: 2}[self.steps]\n\n"
+        "    def watch(self):\n        self.register_forward_pre_hook(self.count)\n\n"
+        "    def forward(self, x: torch.Tensor):\n        self.steps += 1\n        return x * self.steps\n",
         "    def reset(self, value):\n        self.steps = value\n\n    def forward(self, x: torch.Tensor):\n        self.steps += 1\n"
         "        return x * self.steps\n",
         "    def load(self, kept):\n        for name, value in kept.items():\n            setattr(self, name, value)\n\n"
         "    def kept(self):\n        return {'steps': self.steps}\n\n"
         "    def forward(self, x: torch.Tensor):\n        self.steps += 1\n        return x * self.steps\n",
     ],
-    ids=["what is exported calls it", "special", "of any type", "by its name"],
+    ids=["what is exported calls it", "special", "a hook", "of any type", "by its name"],
 )
 def test_methods_that_need_the_number(method: str) -> None:
     """Reads in methods that only eager mode runs get the number, but not what may be traced, or sets it to any number."""
@@ -138,3 +141,14 @@ def test_what_is_set_for_others_stays_in_the_branch(lines: str, reader: str) -> 
     assert any("which is not known to be a tensor before and after" in each for each in mended.refusals), (
         mended.refusals
     )
+
+
+def test_a_base_class_of_another_file_may_call_any_method() -> None:
+    """Its `forward` is not known: `super().forward(x)`."""
+    text = (
+        "import torch\nfrom elsewhere import Base\nfrom torch import nn\n\n\nclass Layer(Base, nn.Module):\n    pass\n\n\n"
+        "class M(Layer):\n    def __init__(self):\n        super().__init__()\n        self.steps = 0\n\n"
+        "    def name(self):\n        return {1: 2}[self.steps]\n\n"
+        "    def forward(self, x: torch.Tensor):\n        self.steps += 1\n        return x * self.steps\n"
+    )
+    assert "register_buffer" not in mend(text).text
