@@ -251,6 +251,9 @@ def _logs(
                 yield statement, " and ".join([*before, own]) if again and free else None
             elif isinstance(statement, ast.AugAssign) and is_tally(source, statement, kinds):
                 yield statement, " and ".join([*before, own]) if again else None
+            elif isinstance(statement, ast.Assign) and is_tally(source, statement, kinds):
+                free = not reads(statement.value) & set(bound(body[:index]))
+                yield statement, " and ".join([*before, own]) if again and free else None
             elif isinstance(statement, ast.If) and statement is body[0] and not is_kept_out(statement):
                 yield from _logs(source, statement, [*before, own], kinds)
 

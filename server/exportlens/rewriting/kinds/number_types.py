@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import math
 
-from exportlens.inference.operators import BINARY, fold
 from exportlens.inference.values import Const, Instance, Static
 from exportlens.rewriting.code.draft import Draft
-from exportlens.rewriting.code.infinity import infinity
 from exportlens.rewriting.code.names import arguments, assigned_pairs, defaults_of, dotted
 from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.kinds.constant_numbers import constant_number
+from exportlens.rewriting.kinds.constructed_types import ConstructedTypes, Scope
 from exportlens.rewriting.numbers.given_numbers import given_by_calls
 from exportlens.rewriting.numbers.math_calls import NO_FLOAT, SAME_IN_TORCH
 from exportlens.rewriting.sizes.sliced_by_numbers import is_unpacked_size
@@ -192,16 +192,8 @@ class TypedNumber:
         ]
         if len(sets) != 1 or not self.of_constructor(sets[0][0]):
             return None
-        statement, value = sets[0]
-        if isinstance(value, ast.Name):
-            function = self.source.enclosing_function(statement)
-            args = function.args if function is not None else ast.arguments([], [], None, [], [], None, [])
-            defaults = defaults_of(args)
-            if value.id in {each.arg for each in arguments(args)} and value.id not in defaults:
-                return self._type_from_callers(args, value.id)
-            value = defaults.get(value.id, value)
-        constant = constant_number(value)
-        return self._type_known(node.attr) if constant is None else type(constant).__name__
+        found = self.type_constructed(*sets[0], otherwise="number")
+        return self._type_known(node.attr) or found if found in (None, "number") else found
 
     def _type_known(self, attr: str) -> str | None:
         """The type of the number that the object has under `attr`, as far as the interpreter tells: `self.period = config.period`."""
@@ -211,20 +203,13 @@ class TypedNumber:
             return held.type if held.type in ("int", "float") else None
         return type(held.value).__name__ if number and isinstance(held, Const) else None
 
-    def _type_from_callers(self, args: ast.arguments, name: str) -> str:
-        """The type of the number that all of the file give the constructor as its parameter `name`, where they write it out."""
-        names = [each.arg for each in [*args.posonlyargs, *args.args]][1:]
-        types: set[str | None] = set()
-        for placed in self.draft.context.document.placed:
-            for each in (one for statement in placed.chunk.body for one in ast.walk(statement)):
-                if not (isinstance(each, ast.Call) and dotted(each.func) == self.cls.name):
-                    continue
-                given = dict(zip(names, each.args, strict=False)) | {
-                    one.arg: one.value for one in each.keywords if one.arg
-                }
-                number = constant_number(given.get(name))
-                types.add(None if number is None else type(number).__name__)
-        return types.pop() or "number" if len(types) == 1 else "number"
+    def type_constructed(
+        self, statement: ast.stmt, value: ast.expr, otherwise: str | None = None
+    ) -> str | None:
+        """The type of `value`, which the constructor computes in `statement`; that of parameters is `otherwise` where nothing tells."""
+        placed = self.draft.context.document.placed
+        types = ConstructedTypes([each for one in placed for each in one.chunk.body], otherwise)
+        return types.of(value, Scope(self.cls, self.source.enclosing_function(statement)))
 
 
 def _reads(value: ast.expr, name: str) -> bool:
@@ -250,20 +235,3 @@ def read_out_of(node: ast.expr) -> ast.expr | None:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         return node.func.value
     return None
-
-
-def constant_number(node: ast.expr | None) -> int | float | bool | None:
-    """The number that is written out, or computed of such numbers: `2.0**16`."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        inner = constant_number(node.operand)
-        return None if inner is None or isinstance(inner, bool) else -inner
-    if isinstance(node, ast.BinOp):
-        left, right = constant_number(node.left), constant_number(node.right)
-        if left is None or right is None:
-            return None
-        computed = fold(BINARY[type(node.op)], left, right)
-        number = computed.value if isinstance(computed, Const) else None
-        return number if isinstance(number, (bool, int, float)) else None
-    if isinstance(node, ast.Constant) and isinstance(node.value, (bool, int, float)):
-        return node.value
-    return infinity(node)

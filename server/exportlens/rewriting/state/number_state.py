@@ -19,26 +19,28 @@ from exportlens.inference.values import ClassValue, Const, Instance, TensorScala
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import (
-    arguments,
     assigned_pairs,
     bound,
-    defaults_of,
     dotted,
     fresh,
+    is_none,
     reads,
 )
 from exportlens.rewriting.code.precedence import primary
-from exportlens.rewriting.code.text import Function, Replacement
-from exportlens.rewriting.kinds.number_types import EXTREMES, constant_number, is_size, read_out_of
+from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.kinds.constant_numbers import constant_number
+from exportlens.rewriting.kinds.number_types import EXTREMES, is_size, read_out_of
 from exportlens.rewriting.kinds.undimensioned import asked_tensor
 from exportlens.rewriting.numbers.number_uses import UsedNumber
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_unpacked_size
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
+from exportlens.rewriting.state.labels import labels
 from exportlens.rewriting.state.plain_objects import made_module
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
+from exportlens.rewriting.state.traced_methods import led_to, untraced_methods
 from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
@@ -122,8 +124,11 @@ class _Number(UsedNumber):
             raise Refused(
                 "nothing that is exported reads it: keep it a number for whoever looks at it in eager mode"
             )
+        untraced = untraced_methods(self.cls, self.entries, self._statements())
         for each in reads:
-            self.refuse_read(each)
+            # What only eager mode runs gets the very number.
+            if getattr(self._method_around(each), "name", "") not in untraced:
+                self.refuse_read(each)
         swaps = self._registered(begin, first)
         outside = [each for each in reads if not self.sets_it(self.source.enclosing_statement(each))]
         if self.by_owners and self.type == "float" and outside:
@@ -133,6 +138,13 @@ class _Number(UsedNumber):
         for write in writes:
             swaps.append(self.source.swap(write, self._written_behind(write)))
         return [*swaps, *inside]
+
+    def _statements(self) -> list[ast.stmt]:
+        return [each for one in self.draft.context.document.placed for each in one.chunk.body]
+
+    def _method_around(self, node: ast.AST) -> ast.AST | None:
+        """The method of the class that `node` stands in."""
+        return next((each for each in self.source.ancestors(node) if each in self.cls.body), None)
 
     def is_needed(self) -> bool:
         """Whether what is exported reads the number, or a branch there sets it."""
@@ -248,7 +260,7 @@ class _Number(UsedNumber):
         writers = {getattr(self.source.enclosing_function(each), "name", "") for each in writes}
         for each in body:
             called = {one.attr for one in ast.walk(each) if isinstance(one, ast.Attribute)}
-            if any(one in written for one in ast.walk(each)) or self._led_to(called) & writers:
+            if any(one in written for one in ast.walk(each)) or led_to(self.cls, called) & writers:
                 runs.append([])
             else:
                 runs[-1].append(each)
@@ -258,6 +270,7 @@ class _Number(UsedNumber):
         """Raise Refused where others than methods of the class know of the attribute."""
         inside = {id(each) for each in ast.walk(self.cls)}
         called: set[int] = set()
+        named = labels(self._statements()) | labels(self.source.tree.body)
         for placed in self.draft.context.document.placed:
             chunk = self.source.tree if placed.chunk is self.draft.chunk else None
             for statement in chunk.body if chunk is not None else placed.chunk.body:
@@ -272,7 +285,7 @@ class _Number(UsedNumber):
                         and (id(each) not in inside or dotted(each) != self.path)
                     ):
                         self.by_owners.append(self._by_owner(placed.chunk, each))
-                    if isinstance(each, ast.Constant) and each.value == self.attr:
+                    if isinstance(each, ast.Constant) and each.value == self.attr and id(each) not in named:
                         raise Refused(f"`{self.attr}` is also used by its name, as a text")
 
     def _by_owner(self, chunk: Chunk, read: ast.Attribute) -> tuple[Draft, ast.Attribute, ast.ClassDef]:
@@ -318,35 +331,47 @@ class _Number(UsedNumber):
         in_class = begun_in_class(self.cls, self.attr)
         if not found and in_class is not None and self.is_module:
             found = [in_class]
-        first = self._type_at_first(*found[0]) if len(found) == 1 else None
-        if first is None:
+        if len(found) != 1 or is_none(found[0][1]):
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
+        first = self._type_at_first(*found[0])
+        if first is None:
+            raise Refused(
+                f"`{self.path}` begins with `{ast.unparse(found[0][1])}`: an int or a float, nothing in the file tells"
+            )
         self.type, self.first = first, found[0][1]
         if self.is_module and found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
 
     def _type_at_first(self, begin: ast.stmt, value: ast.expr) -> str | None:
-        """The type of what `__init__` sets, written out or by a parameter whose default or annotation tells."""
+        """The type of what `__init__` sets: written out, told by what it is computed of, or by what is written later."""
         constant = constant_number(value)
         if constant is not None:
             # A sum that begins with 0 is a float from the first call on.
             return "float" if type(constant) is int and self.became == "float" else type(constant).__name__
-        function = self.source.enclosing_function(begin)
-        if not isinstance(value, ast.Name) or function is None or _is_bound_in(function, value.id):
+        found = self.type_constructed(begin, value)
+        if found in ("int", "float"):
+            return "float" if self.became == "float" else found
+        if self.type_constructed(begin, value, "number") != "number":
             return None
-        default = constant_number(defaults_of(function.args).get(value.id))
-        annotation = next(
-            (each.annotation for each in arguments(function.args) if each.arg == value.id), None
-        )
-        told = None if annotation is None else ast.unparse(annotation)
-        if told not in (None, "int", "float") or type(default) is bool:
-            return None
-        if told is None and default is None:
-            # Of a parameter nothing tells but what the object of the place was made with.
-            given = value.id in {each.arg for each in arguments(function.args)}
-            return self.began if given and self.began in ("int", "float") else None
-        return told or type(default).__name__
+        # Nothing in the text tells, but what the number becomes, or what the object of the place was made with.
+        return "float" if self._becomes_float() else self.began if self.began in ("int", "float") else None
+
+    def _becomes_float(self) -> bool:
+        """Whether a write gives the number a fraction, whatever it began with: it is a float from there on."""
+        self.type = "number"
+        for each in ast.walk(self.cls):
+            if isinstance(each, ast.AugAssign) and self.sets_it(each):
+                value: ast.expr = ast.copy_location(
+                    ast.BinOp(ast.Attribute(ast.Name("self"), self.attr), each.op, each.value), each
+                )
+            elif isinstance(each, ast.Assign) and self.sets_it(each) and not self.of_constructor(each):
+                value = each.value
+            else:
+                continue
+            if self.type_of(value) == "float":
+                return True
+        return False
 
     def _write(self, target: ast.Attribute) -> ast.stmt:
         statement = self.source.parents[target]
@@ -405,20 +430,7 @@ class _Number(UsedNumber):
             for each in self.source.ancestors(read)
             if each in self.cls.body and isinstance(each, ast.FunctionDef)
         }
-        return not writes and bool(methods & self._led_to(self.entries))
-
-    def _led_to(self, names: set[str]) -> set[str]:
-        """The methods that those of `names` lead to, themselves included."""
-        methods = {each.name: each for each in self.cls.body if isinstance(each, ast.FunctionDef)}
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            if name in found or name not in methods:
-                continue
-            found.add(name)
-            waiting += [each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)]
-        return found
+        return not writes and bool(methods & led_to(self.cls, self.entries))
 
     def _registered(self, begin: ast.Assign | ast.AnnAssign, first: ast.expr) -> list[Replacement]:
         torch, value = self.draft.torch, self.source.of(first)
@@ -457,6 +469,8 @@ class _Number(UsedNumber):
         found = self.type_of(write.value)
         if found is None and self.type == self.became == "float" and isinstance(write, ast.AugAssign):
             found = self.became
+        if found is None and isinstance(write, ast.Assign):
+            found = self._type_set(write)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
         if (
             found is None
@@ -468,15 +482,23 @@ class _Number(UsedNumber):
             dotted(each) == self.path for each in ast.walk(write.value) if isinstance(each, ast.Attribute)
         ):
             text = self._in_tensors(write.value)
-            if not isinstance(write, ast.Assign):
-                raise Refused(f"`{ast.unparse(write)}` reads the number beside what it adds to")
-            return f"{self.path}.copy_({text})"
+            if method is None:
+                raise Refused(f"`{ast.unparse(write)}` has no method that does the same in place")
+            return f"{self.path}.{method}({text})"
         value = self.source.of(write.value)
         if isinstance(write, ast.Assign):
             return f"{self.path}.fill_({value})"
         if method is None:
             raise Refused(f"`{ast.unparse(write)}` has no method that does the same in place")
         return f"{self.path}.{method}({value})"
+
+    def _type_set(self, write: ast.Assign) -> str | None:
+        """The type of what a method that only eager mode runs is given to set: `def set_temperature(self, value)`. Of the numbers
+        that nothing tells of, a float holds all."""
+        method = self._method_around(write)
+        if getattr(method, "name", "") not in untraced_methods(self.cls, self.entries, self._statements()):
+            return None
+        return self.type_constructed(write, write.value, "number")
 
     def _extremes(self, reads: list[ast.Attribute]) -> list[Replacement]:
         """`max` and `min` of the number as torch's own, which take in what data tells."""
@@ -524,14 +546,6 @@ class _Number(UsedNumber):
         if any(_holds(one, another) and one is not another for one in swaps for another in swaps):
             raise Refused(f"`{ast.unparse(value)}` chooses a number of numbers that are chosen")
         return self.source.of(value, swaps)
-
-
-def _is_bound_in(function: Function, name: str) -> bool:
-    """Whether the function binds one of its parameters anew."""
-    return any(
-        isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-        for each in ast.walk(function)
-    )
 
 
 def _holds(outer: Replacement, inner: Replacement) -> bool:

@@ -18,7 +18,7 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import assigned_pairs, dotted
 from exportlens.rewriting.code.text import Replacement
-from exportlens.rewriting.kinds.number_types import constant_number
+from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.unbegun_state import UnbegunState, begun_as

@@ -5,22 +5,28 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.rewriting.code.names import arguments
 from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.kinds.number_types import is_size
 from exportlens.source.walking import walk
 
 # Methods that run without being named by the class itself.
 _RUN = ("forward", "__call__", "__getattr__", "extra_repr")
 
 
-def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
-    """Whether `node` adds a number to an attribute of `self` that starts as a number, and that nothing reads which the model
-    runs."""
-    target = node.target
+def is_tally(source: Source, node: ast.AugAssign | ast.Assign, kinds: Kinds) -> bool:
+    """Whether `node` adds a number to an attribute of `self` that starts as a number, or sets it to one, and nothing reads it which
+    the model runs."""
+    target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
     owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
     if owner is None or not (isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"):
         return False
-    if not isinstance(node.op, (ast.Add, ast.Sub)) or not _gives_number(node.value):
+    if isinstance(node, ast.Assign):
+        if len(node.targets) != 1 or not is_plain_number(source, node.value):
+            return False
+    elif not isinstance(node.op, (ast.Add, ast.Sub)) or not _gives_number(node.value):
         return False
     uses = [each for each in walk(owner) if isinstance(each, ast.Attribute) and each.attr == target.attr]
     for each in uses:
@@ -30,7 +36,9 @@ def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
             if method is None or method.name in _RUN or _is_named(owner, method.name):
                 return False
         elif isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
-            if parent.value is None or not _gives_number(parent.value):
+            if parent.value is None or not (
+                _gives_number(parent.value) or is_plain_number(source, parent.value)
+            ):
                 return False
         else:
             return False
@@ -46,6 +54,36 @@ def is_tally(source: Source, node: ast.AugAssign, kinds: Kinds) -> bool:
     # What else the class extends may read it.
     bases = {ast.unparse(each).rpartition(".")[2] for each in owner.bases}
     return bases <= {"Module"} and any(isinstance(source.parents[each], ast.Assign) for each in uses)
+
+
+def is_plain_number(source: Source, node: ast.expr) -> bool:
+    """Whether `node` certainly is a number of Python, which nothing is run for: a constant, a size, a parameter that is declared as a
+    number, the counter of a loop, or what is computed of those."""
+    if constant_number(node) is not None:
+        return True
+    if isinstance(node, ast.BinOp):
+        return is_plain_number(source, node.left) and is_plain_number(source, node.right)
+    if isinstance(node, ast.Subscript):
+        return (
+            is_size(node) and isinstance(node.value, ast.Attribute) and isinstance(node.value.value, ast.Name)
+        )
+    function = source.enclosing_function(node)
+    if not isinstance(node, ast.Name) or function is None:
+        return False
+    stores = [
+        each
+        for each in walk(function)
+        if isinstance(each, ast.Name) and each.id == node.id and not isinstance(each.ctx, ast.Load)
+    ]
+    declared = next((each.annotation for each in arguments(function.args) if each.arg == node.id), None)
+    if not stores:
+        return declared is not None and ast.unparse(declared) in ("int", "float", "bool")
+    return all(
+        isinstance(loop := source.parents[each], ast.For)
+        and isinstance(loop.iter, ast.Call)
+        and ast.unparse(loop.iter.func) == "range"
+        for each in stores
+    )
 
 
 def is_unread(source: Source, node: ast.stmt) -> bool:
