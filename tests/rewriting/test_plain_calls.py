@@ -49,6 +49,10 @@ MENDED = {
         "if isinstance(y, torch.Tensor) and (not isinstance(x, (list, torch.Tensor))):\n    return x\n"
         "return x - y if (not isinstance(x, torch.Tensor)) else x + y",
     ),
+    "the class of a parameter": (
+        "return x if type(self.weight) == nn.Parameter else y",
+        "return x if isinstance(self.weight, nn.Parameter) else y",
+    ),
     "numbers drawn in place": (
         "kept = torch.empty(3, 4).random_(2)\nnoise = torch.zeros_like(x)\nnoise.random_(0, 3)\nreturn x * kept + noise",
         "kept = torch.randint_like(torch.empty(3, 4), 2)\nnoise = torch.zeros_like(x)\n"
@@ -60,10 +64,6 @@ MENDED = {
     ),
 }
 REFUSED = {
-    "the class of a parameter": (
-        "return x if type(self.weight) == torch.Tensor else y",
-        "a parameter is of a class of its own",
-    ),
     "numbers of no given size": (
         "return x + torch.empty_like(x).random_()",
         "up to which number is drawn is not written",

@@ -11,15 +11,9 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
-        "an item of a list of tensors, which is written",
-        "rows = [x * 1, x * 2]\nif x.sum() > 0:\n    rows[0].add_(1)\nreturn rows[0] + rows[1]",
-        "which may be a list",
-    ),
-    (
-        "an item of lists that were put together, written by rows",
-        "rows = [x * 1] + [x * i for i in range(2)]\nif x.sum() > 0:\n    y = x\nelse:\n    for i in range(2):\n"
-        "        rows[i + 1][0] = 2\n    y = rows[-1]\nreturn y + rows[1]",
-        "which may be a list",
+        "an item of a list of tensors, written by rows",
+        "rows = [x * i for i in range(3)]\nif x.sum() > 0:\n    rows[1][0] = 2\nreturn rows[0] + rows[1]",
+        "the branch writes to tensors in `rows`",
     ),
     (
         "a list of rows that later rounds write in place",
@@ -1028,7 +1022,7 @@ _QUANTIZED = "torch.fake_quantize_per_tensor_affine({}, {}, 0, -128, 127)"
                 "    return x",
                 f"return {_QUANTIZED.format('x', 'peak')}",
             ],
-            "and its condition is no tensor",
+            "only fits where the branch is taken",
         ),
     ],
     ids=["loop", "a number from data"],

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from exportlens.checking import check_files, fix_files
+from exportlens.finding import Applicability
 
 from tests.rewriting.driving import assert_equivalent
 from tests.rewriting.fixing_all import mend
@@ -27,11 +28,6 @@ MENDED = {
     "length": (
         "kept = x[x.sum(1) > -100]\nrows = {'n': len(kept)}\nreturn kept.sum() / rows['n'] + len(torch.unique(x))",
         "kept = x[x.sum(1) > -100]\nrows = {'n': kept.shape[0]}\nreturn kept.sum() / rows['n'] + torch.unique(x).shape[0]",
-    ),
-    "rows that may be none": (
-        "kept = x[x.sum(1) > -100]\ny = nn.functional.batch_norm(kept, torch.zeros(2), torch.ones(2))\nreturn y.sum()",
-        "kept = x[x.sum(1) > -100]\ntorch._check(kept.shape[0] != 0)\n"
-        "y = nn.functional.batch_norm(kept, torch.zeros(2), torch.ones(2))\nreturn y.sum()",
     ),
     "dimensions": (
         "dims = torch.arange(1, x.dim()).tolist()\nreturn x - x.mean(dim=dims, keepdim=True)",
@@ -72,6 +68,16 @@ REFUSED = {
 
 def text_of(body: str) -> str:
     return HEAD + textwrap.indent(body, " " * 8) + "\n"
+
+
+def test_rows_that_may_be_none_are_for_the_user_to_promise(tmp_path: Path) -> None:
+    body = "kept = x[x.sum(1) > -100]\ny = nn.functional.batch_norm(kept, torch.zeros(2), torch.ones(2))\nreturn y.sum()"
+    file = tmp_path / "model.py"
+    file.write_text(text_of(body))
+    (found,) = [each for each in check_files([file], {"mode": "both"}).findings if each.code == "EXL423"]
+    assert found.fix is not None and found.fix.applicability is Applicability.DISPLAY_ONLY
+    assert [edit.content for edit in found.fix.edits] == ["        torch._check(kept.shape[0] != 0)\n"]
+    assert mend(text_of(body)).text == text_of(body)
 
 
 @pytest.mark.parametrize("name", MENDED)

@@ -25,13 +25,41 @@ def parameters_of(
     read, certain = reads(arm.statements), _certain(function, node)
     needed += [name for name in _deleted(function) if name in read & certain and name not in needed]
     needed += [name for name in arm.parameters if name not in needed]
-    # What nothing but the arm binds, and nothing else reads, is its own: an option decides there which statement binds it.
-    own = _bound_elsewhere(function, arm)
-    needed = [name for name in needed if name in certain or name in live or name in own]
+    elsewhere = _bound_elsewhere(function, arm)
+    needed = [
+        name
+        for name in needed
+        if name in certain or name in live or name in elsewhere or not _is_begun_inside(arm, name)
+    ]
     for name in needed:
         if name not in certain:
             raise Refused(f"`{name}` may be unbound before the branch")
     return needed
+
+
+def _is_begun_inside(arm: Arm, name: str) -> bool:
+    """Whether the arm binds the name before it reads it anywhere: an option decides there which statement does."""
+    stored = [
+        _order(each)
+        for statement in arm.statements
+        for each in walk(statement)
+        if isinstance(each, ast.Assign)
+        and any(
+            isinstance(one, ast.Name) and one.id == name for target in each.targets for one in walk(target)
+        )
+        and name not in reads(each.value)
+    ]
+    read = [
+        _order(each)
+        for statement in arm.statements
+        for each in walk(statement)
+        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+    ]
+    return bool(stored) and (not read or min(stored) < min(read))
+
+
+def _order(node: ast.Assign | ast.Name) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 def _bound_elsewhere(function: Function, arm: Arm) -> set[str]:

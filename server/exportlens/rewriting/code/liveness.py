@@ -269,8 +269,10 @@ def live_before(
 def certainly_bound_before(function: ast.FunctionDef | ast.AsyncFunctionDef, statement: ast.stmt) -> set[str]:
     """The names that are bound on every way from the function's start to `statement`, or its test would raise."""
     names = {each.arg for each in arguments(function.args)}
+    # What the function does not bind itself is another's, or global.
+    own = names | set(bound(function.body))
     found = _walk_to(function.body, statement, names)
-    return (names if found is None else found) | _certainly_read(statement)
+    return own & ((names if found is None else found) | _certainly_read(statement))
 
 
 def _certainly_read(statement: ast.stmt) -> set[str]:

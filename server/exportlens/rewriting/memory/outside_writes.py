@@ -171,10 +171,8 @@ class OutsideWrites:
             holder = holder.value
         if not isinstance(base, ast.Subscript):
             return
-        kind = now.of(holder)
         given = {each.arg for each in arguments(self.function.args)}
-        lost = kind.what == "unknown" and isinstance(holder, ast.Name) and holder.id not in given
-        if kind.what == "container" or lost:
+        if isinstance(holder, ast.Name) and holder.id not in given and now.of(holder).what == "unknown":
             raise Refused(
                 f"`{self.source.of(base)}` is written, an item of `{ast.unparse(holder)}`, which may be a list: give the tensor a name "
                 "before the branch"
