@@ -76,7 +76,7 @@ def test_rows_that_may_be_none_are_for_the_user_to_promise(tmp_path: Path) -> No
     file.write_text(text_of(body))
     (found,) = [each for each in check_files([file], {"mode": "both"}).findings if each.code == "EXL423"]
     assert found.fix is not None and found.fix.applicability is Applicability.DISPLAY_ONLY
-    assert [edit.content for edit in found.fix.edits] == ["        torch._check(kept.shape[0] != 0)\n"]
+    assert [edit.content for edit in found.fix.edits] == ["torch._check(kept.shape[0] != 0)\n        "]
     assert mend(text_of(body)).text == text_of(body)
 
 
