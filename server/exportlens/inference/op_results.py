@@ -160,8 +160,12 @@ class Made:
             sources = [tensor for tensor in self.tensors if tensor.unbacked]
             dims = {self.open_dim_after(tensor) for tensor in sources}
             open_dim = dims.pop() if len(dims) == 1 else None
-            if self.op.name.rpartition(".")[2] in open_dims.REDUCING and all(
-                open_dims.closes(tensor, self.bound or {}, rank) for tensor in sources
+            short, bound = self.op.name.rpartition(".")[2], self.bound or {}
+            reduces = short in open_dims.REDUCING and all(
+                open_dims.closes(tensor, bound, rank) for tensor in sources
+            )
+            if reduces or (
+                short == "topk" and all(open_dims.closes_by_count(tensor, bound) for tensor in sources)
             ):
                 # None: a dimension of one element may be left of it.
                 unbacked, open_dim = False, None

@@ -64,7 +64,6 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.is_module = not base
         number.became = type_of_number(place.value)
-        number.began = "" if place.began is None else type_of_number(place.began)
         begun = begun_by_method(draft, cls, place.attr) if number.is_needed() else None
         if begun is not None:
             return begun
@@ -98,8 +97,6 @@ class _Number(UsedNumber):
         self.is_module = True
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
-        # The type of what the object began with, of which the interpreter knows.
-        self.began = ""
         # Reads by the Modules that hold one of the class.
         self.by_owners: list[tuple[Draft, ast.Attribute, ast.ClassDef]] = []
         # What is known to be traced: other Modules may call any method of one without a `forward`.
@@ -354,8 +351,8 @@ class _Number(UsedNumber):
             return "float" if self.became == "float" else found
         if self.type_constructed(begin, value, "number") != "number":
             return None
-        # Nothing in the text tells, but what the number becomes, or what the object of the place was made with.
-        return "float" if self._becomes_float() else self.began if self.began in ("int", "float") else None
+        # Nothing in the text tells but what the number becomes.
+        return "float" if self._becomes_float() else None
 
     def _becomes_float(self) -> bool:
         """Whether a write gives the number a fraction, whatever it began with: it is a float from there on."""
