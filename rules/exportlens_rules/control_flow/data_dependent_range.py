@@ -11,6 +11,7 @@ from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.control_flow import rewrite_range
 from exportlens.rewriting.loops.found_loops import rewrite_found
+from exportlens.rewriting.numbers.products import product_for_tensor
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import is_data, words
@@ -85,4 +86,7 @@ def forward(self, x):
             return Refusal("what the list is for decides which tensor takes its place")
         node = report.place.node
         counts = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range"
-        return rewrite_range(report.place, context) if counts else rewrite_found(report.place, context)
+        if not counts:
+            return rewrite_found(report.place, context)
+        # Python knows the product of sizes, however it was computed.
+        return product_for_tensor(report.place, context) or rewrite_range(report.place, context)

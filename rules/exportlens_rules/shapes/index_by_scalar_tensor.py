@@ -13,6 +13,7 @@ from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.sizes.bounded_writes import fill_where_below, is_bounded_by_data
 from exportlens.rewriting.sizes.cropped import cut_one_by_one, opened
+from exportlens.rewriting.sizes.cut_views import is_narrowed_behind, reshape_cut, view_of
 from exportlens.rewriting.sizes.indexing import index_by_index_tensor
 from exportlens.rewriting.sizes.number_indices import (
     has_number_from_data,
@@ -48,7 +49,8 @@ class IndexByScalarTensor(Rule):
     Finds tensors indexed by a tensor of rank 0: `x[t.argmax()]`, `x[:, t]`, `x[t] = 0`, writes to a slice
     that such a tensor bounds: `x[i, :t] = 0`, or to rows and slices that numbers from data place while a gradient flows:
     `x[:n] = self.layer(y)` and `x[:n].copy_(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
-    such numbers and tensors as the step of a slice: `x[:: t.item()]`, and as the starts of two slices: `x[a:b, c:d]`.
+    such numbers and tensors as the step of a slice: `x[:: t.item()]`, as the starts of two slices: `x[a:b, c:d]`, and as the bounds of a slice
+    that is viewed in other sizes: `x[:, :n].view(-1, 3, 4)`.
     Where nothing tells how many dimensions a tensor has, a number that a loop unpacks from its rows, `for a, b in edges`, or a cell,
     `edges[e, 1]`, is taken for one that may have none: a remark, with its fix. So are the parts of what is called like one place: `y, x = click`,
     `center[0]`, cells of int tensors at the counters of loops: `order[b][c]`, and items of them that are made numbers elsewhere: `int(order[i])`.
@@ -256,6 +258,17 @@ def forward(self, x):
                 f"`{words(place.node)}` cuts several dimensions from where tensor data says: strict tracing loses one of the "
                 "starts. Cut one after the other: `x[a:b][:, c:d]`.",
             )
+        elif _is_viewed_cut(place):
+            assert isinstance(place, ItemRead)
+            yield self.report(
+                place,
+                f"`{words(place.node)}` is as wide as tensor data says, and is viewed in other sizes: tracing asks whether the whole width can "
+                "be split so. Use `.reshape`.",
+                outcome=_WRITE,
+                only_where=f"`{words(place.node.value)}` has several rows"
+                if isinstance(place.node, ast.Subscript)
+                else "",
+            )
         elif len(parts) > 1 and any(is_number_from_data(part) for part in parts):
             both = isinstance(place, ItemWrite) or any(map(is_tensor, parts))
             yield self.report(
@@ -289,6 +302,9 @@ def forward(self, x):
             return Refusal("a slice whose step comes from data has no operator that takes its place")
         if isinstance(report.place, ItemRead) and len(opened(report.place.key)) > 1:
             return cut_one_by_one(report.place, context)
+        if _is_viewed_cut(report.place):
+            assert isinstance(report.place, ItemRead)
+            return reshape_cut(report.place, context)
         if (
             isinstance(report.place, ItemRead)
             and _is_written_by_method(report.place)
@@ -317,6 +333,13 @@ def forward(self, x):
 def _row_outcome(place: ItemRead | ItemWrite) -> Outcome | None:
     """No mode takes a write, nor anything in a function that torch.cond traces."""
     return _WRITE if isinstance(place, ItemWrite) or operators_around(place) else None
+
+
+def _is_viewed_cut(place: ItemRead | ItemWrite) -> bool:
+    """Whether what is read has a width from data and is viewed in other sizes."""
+    if not isinstance(place, ItemRead) or not is_narrowed_behind(place):
+        return False
+    return view_of(place.node, nodes_around(place.site.chunk, place.node)) is not None
 
 
 def _is_written_by_method(place: ItemRead) -> bool:

@@ -306,6 +306,11 @@ class M(nn.Module):
             "def forward(self, x, n: torch.Tensor):\n    kept, k = torch.zeros(5, 4), n.item()\n"
             "    kept[k] = self.layer(x).detach()[0]\n    kept[:k] = self.layer(x).mean(0).detach()\n    return kept"
         ),
+        # Cuts that are viewed in sizes of which none is open but the last, or have one row.
+        _with_layer(
+            "def forward(self, x):\n    n = torch.prod(torch.tensor((3, 1)))\n"
+            "    return x[:, :n].view(x.size(0), -1), x[0, :n].view(-1, 3), x[:, :n].reshape(-1, 3)"
+        ),
     ],
     "EXL206": [
         _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),

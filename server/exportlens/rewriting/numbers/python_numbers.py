@@ -21,6 +21,8 @@ from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.supposed_parts import stems_from
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.numbers.products import product_of
+from exportlens.rewriting.numbers.replacing import importing_math, replaced_number
 from exportlens.rewriting.numbers.tables import converted, stacked_table
 
 
@@ -37,6 +39,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         dtype = value.dtype if isinstance(value, Tensor) else None
         if node.func.id == "complex":
             raise Refused("`complex()` has no symbolic counterpart")
+        if node.func.id == "int" and (product := product_of(draft, place, node, inner)) is not None:
+            return product
         either = place.use == "either"
         if isinstance(inner, ast.Name) and (either or _may_be_number(draft, node, inner.id)):
             return _of_either(draft, node, inner.id)
@@ -48,20 +52,22 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             # A float stays one: beside integers it decides the dtype.
             number = draft.source.of(inner)
             text = f"{primary(number)} * 1.0" if node.func.id == "float" else number
-            return _replaced(draft, node, text, Applicability.SAFE)
+            return replaced_number(draft, node, text, Applicability.SAFE)
         if isinstance(value, TensorScalar):
             if value.type == node.func.id:
-                return _replaced(draft, node, draft.source.of(inner), Applicability.SAFE)
+                return replaced_number(draft, node, draft.source.of(inner), Applicability.SAFE)
             if not is_item(inner) and value.type == "bool":
                 # Python asks a truth value which it is before it counts it.
                 given = "1, 0" if node.func.id == "int" else "1.0, 0.0"
                 text = f"{draft.torch}.sym_ite({draft.source.of(inner)}, {given})"
-                return _replaced(draft, node, text, Applicability.SAFE)
+                return replaced_number(draft, node, text, Applicability.SAFE)
             if not is_item(inner) and node.func.id == "int" and value.type in ("float", ""):
                 return _truncated(draft, node, inner)
             if not is_item(inner) and node.func.id == "float" and value.type in ("int", ""):
                 # As of a size: the number stays one that the program keeps, and one that is a float stays as it is.
-                return _replaced(draft, node, f"{primary(draft.source.of(inner))} * 1.0", Applicability.SAFE)
+                return replaced_number(
+                    draft, node, f"{primary(draft.source.of(inner))} * 1.0", Applicability.SAFE
+                )
             if not is_item(inner):
                 raise Refused(
                     f"`{draft.source.of(inner)}` is a Python number already: convert before `.item()`"
@@ -98,7 +104,7 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             rest = draft.source.parents[node]
             assert isinstance(rest, ast.BinOp)
             text = f"{draft.torch}.remainder({text}.double(), {draft.source.of(rest.right)}).item()"
-            return _replaced(draft, rest, text, Applicability.UNSAFE)
+            return replaced_number(draft, rest, text, Applicability.UNSAFE)
         elif node.func.id == "float":
             text += (
                 ".item()"
@@ -107,7 +113,7 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             )
         else:
             raise Refused(f"`{node.func.id}()` has no symbolic counterpart")
-        return _replaced(draft, node, text, applicability)
+        return replaced_number(draft, node, text, applicability)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
@@ -146,36 +152,17 @@ def _of_either(draft: Draft, node: ast.Call, name: str) -> Fix:
     ):
         text = f"({text})"
     fix = draft.replace("Ask whether it is a tensor", [draft.source.swap(node, text)])
-    return _importing_math(draft, fix) if node.func.id == "int" else fix
+    return importing_math(draft, fix) if node.func.id == "int" else fix
 
 
 def _truncated(draft: Draft, node: ast.Call, inner: ast.expr) -> Fix:
     """`int(n * 0.5)` -> `math.trunc(n * 0.5)`: the same number, which stays symbolic in both modes."""
     text = f"{spelled(draft.modules, 'math') or 'math'}.trunc({draft.source.of(inner)})"
-    return _importing_math(draft, _replaced(draft, node, text, Applicability.SAFE))
-
-
-def _importing_math(draft: Draft, fix: Fix) -> Fix:
-    if spelled(draft.modules, "math") is not None:
-        return fix
-    return replace(fix, edits=(import_edit(draft.context.document, "import math"), *fix.edits))
+    return importing_math(draft, replaced_number(draft, node, text, Applicability.SAFE))
 
 
 def is_item(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
-
-
-def _replaced(draft: Draft, node: ast.expr, text: str, applicability: Applicability) -> Fix:
-    parent = draft.source.parents.get(node)
-    if isinstance(parent, ast.expr) and not (isinstance(parent, ast.Call) and parent.func is not node):
-        text = primary(text)
-    short = " ".join(text.split())
-    return draft.replace(
-        f"Use `{short if len(short) < 50 else short[:47] + '...'}`",
-        [draft.source.swap(node, text)],
-        applicability,
-        uses_torch=f"{draft.torch}." in text,
-    )
 
 
 def quotient_and_rest(place: Call, context: RewriteContext) -> Fix | Refusal:

@@ -17,10 +17,10 @@ from exportlens.rewriting.code.draft import Draft, Refused
 def opened(key: Value) -> list[int]:
     """Which parts of an index are slices that begin at a number from data."""
     parts = key.items if isinstance(key, ValueSequence) and key.items is not None else [key]
-    return [index for index, part in enumerate(parts) if isinstance(part, Slice) and _is_of_data(part.lower)]
+    return [index for index, part in enumerate(parts) if isinstance(part, Slice) and is_of_data(part.lower)]
 
 
-def _is_of_data(number: Value | None) -> bool:
+def is_of_data(number: Value | None) -> bool:
     return number is not None and all(
         isinstance(each, TensorScalar)
         or (isinstance(each, Shape) and each.unbacked)

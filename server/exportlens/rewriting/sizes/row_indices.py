@@ -28,7 +28,8 @@ def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
     Numbers of one row that a loop unpacks, `for source, target in edges`, cells, `edges[e, 1]`, and the parts of one place,
     `y, x = click`, are taken for such; of ints also cells at counters, `edges[e][k]`, and items that are made a number of Python
     elsewhere, `int(order[i])`; what a loop goes through only where it says where to write, as a batch of index tensors is
-    read in the same way, and, unless it is certainly of ints, where to add, as masks are gone through as well.
+    read in the same way, and, unless it is certainly of ints, where to add, as masks are gone through as well. Where what is read is one
+    number, `x[row[0], row[1]].item()`, its indices are such, too.
     """
     function = place.site.function
     if function is None or not isinstance(place.node, ast.Subscript):
@@ -46,6 +47,8 @@ def single_items(place: ItemRead | ItemWrite) -> dict[int, ast.expr]:
         written = isinstance(place, ItemWrite) and (certain or place.augmented)
         counted = certain and _is_counted(node, function.node)
         taken = kind == "part" or (kind == "row" and written) or counted
+        if not taken and (kind == "row" or _is_numbered(node)):
+            taken = _is_read_out(place.node, function.node)
         if taken and not _is_asked_as_several(node, function.node):
             found[index] = node
     return found
@@ -61,7 +64,16 @@ def text_of_single_items(
     one = isinstance(place, ItemWrite) and all(map(_is_one_number, options(place.value)))
     # An argument that is only supposed to be a tensor may as well be a tuple of numbers.
     made = "{}" if not place.site.supposed else f"{torch}.as_tensor({{}})"
-    return _unsqueezed(source, node, list(single_items(place)), numbers, torch, kinds, made=made, one=one)
+    items = list(single_items(place))
+    if items and isinstance(place, ItemRead) and _is_read_out(node, source.tree):
+        # One number is read, whatever the other indices are and however many dimensions it has.
+        written = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        swaps = []
+        for given in (written[index] for index in items):
+            text = index_beside(source, node, given, made.format(source.of(given)), kinds)
+            swaps.append(source.swap(given, f"{primary(text)}.unsqueeze(0)"))
+        return source.of(node, swaps)
+    return _unsqueezed(source, node, items, numbers, torch, kinds, made=made, one=one)
 
 
 def text_in_arm(
@@ -271,6 +283,28 @@ def _is_cell(node: ast.Subscript) -> bool:
         and type(last.value) is int
         and all(isinstance(each, (ast.Name, ast.Constant)) for each in indices)
     )
+
+
+def _is_numbered(node: ast.expr) -> bool:
+    """`row[0]`"""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and isinstance(node.slice, ast.Constant)
+        and type(node.slice.value) is int
+    )
+
+
+def _is_read_out(node: ast.AST, function: ast.AST) -> bool:
+    """Whether `function` makes a number of Python of `node`, which has one element then."""
+    for made in _made_numbers(function):
+        while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
+            if made.func.attr not in ("cpu", "detach", "float", "double"):
+                break
+            made = made.func.value
+        if made is node:
+            return True
+    return False
 
 
 def _is_counted(node: ast.expr, function: ast.AST) -> bool:
