@@ -74,9 +74,7 @@ def bound_before(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source,
     return changed_source, same, after
 
 
-def _asked_in_body(
-    source: Source, loop: ast.While, kinds: Kinds
-) -> tuple[Source, ast.While, Kinds] | None:
+def _asked_in_body(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source, ast.While, Kinds] | None:
     """`bound_before` for a test that binds a name where its first parts hold; the others leave the loop then:
 
     while changed.any() and (i := i + 1) < n:        while changed.any():
@@ -101,7 +99,11 @@ def _asked_in_body(
         return None
     begin, nl, inner = source.start(loop), source.newline, source.indent_of(loop.body[0])
     texts = [_alone(source, each) for each in test.values]
-    asked = name.target.id if within is None else f"{name.target.id}{source.text[_end(source, name) : source.end(first)]}"
+    asked = (
+        name.target.id
+        if within is None
+        else f"{name.target.id}{source.text[_end(source, name) : source.end(first)]}"
+    )
     rest = " and ".join([asked, *texts[binding[0] + 1 :]])
     lines = [
         f"{inner}{name.target.id} = {_alone(source, name.value)}",
