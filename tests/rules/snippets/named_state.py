@@ -74,6 +74,11 @@ def _mean_by_names(second: str, test: str, first: str = "mean = x") -> str:
     )
 
 
+_COUNTED = (
+    "state = self.kept\nif state is None:\n    state = (x.mean(0), x.shape[0])\nelse:\n    n = state[1] + x.shape[0]\n"
+    "    state = (state[0] * 0.9 + x.mean(0) * 0.1, n)\nself.kept = state\nreturn x - state[0]"
+)
+
 MUST: dict[str, list[str]] = {
     "EXL205": [
         _HEAD
@@ -90,6 +95,8 @@ class M(nn.Module):
         _MEANS,
     ],
     "EXL206": [
+        # A count beside the tensor of the state.
+        _model("self.kept = None", _COUNTED),
         # None first, and computed from itself where it is not.
         _model(_NONE_BY_NAMES, _mean_by_names("mean = mean * 0.9 + x * 0.1", "is None")),
         _model(_NONE_BY_NAMES, _mean_by_names("mean = x", "is not None", "mean = mean * 0.9 + x * 0.1")),
@@ -211,6 +218,12 @@ class M(nn.Module):
 MUST_NOT: dict[str, list[str]] = {
     "EXL205": [_flagged("torch.arange(4.0)", "pass")],
     "EXL206": [
+        # A table beside the size that it was made for.
+        _model(
+            "self.kept = None",
+            "if self.kept is None or self.kept[1] != x.shape[0]:\n    self.kept = (torch.arange(x.shape[0]).float(), x.shape[0])\n"
+            "return x + self.kept[0][:, None]",
+        ),
         # A table that is made by the first call, and kept.
         _model(_NONE_BY_NAMES, _mean_by_names("pass", "is None", "mean = torch.arange(4.0)")),
         # A table, whatever its name is.
