@@ -311,7 +311,7 @@ REFUSED = [
     ),
     (
         "a loop whose condition binds a name on some ways",
-        "n = 0\ntop = x.sum()\nwhile n < 3 and (top := x.abs().max()) > 1.5:\n    x = x / 2\n    n += 1\nreturn x * top",
+        "n = 0\ntop = x.sum()\nwhile x.sum() > 9 or (top := x.abs().max()) > 1.5:\n    x = x / 2\n    n += 1\nreturn x * top",
         "binds `top` on some ways only",
     ),
     (

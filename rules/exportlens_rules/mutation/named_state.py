@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.inference.places import AttributeWrite
+from exportlens.rewriting.code.names import is_none
 from exportlens.rewriting.state.plain_writes import NamedWrite, named_write, reads_by_name
 
 from exportlens_rules.mutation.state_reads import certainly_written, converts, parents, reads
@@ -29,7 +30,9 @@ def is_carried_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedW
     same, computed = list(held), list[str]()
     around = parents(function.node)
     used = carried = written = False
+    arms = _Arms()
     for each in _in_order(function.node):
+        same, computed = arms.at(each, same, computed)
         if each is statement:
             if converts(write.value, same):
                 return False
@@ -60,6 +63,39 @@ def is_carried_by_name(place: AttributeWrite, statement: ast.stmt, write: NamedW
         used
         and not asked
         and not any(certainly_written(function.node, statement, one, around) for one in held)
+    )
+
+
+class _Arms:
+    """The two ways on from `if mean is None:`, of which a call takes one or the other by what the last call left: what the first
+    binds says nothing of the second."""
+
+    def __init__(self) -> None:
+        self.second: dict[ast.stmt, tuple[ast.If, list[str], list[str]]] = {}
+        self.ends: list[tuple[ast.If, list[str], list[str]]] = []
+
+    def at(self, node: ast.stmt, same: list[str], computed: list[str]) -> tuple[list[str], list[str]]:
+        """What keeps the state, and what is computed from it, just before `node`, the next statement of the text."""
+        while self.ends and node.lineno > (self.ends[-1][0].end_lineno or 0):
+            _, other, more = self.ends.pop()
+            same = [one for one in same if one in other]
+            computed = [*computed, *(one for one in more if one not in computed)]
+        if node in self.second:
+            branch, *before = self.second.pop(node)
+            self.ends.append((branch, same, computed))
+            same, computed = before
+        if isinstance(node, ast.If) and node.orelse and _asks_for_none(node.test, same):
+            self.second[node.orelse[0]] = (node, same, computed)
+        return same, computed
+
+
+def _asks_for_none(test: ast.expr, same: list[str]) -> bool:
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.Is, ast.IsNot))
+        and is_none(test.comparators[0])
+        and ast.dump(test.left) in same
     )
 
 

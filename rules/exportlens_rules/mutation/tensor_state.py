@@ -13,6 +13,7 @@ from exportlens.inference.values import (
     Instance,
     Mapping_,
     Sequence,
+    Shape,
     Tensor,
     Value,
     options,
@@ -280,7 +281,11 @@ class M(nn.Module):
                 outcome=of_buffer(place) if buffer else None,
             )
             return
-        if not all(isinstance(part, Tensor) and part.origin != "constant" for part in parts_of(place.value)):
+        parts = list(parts_of(place.value))
+        if isinstance(place.value, Sequence) and place.value.kind == "tuple":
+            # A count beside the tensors, as in `Stats(mean, std, n)`.
+            parts = [part for part in parts if not isinstance(part, (Const, Shape))] or parts
+        if not all(isinstance(part, Tensor) and part.origin != "constant" for part in parts):
             return
         of_list = isinstance(place.value, Sequence) and place.value.kind == "list"
         several = of_list or isinstance(place.value, Mapping_)

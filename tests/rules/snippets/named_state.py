@@ -63,6 +63,22 @@ _MEANS = _flagged(
 _BEGIN_NAMES = "for name in ('low', 'high'):\n    setattr(self, name, BEGIN)"
 _ZEROS = _BEGIN_NAMES.replace("BEGIN", "torch.zeros(4)")
 
+_NONE_BY_NAMES = 'for name in ("low", "high"):\n    setattr(self, name + "_mean", None)'
+
+
+def _mean_by_names(second: str, test: str, first: str = "mean = x") -> str:
+    return (
+        'for name in ("low", "high"):\n    mean = getattr(self, name + "_mean")\n'
+        f"    if mean {test}:\n        {first}\n    else:\n        {second}\n"
+        '    setattr(self, name + "_mean", mean)\n    x = x - mean\nreturn x'
+    )
+
+
+_COUNTED = (
+    "state = self.kept\nif state is None:\n    state = (x.mean(0), x.shape[0])\nelse:\n    n = state[1] + x.shape[0]\n"
+    "    state = (state[0] * 0.9 + x.mean(0) * 0.1, n)\nself.kept = state\nreturn x - state[0]"
+)
+
 MUST: dict[str, list[str]] = {
     "EXL205": [
         _HEAD
@@ -79,6 +95,11 @@ class M(nn.Module):
         _MEANS,
     ],
     "EXL206": [
+        # A count beside the tensor of the state.
+        _model("self.kept = None", _COUNTED),
+        # None first, and computed from itself where it is not.
+        _model(_NONE_BY_NAMES, _mean_by_names("mean = mean * 0.9 + x * 0.1", "is None")),
+        _model(_NONE_BY_NAMES, _mean_by_names("mean = x", "is not None", "mean = mean * 0.9 + x * 0.1")),
         _MEANS,
         _flagged("x.mean(0)", 'x = x + getattr(self, name + "_kept")'),
         _model(
@@ -197,6 +218,14 @@ class M(nn.Module):
 MUST_NOT: dict[str, list[str]] = {
     "EXL205": [_flagged("torch.arange(4.0)", "pass")],
     "EXL206": [
+        # A table beside the size that it was made for.
+        _model(
+            "self.kept = None",
+            "if self.kept is None or self.kept[1] != x.shape[0]:\n    self.kept = (torch.arange(x.shape[0]).float(), x.shape[0])\n"
+            "return x + self.kept[0][:, None]",
+        ),
+        # A table that is made by the first call, and kept.
+        _model(_NONE_BY_NAMES, _mean_by_names("pass", "is None", "mean = torch.arange(4.0)")),
         # A table, whatever its name is.
         _flagged("torch.arange(4.0)", 'x = x + getattr(self, name + "_kept")'),
         # Tables that are made anew where they are too short.

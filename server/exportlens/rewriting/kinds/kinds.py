@@ -483,6 +483,8 @@ class Kinds:
         return of_logic(self, node)
 
     def _of_IfExp(self, node: ast.IfExp) -> Kind:
+        if isinstance(node.test, ast.Constant):
+            return self.of(node.body if node.test.value else node.orelse)
         return merged([self.of(node.body), self.of(node.orelse)])
 
     def _of_Call(self, node: ast.Call) -> Kind:

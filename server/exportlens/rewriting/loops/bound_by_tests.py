@@ -28,6 +28,9 @@ def bound_before(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source,
     names = [each for each in walk(loop.test) if isinstance(each, ast.NamedExpr)]
     if not names:
         return None
+    asked = _asked_in_body(source, loop, kinds)
+    if asked is not None:
+        return asked
     name = names[0]
     if len(names) > 1 or _may_not_run(source, name, loop):
         raise Refused(
@@ -69,6 +72,70 @@ def bound_before(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source,
     block, index = changed_source.block_of(same)
     after.run(block[index - 1 : index])
     return changed_source, same, after
+
+
+def _asked_in_body(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source, ast.While, Kinds] | None:
+    """`bound_before` for a test that binds a name where its first parts hold; the others leave the loop then:
+
+    while changed.any() and (i := i + 1) < n:        while changed.any():
+        x = step(x)                            ->        i = i + 1
+                                                         if not (i < n):
+                                                             break
+                                                         x = step(x)
+    """
+    test = loop.test
+    if not (isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And)) or loop.orelse:
+        return None
+    binding = [at for at, each in enumerate(test.values) if _binds(each)]
+    if len(binding) != 1 or binding[0] == 0:
+        return None
+    first = test.values[binding[0]]
+    name = next(each for each in walk(first) if isinstance(each, ast.NamedExpr))
+    within = source.parents[name] if name is not first else None
+    plain = name is first or (isinstance(within, ast.Compare) and within is first and within.left is name)
+    if not plain or sum(isinstance(each, ast.NamedExpr) for each in walk(first)) > 1:
+        return None
+    if not all(map(source.begins_line, (loop, *loop.body))):
+        return None
+    begin, nl, inner = source.start(loop), source.newline, source.indent_of(loop.body[0])
+    texts = [_alone(source, each) for each in test.values]
+    asked = (
+        name.target.id
+        if within is None
+        else f"{name.target.id}{source.text[_end(source, name) : source.end(first)]}"
+    )
+    rest = " and ".join([asked, *texts[binding[0] + 1 :]])
+    lines = [
+        f"{inner}{name.target.id} = {_alone(source, name.value)}",
+        f"{inner}if not ({rest}):",
+        f"{inner}{source.indent_unit()}break",
+        "",
+    ]
+    body = source.span(loop.body)[0]
+    swaps = [
+        source.swap(test, " and ".join(texts[: binding[0]])),
+        Replacement(body, body, nl.join(lines)),
+    ]
+    changed = Source(replaced(source.text, swaps))
+    same = (each for each in walk(changed.tree) if isinstance(each, ast.While))
+    found = next(each for each in same if changed.start(each) == begin)
+    return changed, found, kinds
+
+
+def _binds(node: ast.AST) -> bool:
+    return any(isinstance(each, ast.NamedExpr) for each in walk(node))
+
+
+def _end(source: Source, name: ast.NamedExpr) -> int:
+    """Where what follows the brackets around `name` begins."""
+    return source.text.index(")", source.end(name)) + 1
+
+
+def _alone(source: Source, node: ast.expr) -> str:
+    """The text of `node`, in brackets where it is written on several lines or binds less than `and`."""
+    text = source.of(node)
+    loose = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)) or source.newline in text
+    return f"({text})" if loose else text
 
 
 def _may_not_run(source: Source, name: ast.NamedExpr, loop: ast.While) -> bool:

@@ -37,6 +37,7 @@ from exportlens.rewriting.code.text import Function, Replacement, Source, replac
 from exportlens.rewriting.kinds.kind import AGAIN, Kind, numbers
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before, refuse_effects, visit, writes_of
+from exportlens.rewriting.state.begun_questions import asks_for_none
 
 # Where gradients are recorded torch traces a branch in a branch twice as long for each level (measured on torch 2.13).
 _DEEPEST = 8
@@ -44,6 +45,8 @@ _DEEPEST = 8
 _MOST_WAYS = 4
 # What follows the loop is written out wherever the loop is left.
 _MOST_COPIED = 16
+# What may ask for more than whether a name is None.
+_DECIDING = (ast.If, ast.IfExp, ast.BoolOp, ast.While, ast.For, ast.Assert, ast.Match)
 
 
 def ways_out(loop: ast.For) -> int:
@@ -262,7 +265,9 @@ class _Rounds:
         one_round.run(self.loop.body)
         anew = self._anew()
         for name in self.carried:
-            known = (one_round if name in anew else through).names.get(name, Kind("unknown"))
+            # The first round binds what is None before it, and all that reads it then has a value.
+            first = name in anew or begins_in_first_round(self.loop.body, name)
+            known = (one_round if first else through).names.get(name, Kind("unknown"))
             inside.names[name] = replace(known, roots=frozenset({name}), value=None)
         element = inside.copy()
         element._assign_iteration(self.loop)
@@ -303,6 +308,23 @@ class _Rounds:
         lines = shape.lines(indent, self.taken)
         text = self.nl.join(lines).removeprefix(indent).replace("{call}", source.of(call.value))
         return replaced(source.text, [*swaps, source.swap(call, text)])
+
+
+def begins_in_first_round(body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether each round of `body` first asks, in one plain statement, whether `name` is None, and binds it on both ways:
+    `best = p if best is None else torch.maximum(best, p)`, or the same with `if`."""
+    first = next((each for each in body if name in reads(each) or name in bound(each)), None)
+    if first is None or any(exits([each]) - {"falls"} for each in body[: body.index(first) + 1]):
+        return False
+    if isinstance(first, ast.Assign) and isinstance(first.value, ast.IfExp):
+        choice: ast.If | ast.IfExp = first.value
+    elif isinstance(first, ast.If):
+        choice = first
+    else:
+        return False
+    asks = asks_for_none(choice.test, name) is not None
+    inner = [each for each in ast.walk(first) if each is not choice and isinstance(each, _DECIDING)]
+    return asks and not inner and name in always_bound([first])
 
 
 def count_of(node: ast.expr, kinds: Kinds) -> int | None:

@@ -89,7 +89,10 @@ def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt,
     follows the statements."""
     for node in statements:
         see(node, kinds)
-        if isinstance(node, ast.If):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Constant):
+            # As where a method is written out for a caller that does not give the option.
+            visit(node.body if node.test.value else node.orelse, kinds, see)
+        elif isinstance(node, ast.If):
             _visit_arms([node.body, node.orelse], kinds, see, node.test)
         elif isinstance(node, (ast.For, ast.While)):
             probe = kinds.copy()
