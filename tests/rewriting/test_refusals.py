@@ -1157,3 +1157,53 @@ def test_state_that_is_used_as_a_whole_is_not_taken_apart(begin: str, rest: str,
     mended = mend(text)
     assert f"self.state = {begin}" in mended.text
     assert any(reason in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for t in range(n.item()):\n    h = torch.tanh(h + x[t + 1])\n    outs.append(h)",
+        "for t in range(n.item()):\n    h = torch.tanh(h + x[t])\n    outs.append(h)\n    h = h + outs[-1]",
+        "for t in range(n.item()):\n    h = self.norm(x[t] + h)\n    outs.append(h)",
+        "for t in range(n.item()):\n    h = h / (3 - t) + x[t]\n    outs.append(h)",
+        "for t in range(-1, n.item()):\n    h = h + x[t]\n    outs.append(h)",
+        "for t in range(n.item()):\n    h = h + (x[t] if t < 2 else 1)\n    outs.append(h)",
+        "for t in range(n.item()):\n    h = torch.cat([h, x[t]])\n    outs.append(h)",
+        "for t in range(n.item()):\n    x = x * 2\n    h = h + x[t]\n    outs.append(h)",
+        "for t in range(n.item()):\n    x[t] += 1\n    h = h + x[t]\n    outs.append(h)",
+    ],
+    ids=[
+        "next row",
+        "read list",
+        "statistics",
+        "divided",
+        "from the end",
+        "by chance",
+        "grows",
+        "bound",
+        "written",
+    ],
+)
+def test_rounds_that_may_do_more_are_not_run_beyond_what_data_says(body: str) -> None:
+    init = f"{INIT.lstrip(chr(10))}        self.norm = nn.BatchNorm1d(4)\n\n    def forward(self, x, n):\n"
+    rest = f"h = torch.zeros(4)\nouts = []\n{body}\nreturn torch.stack(outs), h\n"
+    mended = mend(HEAD + init + textwrap.indent(rest, " " * 8))
+    assert "run = t <" not in mended.text
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "path = [first]\nfor ptr in reversed(back):\n    last = ptr[last]\n    path.append(last)\npath.reverse()",
+        "path = [last]\nfor ptr in reversed(back):\n    last = ptr[last]\n    path.append(last)",
+        "path = [last]\nlast = last * 0\nfor ptr in reversed(back):\n    last = ptr[last]\n    path.append(last)\npath.reverse()",
+        "path = [last]\nfor ptr in reversed(back):\n    last = ptr[last]\n    path.append(last + 1)\npath.reverse()",
+    ],
+    ids=["another item", "never turned", "bound between", "not what is handed on"],
+)
+def test_lists_in_which_idle_rounds_would_stand_between_others(rest: str) -> None:
+    init = f"{INIT.lstrip(chr(10))}\n    def forward(self, x, n):\n"
+    body = "score = x[0] * 1\nback = []\nfor t in range(1, n.item()):\n    best, ptr = (score[:, None] + x[t]).max(0)\n"
+    body += f"    score = best + 1\n    back.append(ptr)\nfirst, last = score.argmin(), score.argmax()\n{rest}\nreturn torch.stack(path)\n"
+    mended = mend(HEAD + init + textwrap.indent(body, " " * 8))
+    assert "run = t <" not in mended.text

@@ -57,6 +57,7 @@ from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
+from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.unbegun_state import begun_for_branch
@@ -252,6 +253,9 @@ def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
         try:
             return _fix_of(draft, node, kinds.copy(), None, ({}, {}))
         except Refused:
+            text = masked_rounds(draft.source, node, kinds.copy(), draft.torch)
+            if text is not None:
+                return draft.fix(MASKED, text, uses_torch=True)
             text = last_items_named(draft.source, node, kinds, draft.torch)
             if text is None:
                 raise

@@ -50,7 +50,7 @@ def kept_in_training(source: Source, node: ast.AST, kinds: Kinds, text: str) -> 
     rest = len(before) - last
     if (
         rest > tail
-        or not any(_trains(each, kinds, me) for each in _in_arms(node, moved))
+        or not any(trains(each, kinds, me) for each in _in_arms(node, moved))
         or _has_long_texts(moved)
     ):
         return None
@@ -87,7 +87,7 @@ def _has_long_texts(statements: Iterable[ast.stmt]) -> bool:
     )
 
 
-def _trains(node: ast.AST, kinds: Kinds, me: str, depth: int = 0) -> bool:
+def trains(node: ast.AST, kinds: Kinds, me: str, depth: int = 0) -> bool:
     """Whether `node`, or a method that it calls, does in training alone what no arm takes, or runs a module that does."""
     for each in walk(node):
         # What the moved statements themselves write is handed out of the branch.
@@ -100,7 +100,7 @@ def _trains(node: ast.AST, kinds: Kinds, me: str, depth: int = 0) -> bool:
             return True
         path = dotted(each.func) or ""
         method = kinds.functions.get(path) if path.startswith(f"{me}.") and depth < _DEEPEST else None
-        if method is not None and any(_trains(one, kinds, me, depth + 1) for one in method.body):
+        if method is not None and any(trains(one, kinds, me, depth + 1) for one in method.body):
             return True
     return False
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Conversion
-from exportlens.inference.values import Tensor, Value, options
+from exportlens.inference.values import Const, Sequence, Tensor, TensorScalar, Value, options
 from exportlens.rewriting.arrays.array_flow import ArrayWay, is_back
 from exportlens.rewriting.arrays.array_types import RefusedUnlike
 from exportlens.rewriting.arrays.array_ways import torch_for_arrays
@@ -18,6 +18,10 @@ from exportlens.rewriting.code.draft import Draft, Refused, RefusedDtypes, Whole
 from exportlens.rewriting.code.imports import imported
 from exportlens.rewriting.code.text import Replacement
 
+_WANTED = {
+    "float": "float64", "float64": "float64", "double": "float64", "float32": "float32", "float16": "float16",
+    "int": "int64", "int64": "int64", "int32": "int32",
+}  # fmt: skip
 _MADE = ("numpy.asarray", "numpy.array", "numpy.ascontiguousarray")
 
 
@@ -68,11 +72,51 @@ def torch_for_lists(place: Call, context: RewriteContext) -> Fix | Refusal | Non
         node = draft.source.find(place.node)
         first = node.args[0] if isinstance(node, ast.Call) and node.args else None
         called = first.func if isinstance(first, ast.Call) else None
+        if isinstance(node, ast.Call) and isinstance(first, (ast.List, ast.Tuple)):
+            return _tensor_of_numbers(draft, node, first, place.args[0])
         if not isinstance(node, ast.Call) or not isinstance(called, ast.Attribute) or called.attr != "tolist":
             return None
         return _way_of_all(draft, node, set(), {})
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _tensor_of_numbers(
+    draft: Draft, node: ast.Call, listed: ast.List | ast.Tuple, value: Value
+) -> Fix | None:
+    """`torch.tensor([a, b], dtype=torch.float64).numpy()` for `np.array([a, b])` of numbers, from where the whole way is found; None
+    where it is an array of something else."""
+    if qualified_name(draft, node.func) not in _MADE:
+        return None
+    types = set(_types(value))
+    dtype = "float64" if "float" in types else "int64" if "int" in types else "bool"
+    named = {each.arg: each.value for each in node.keywords}
+    wanted = named.pop("dtype", node.args[1] if len(node.args) == 2 else None)
+    if not types or None in types or named or len(node.args) > 2:
+        return None
+    if wanted is not None:
+        name = (qualified_name(draft, wanted) or ast.unparse(wanted)).removeprefix("numpy.")
+        dtype = _WANTED.get(name, "")
+    # One float makes all of them floats.
+    if not dtype or ("unknown" in types and "float" not in types and wanted is None):
+        return None
+    if dtype.startswith("int") and types & {"float", "unknown"}:
+        return None
+    text = f"{draft.torch}.tensor({draft.source.of(listed)}, dtype={draft.torch}.{dtype}).numpy()"
+    return draft.replace("Make a tensor of the numbers", [draft.source.swap(node, text)])
+
+
+def _types(value: Value) -> Iterator[str | None]:
+    """The types of the numbers of Python that a list holds, also in lists; None for anything else."""
+    for each in options(value):
+        if isinstance(each, Sequence) and each.items is not None:
+            for item in each.items:
+                yield from _types(item)
+        elif isinstance(each, TensorScalar):
+            yield each.type or "unknown"
+        else:
+            number = type(each.value).__name__ if isinstance(each, Const) else ""
+            yield number if number in ("float", "int", "bool") else None
 
 
 def _is_given_back(draft: Draft, node: ast.Call) -> bool:

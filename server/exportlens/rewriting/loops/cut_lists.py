@@ -189,7 +189,7 @@ class _Cut:
         """Whether rounds more come to an end, take nothing from an iterator that others read, and find what they index: what is
         indexed by what the loop binds must say how many rounds there are, or be held by the model: its tables and layers are made
         for all rounds, since data may need them all."""
-        if not self._ends(self.loop.iter) or any(map(_may_fail, ast.walk(self.loop))):
+        if not self._ends(self.loop.iter) or any(map(may_fail, ast.walk(self.loop))):
             return False
         changing, asked = set(bound(self.loop)), ast.unparse(self.loop.iter)
         indexed = (
@@ -305,7 +305,7 @@ class _Cut:
         return value is not None and ast.unparse(value) in ("[]", "list()")
 
 
-def _may_fail(node: ast.AST) -> bool:
+def may_fail(node: ast.AST) -> bool:
     """Whether `node` raises for some values of tensors, which rounds that eager does not have may give."""
     if isinstance(node, ast.Assert):
         return True

@@ -104,10 +104,14 @@ def puts_in(node: ast.AST) -> str:
 
 
 def _outside_training(statements: Iterable[ast.stmt]) -> Iterator[ast.AST]:
-    """The nodes of `statements` but those that run only where `self.training` is true."""
+    """The nodes of `statements` but those that run only where `self.training` is true, or where nothing is traced."""
+    from exportlens.rewriting.memory.effects import is_kept_out
+
     todo: list[ast.AST] = list(statements)
     while todo:
         node = todo.pop()
+        if is_kept_out(node):
+            continue
         yield node
         if isinstance(node, ast.If) and _asks_training(node.test):
             todo += node.orelse

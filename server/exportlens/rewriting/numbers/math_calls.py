@@ -10,6 +10,7 @@ from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScal
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.imports import spelled
+from exportlens.rewriting.code.names import bound
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.memory.effects import kinds_before
@@ -64,6 +65,20 @@ SAME_IN_TORCH = frozenset(
 # Those of them that give an int or a bool.
 _ASKING = frozenset({"isfinite", "isinf", "isnan"})
 # What takes the place of NumPy's function for a number, one bound after the other.
+_MAKING_ARRAYS = frozenset(
+    {
+        "array",
+        "asarray",
+        "ascontiguousarray",
+        "stack",
+        "hstack",
+        "vstack",
+        "concatenate",
+        "full",
+        "zeros",
+        "ones",
+    }
+)
 _BOUNDS = {"clip": ("sym_max", "sym_min"), "maximum": ("sym_max",), "minimum": ("sym_min",)}
 # Functions of two numbers, and those that only multiply one.
 _OF_TWO = {f"math.{name}": name for name in ("atan2", "hypot", "fmod", "copysign")}
@@ -120,6 +135,8 @@ def _of_number(place: Call, node: ast.Call, draft: Draft) -> Fix:
         raise Refused("the argument is not written in the call")
     ways = options(given)
     numbers = all(_is_number(one) for one in ways)
+    if module == "numpy" and _may_be_array(draft, node.args[0], set()):
+        raise Refused(f"`{argument}` is an array: rewrite from where it is made")
     if module == "numpy" and numbers and function in _BOUNDS:
         return _bounded(place, node, draft)
     if module == "math" and function in _WHOLE and all(isinstance(one, Tensor) for one in ways):
@@ -191,16 +208,35 @@ def _is_number(value: Value) -> bool:
     return isinstance(value, TensorScalar) and value.type != "bool"
 
 
+def _may_be_array(draft: Draft, node: ast.expr, seen: set[str]) -> bool:
+    """Whether what NumPy makes an array of numbers from data for goes into `node`, which the interpreter takes for a number."""
+    names = set()
+    for each in ast.walk(node):
+        if isinstance(each, ast.Call) and getattr(each.func, "attr", "") in _MAKING_ARRAYS:
+            return True
+        if isinstance(each, ast.Name) and each.id not in seen:
+            names.add(each.id)
+    function = draft.source.enclosing_function(node)
+    seen |= names
+    return function is not None and any(
+        each.value is not None and _may_be_array(draft, each.value, seen)
+        for each in ast.walk(function)
+        if isinstance(each, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and names & set(bound(each))
+    )
+
+
 def _bounded(place: Call, node: ast.Call, draft: Draft) -> Fix:
     """A number between bounds that are numbers as well."""
     function = place.name.rpartition(".")[2]
     if len(node.args) != _OTHERS_OF_NUMPY[function] or node.keywords:
         raise Refused("the bounds are not given one after the other")
+    if _may_be_array(draft, node.args[0], set()):
+        raise Refused(f"`{draft.source.of(node.args[0])}` is an array: rewrite from where it is made")
     if not all(isinstance(one, _NUMBERS) for each in place.args[1:] for one in options(each)):
         raise Refused("a bound is not known to be a number")
     text = draft.source.of(node.args[0])
-    for name, bound in zip(_BOUNDS[function], node.args[1:], strict=True):
-        text = f"{draft.torch}.{name}({text}, {draft.source.of(bound)})"
+    for name, limit in zip(_BOUNDS[function], node.args[1:], strict=True):
+        text = f"{draft.torch}.{name}({text}, {draft.source.of(limit)})"
     return draft.replace(f"Use `{draft.torch}.{_BOUNDS[function][0]}`", [draft.source.swap(node, text)])
 
 

@@ -36,6 +36,7 @@ from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_u
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
+from exportlens.rewriting.state.counted_untraced import counted_untraced
 from exportlens.rewriting.state.labels import labels
 from exportlens.rewriting.state.plain_objects import made_module
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
@@ -64,9 +65,14 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.is_module = not base
         number.became = type_of_number(place.value)
-        begun = begun_by_method(draft, cls, place.attr) if number.is_needed() else None
-        if begun is not None:
-            return begun
+        if number.is_needed():
+            begun = begun_by_method(draft, cls, place.attr)
+            if begun is not None:
+                return begun
+        else:
+            untraced = counted_untraced(draft, cls, place)
+            if untraced is not None:
+                return untraced
         swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
         fix = draft.replace(message, swaps, Applicability.UNSAFE)
