@@ -157,7 +157,9 @@ MUST = {
 MUST_NOT = {
     "EXL101": [
         # of rows that data pick, torch.topk takes as many as the program says
-        _flag("row = x.flatten()\n        best = row[row > 0].topk(2).values\n        y = 1 if best.shape[0] > 2 else 2\n        return x + y"),
+        _flag(
+            "row = x.flatten()\n        best = row[row > 0].topk(2).values\n        y = 1 if best.shape[0] > 2 else 2\n        return x + y"
+        ),
         # an attribute that `__setattr__` keeps under a name that is not known: under its own
         """
 import torch

@@ -80,7 +80,10 @@ def _is_switched_off(source: Source, function: Function, node: ast.AST, seen: se
 
 
 def is_no_grad(context: ast.expr) -> bool:
-    """Whether `context` is `torch.no_grad()`, or the decorator without the call."""
+    """Whether `context` is `torch.no_grad()`, the decorator without the call, or `torch.set_grad_enabled(False)`."""
+    if isinstance(context, ast.Call) and ast.unparse(context.func).endswith("set_grad_enabled"):
+        given = [*context.args, *(each.value for each in context.keywords)]
+        return len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value is False
     return not isinstance(context, ast.IfExp) and ast.unparse(context).removesuffix("()").endswith("no_grad")
 
 
