@@ -164,11 +164,14 @@ class Made:
             reduces = short in open_dims.REDUCING and all(
                 open_dims.closes(tensor, bound, rank) for tensor in sources
             )
-            if reduces or (
-                short == "topk" and all(open_dims.closes_by_count(tensor, bound) for tensor in sources)
-            ):
+            counted = (
+                {open_dims.closes_by_count(each, bound) for each in sources} if short == "topk" else set()
+            )
+            if reduces or counted == {True}:
                 # None: a dimension of one element may be left of it.
                 unbacked, open_dim = False, None
+            elif None in counted:
+                open_dim = None
             elif self.op.pointwise:
                 unbacked, open_dim = broadcast_size(self.tensors, rank)
         elif self.op.pointwise and not unbacked:

@@ -66,14 +66,14 @@ def closes(source: Tensor, bound: Bound, rank: int | None) -> bool:
     return rank == 1 if None in reduced else source.open_dim in reduced
 
 
-def closes_by_count(source: Tensor, bound: Bound) -> bool:
-    """Whether `torch.topk` takes a number that is known of the open dimension of `source`: it has that size from there on."""
+def closes_by_count(source: Tensor, bound: Bound) -> bool | None:
+    """Whether `torch.topk` takes a number that is known of the open dimension of `source`: it has that size from there on. None
+    where it is not known which dimension is meant."""
     if source.open_dim is None or not isinstance(bound.get("k"), (Const, Static)):
         return False
-    dim = bound.get("dim")
-    if dim in (None, Const(-1)):
-        return source.rank is not None and source.open_dim == source.rank - 1
-    return _dim(dim, source) == source.open_dim
+    given = bound.get("dim")
+    dim = _dim(Const(-1) if given is None else given, source)
+    return None if dim is None else dim == source.open_dim
 
 
 def _after_reduction(source: Tensor, at: int, bound: Bound) -> int | None:
