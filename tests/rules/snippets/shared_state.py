@@ -146,7 +146,7 @@ MUST = {
     "EXL425": [
         _flag("return F.avg_pool1d(x, x.argmax().item())"),
         _flag("return x.unfold(0, 2, x.argmax() + 1)"),
-        _flag("return torch.linspace(0, 1, steps=x.argmax().item()) + x[0, 0]"),
+        _flag("return torch.fft.rfft(x, n=x.argmax().item()).abs()"),
         _flag("return torch.roll(x, (1, x.argmax()), (0, 1))"),
         _flag("return F.dropout(x, 0.5, flag)"),
         _flag("return x.sum(0, keepdim=flag)"),
