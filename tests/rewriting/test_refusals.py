@@ -914,8 +914,8 @@ def test_a_size_less_another_may_count_from_the_end(bound: str) -> None:
 @pytest.mark.parametrize("printed", ["", "\n    print(x)"])
 @pytest.mark.parametrize("switch", ["with torch.no_grad():", "if True:"])
 def test_a_branch_in_a_branch_is_refused_where_gradients_are_switched_off(switch: str, printed: str) -> None:
-    inner = f"if x.sum() > 0:\n    x = x + 1{printed}\nelif x.sum() < -5:\n    x = x - 1"
-    body = f"{switch}\n" + textwrap.indent(inner, "    ") + "\nreturn x"
+    inner = f"x[0] = 1\nif x.sum() > 0:\n    x = x + 1{printed}\nelif x.sum() < -5:\n    x = x - 1"
+    body = f"x = x * 2\n{switch}\n" + textwrap.indent(inner, "    ") + "\nreturn x"
     forward = "    def forward(self, x: torch.Tensor):\n" + textwrap.indent(body, "        ") + "\n"
     mended = mend(HEAD + forward)
     assert ("if x.sum() > 0:" in mended.text) is switch.startswith("with")

@@ -17,6 +17,7 @@ from itertools import chain
 from typing import TypeVar
 
 from exportlens.finding import Fix
+from exportlens.inference.tensors import dtype_family
 from exportlens.rewriting.arms.gradients import again, dissolved, is_no_grad, outermost
 from exportlens.rewriting.arms.later_gradients import switched_later
 from exportlens.rewriting.code.draft import Draft
@@ -25,6 +26,7 @@ from exportlens.rewriting.code.liveness import Liveness, exits
 from exportlens.rewriting.code.names import bound, dotted, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import kinds_before, visit, writes_of
 from exportlens.source.walking import walk
 
 _Node = TypeVar("_Node", bound=ast.stmt)
@@ -50,7 +52,7 @@ def in_eager_alone(draft: Draft, source: Source, node: _Node, kinds: Kinds) -> t
         swaps = _conditional(source, found, context)
         if swaps is None and isinstance(found, ast.With):
             known = kinds if outermost(source, found) is function else draft.kinds({})
-            swaps = dissolved(source, found, known)
+            swaps = dissolved(source, found, known) or _detached_behind(source, found, context, known)
         following = again(source, node, swaps) if swaps is not None else None
         if following is None:
             return None
@@ -108,6 +110,41 @@ def _conditional(source: Source, found: ast.With | Function, context: str) -> li
     indent, nl = source.indent_of(body[0]), source.newline
     text = f"with {context} {switch}:{nl}{source.block(body, indent + source.indent_unit())}"
     return [Replacement(start, end, ""), Replacement(source.start(body[0]), source.span(body)[1], text)]
+
+
+def _detached_behind(source: Source, found: ast.With, context: str, kinds: Kinds) -> list[Replacement] | None:
+    """The block with its context in eager alone, and what is read behind it detached there; None where that is not provable."""
+    function = source.enclosing_function(found)
+    if function is None or "returns" in exits(found.body) or len(found.items) != 1:
+        return None
+    if not source.begins_line(found) or source.parents[found] is not function:
+        return None
+    own, outside = set(bound(found.body)), False
+    after = kinds_before(function, found, kinds)
+    anew = own - after.names.keys()
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        nonlocal outside
+        for write in writes_of(statement, now):
+            names = {each.id for each in ast.walk(write.base) if isinstance(each, ast.Name)}
+            # Another tensor's write: what is recorded of it would be seen behind the block.
+            outside = outside or not names <= anew | {"self"}
+
+    visit(found.body, after, see)
+    if outside:
+        return None
+    lines = []
+    for name in sorted(own & Liveness(function).live_after(found)):
+        kind = after.names.get(name)
+        if kind is None or kind.what not in ("tensor", "number", "size", "scalar", "static"):
+            return None
+        if kind.what == "tensor" and dtype_family(kind.dtype) not in ("int", "bool"):
+            lines.append(f"{source.newline}{source.indent_of(found)}{name} = {name}.detach()")
+    expression, end = found.items[0].context_expr, source.span([found])[1]
+    return [
+        source.swap(expression, f"{context} {source.of(expression)}"),
+        Replacement(end, end, "".join(lines)),
+    ]
 
 
 def _is_read_behind(source: Source, found: ast.With | Function) -> bool:
