@@ -16,17 +16,19 @@ from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
-from exportlens.finding import Fix
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.tensors import dtype_family
 from exportlens.rewriting.arms.gradients import again, dissolved, is_no_grad, outermost
 from exportlens.rewriting.arms.later_gradients import switched_later
-from exportlens.rewriting.code.draft import Draft
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.imports import import_edit, spelled
 from exportlens.rewriting.code.liveness import Liveness, exits
 from exportlens.rewriting.code.names import bound, dotted, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before, visit, writes_of
+from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
 _Node = TypeVar("_Node", bound=ast.stmt)
@@ -52,12 +54,44 @@ def in_eager_alone(draft: Draft, source: Source, node: _Node, kinds: Kinds) -> t
         swaps = _conditional(source, found, context)
         if swaps is None and isinstance(found, ast.With):
             known = kinds if outermost(source, found) is function else draft.kinds({})
-            swaps = dissolved(source, found, known) or _detached_behind(source, found, context, known)
+            swaps = dissolved(source, found, known) or _detached_behind(
+                source, found, context, known, draft.torch
+            )
         following = again(source, node, swaps) if swaps is not None else None
         if following is None:
             return None
         changed = source, node = following
     return None
+
+
+def entered_in_eager_alone(
+    chunk: Chunk, found: ast.With | ast.FunctionDef, context: RewriteContext
+) -> Fix | Refusal:
+    """`found`, a block or a function of `chunk` without gradients, which is so in eager alone."""
+    try:
+        draft = Draft.of_chunk(chunk, context)
+        switch = draft.source.find(found)
+        assert isinstance(switch, (ast.With, ast.FunctionDef))
+        if _writes_parameters(draft.source):
+            raise Refused("parameters may be written there, which are no leaves while gradients are recorded")
+        condition = (
+            f"{spelled(draft.modules, 'contextlib') or 'contextlib'}.nullcontext() if {draft.exporting} else"
+        )
+        swaps = _conditional(draft.source, switch, condition)
+        if swaps is None and isinstance(switch, ast.With):
+            swaps = _detached_behind(draft.source, switch, condition, draft.kinds({}), draft.torch)
+        if swaps is None:
+            raise Refused(
+                "what is computed there may be read with its gradients behind it: switch them off where the model is called"
+            )
+        return importing(
+            draft,
+            draft.replace(
+                f"Switch gradients off{MESSAGE.removeprefix('; gradients are switched off')}", swaps
+            ),
+        )
+    except (Refused, LookupError, SyntaxError) as refused:
+        return Refusal(str(refused))
 
 
 def importing(draft: Draft, fix: Fix) -> Fix:
@@ -112,12 +146,14 @@ def _conditional(source: Source, found: ast.With | Function, context: str) -> li
     return [Replacement(start, end, ""), Replacement(source.start(body[0]), source.span(body)[1], text)]
 
 
-def _detached_behind(source: Source, found: ast.With, context: str, kinds: Kinds) -> list[Replacement] | None:
+def _detached_behind(
+    source: Source, found: ast.With, context: str, kinds: Kinds, torch: str
+) -> list[Replacement] | None:
     """The block with its context in eager alone, and what is read behind it detached there; None where that is not provable."""
     function = source.enclosing_function(found)
     if function is None or "returns" in exits(found.body) or len(found.items) != 1:
         return None
-    if not source.begins_line(found) or source.parents[found] is not function:
+    if not source.begins_line(found):
         return None
     own, outside = set(bound(found.body)), False
     after = kinds_before(function, found, kinds)
@@ -136,10 +172,14 @@ def _detached_behind(source: Source, found: ast.With, context: str, kinds: Kinds
     lines = []
     for name in sorted(own & Liveness(function).live_after(found)):
         kind = after.names.get(name)
-        if kind is None or kind.what not in ("tensor", "number", "size", "scalar", "static"):
-            return None
-        if kind.what == "tensor" and dtype_family(kind.dtype) not in ("int", "bool"):
-            lines.append(f"{source.newline}{source.indent_of(found)}{name} = {name}.detach()")
+        detached = f"{name}.detach()"
+        if kind is None or kind.what in ("unknown", "container"):
+            detached = f"{torch}.utils._pytree.tree_map_only({torch}.Tensor, {torch}.Tensor.detach, {name})"
+        elif kind.what != "tensor" or dtype_family(kind.dtype) in ("int", "bool"):
+            if kind.what in ("object", "none"):
+                return None
+            continue
+        lines.append(f"{source.newline}{source.indent_of(found)}{name} = {detached}")
     expression, end = found.items[0].context_expr, source.span([found])[1]
     return [
         source.swap(expression, f"{context} {source.of(expression)}"),
