@@ -166,13 +166,13 @@ def nodes_around(chunk: Chunk, wanted: ast.AST) -> list[ast.AST]:
 def operators_around(place: Place) -> int:
     """How many calls of torch.cond and its kin lead to the place, one inside of the other: what is traced there is a part
     of a graph of its own."""
-    return sum(_is_operator(node) for _, _, node in place.site.trail)
+    return sum(operator_name(node) in _OPERATORS for _, _, node in place.site.trail)
 
 
-def _is_operator(node: ast.AST) -> bool:
+def operator_name(node: ast.AST) -> str:
+    """The name of what `node` calls, as it is written last: `cond` of `torch.cond(...)`."""
     function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in _OPERATORS
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def keeps_gradients(place: Place) -> bool:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.outcome import FAILS, Outcome
+from exportlens.rewriting.arms.gradients import is_no_grad
 from exportlens.rewriting.calls.eager_contexts import entered_in_eager_alone
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.document import Chunk
 
 from exportlens_rules.operators.branches import COND, WHILE_LOOP
-from exportlens_rules.reading import nodes_around
+from exportlens_rules.reading import nodes_around, operator_name
 
 
 class NestedWithoutGradients(Rule):
@@ -111,7 +112,8 @@ class M(nn.Module):
 def _switch_around(place: Call) -> tuple[Chunk, ast.With | ast.FunctionDef] | None:
     """What switches gradients off around the outermost operator that leads to the place, and its chunk."""
     trail = [(chunk, node) for _, chunk, node in place.site.trail]
-    outermost = next((index for index, (_, node) in enumerate(trail) if _is_operator(node)), None)
+    names = ("cond", "while_loop")
+    outermost = next((at for at, (_, node) in enumerate(trail) if operator_name(node) in names), None)
     if outermost is None:
         return None
     for chunk, node in reversed(trail[: outermost + 1]):
@@ -121,19 +123,8 @@ def _switch_around(place: Call) -> tuple[Chunk, ast.With | ast.FunctionDef] | No
                 contexts = [item.context_expr for item in around.items]
             elif isinstance(around, ast.FunctionDef):
                 contexts = around.decorator_list
-            for context in contexts:
-                called = context.func if isinstance(context, ast.Call) else context
-                name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-                if name == "enable_grad":
-                    return None
-                if name in ("no_grad", "set_grad_enabled") and isinstance(
-                    around, (ast.With, ast.FunctionDef)
-                ):
-                    return chunk, around
+            if any(map(is_no_grad, contexts)) and isinstance(around, (ast.With, ast.FunctionDef)):
+                return chunk, around
+            if any(operator_name(each) == "enable_grad" for each in contexts):
+                return None
     return None
-
-
-def _is_operator(node: ast.AST) -> bool:
-    function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in ("cond", "while_loop")

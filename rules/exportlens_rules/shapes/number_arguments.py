@@ -119,6 +119,33 @@ ASKED: dict[str, Arguments] = {
     ),
 }
 
+# As above, but a tensor is taken there, or is another finding.
+ASKED_OF_NUMBERS: dict[str, Arguments] = {
+    **dict.fromkeys(
+        ("torch.fake_quantize_per_tensor_affine", "torch.quantize_per_tensor"),
+        (("scale", 1), ("zero_point", 2)),
+    ),
+    **{
+        f"{home}.{name}": (("q", 1),)
+        for home in ("torch", "torch.Tensor")
+        for name in ("quantile", "nanquantile")
+    },
+    "torch.nn.functional.pad": (("value", 3),),
+    "torch.nn.functional.smooth_l1_loss": (("beta", 5),),
+    "torch.nn.functional.huber_loss": (("delta", 3),),
+    "torch.nn.functional.margin_ranking_loss": (("margin", 3),),
+    "torch.nn.functional.triplet_margin_loss": (("margin", 3),),
+    "torch.nn.functional.cosine_embedding_loss": (("margin", 3),),
+    "torch.nn.functional.softshrink": (("lambd", 1),),
+    "torch.nn.functional.layer_norm": (("eps", 4),),
+    "torch.nn.functional.rms_norm": (("eps", 3),),
+    "torch.nn.functional.group_norm": (("eps", 4),),
+    "torch.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
+    "torch.Tensor.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
+    "torch.cdist": (("p", 2),),
+    "torch.linalg.matrix_power": (("n", 1),),
+}
+
 
 def given_numbers(place: Call, table: dict[str, Arguments]) -> Iterator[Value]:
     """The values that the call is given for the numbers that `table` names, those in tuples and lists one by one."""

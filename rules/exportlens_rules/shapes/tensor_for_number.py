@@ -15,7 +15,13 @@ from exportlens.rewriting.sizes.numbers_read_out import read_out_as_numbers
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import words
-from exportlens_rules.shapes.number_arguments import ASKED, FAILS_READ_OUT, READ_OUT, given_numbers
+from exportlens_rules.shapes.number_arguments import (
+    ASKED,
+    ASKED_OF_NUMBERS,
+    FAILS_READ_OUT,
+    READ_OUT,
+    given_numbers,
+)
 from exportlens_rules.shapes.options_from_data import option_from_data
 
 # What takes a number there, by the name of the argument and its position in the function: measured on torch 2.13.
@@ -37,33 +43,6 @@ _BOUNDED = tuple(
     for name in ("clamp", "clip")
     for in_place in ("", "_")
 )
-# What torch asks of a number which it is given there, so that no mode takes one that was read out of data: whether it is
-# zero, negative, in a range, or which number it is. Measured on torch 2.13.
-_ASKED: dict[str, tuple[tuple[str, int], ...]] = {
-    **dict.fromkeys(
-        ("torch.fake_quantize_per_tensor_affine", "torch.quantize_per_tensor"),
-        (("scale", 1), ("zero_point", 2)),
-    ),
-    **{
-        f"{home}.{name}": (("q", 1),)
-        for home in ("torch", "torch.Tensor")
-        for name in ("quantile", "nanquantile")
-    },
-    "torch.nn.functional.pad": (("value", 3),),
-    "torch.nn.functional.smooth_l1_loss": (("beta", 5),),
-    "torch.nn.functional.huber_loss": (("delta", 3),),
-    "torch.nn.functional.margin_ranking_loss": (("margin", 3),),
-    "torch.nn.functional.triplet_margin_loss": (("margin", 3),),
-    "torch.nn.functional.cosine_embedding_loss": (("margin", 3),),
-    "torch.nn.functional.softshrink": (("lambd", 1),),
-    "torch.nn.functional.layer_norm": (("eps", 4),),
-    "torch.nn.functional.rms_norm": (("eps", 3),),
-    "torch.nn.functional.group_norm": (("eps", 4),),
-    "torch.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
-    "torch.Tensor.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
-    "torch.cdist": (("p", 2),),
-    "torch.linalg.matrix_power": (("n", 1),),
-}
 
 
 class TensorForNumber(Rule):
@@ -262,11 +241,10 @@ def _as_number(place: Call) -> Tensor | None:
 
 
 def _is_asked(place: Call) -> bool:
-    """Whether torch asks which number one is that was read out of data."""
-    shift = 1 if place.name.startswith("torch.Tensor.") else 0
-    return any(
-        isinstance(place.argument(at - shift, name), TensorScalar) for name, at in _ASKED.get(place.name, ())
-    ) or any(isinstance(each, TensorScalar) or _is_read_out(each) for each in given_numbers(place, ASKED))
+    """Whether torch asks which number one is that was read out of data, or that it reads out of a tensor itself."""
+    return any(isinstance(each, TensorScalar) for each in given_numbers(place, ASKED_OF_NUMBERS)) or any(
+        isinstance(each, TensorScalar) or _is_read_out(each) for each in given_numbers(place, ASKED)
+    )
 
 
 def _is_read_out(value: Value | None) -> TypeGuard[Tensor]:

@@ -5,7 +5,7 @@
         ...                                     ...
 
 Eager records no gradients, as before. The program computes the same; whoever runs it says whether gradients are recorded. So
-it is done around a whole `forward`, and around what only writes state.
+it is done around a whole `forward` and around what only writes state, and what is read behind a block is detached there.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ def in_eager_alone(draft: Draft, source: Source, node: _Node, kinds: Kinds) -> t
     changed: tuple[Source, _Node] | None = None
     if _writes_parameters(source):
         return None
-    context = (
-        f"{spelled(draft.modules, 'contextlib') or 'contextlib'}.nullcontext() if {draft.exporting} else"
-    )
+    context = _untraced(draft)
     for _ in range(_MOST):
         function = outermost(source, node)
         around = _around(source, function, node, set()) if function is not None else iter(())
@@ -74,9 +72,7 @@ def entered_in_eager_alone(
         assert isinstance(switch, (ast.With, ast.FunctionDef))
         if _writes_parameters(draft.source):
             raise Refused("parameters may be written there, which are no leaves while gradients are recorded")
-        condition = (
-            f"{spelled(draft.modules, 'contextlib') or 'contextlib'}.nullcontext() if {draft.exporting} else"
-        )
+        condition = _untraced(draft)
         swaps = _conditional(draft.source, switch, condition)
         if swaps is None and isinstance(switch, ast.With):
             swaps = _detached_behind(draft.source, switch, condition, draft.kinds({}), draft.torch)
@@ -86,12 +82,15 @@ def entered_in_eager_alone(
             )
         return importing(
             draft,
-            draft.replace(
-                f"Switch gradients off{MESSAGE.removeprefix('; gradients are switched off')}", swaps
-            ),
+            draft.replace("Switch gradients off in eager alone", swaps),
         )
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _untraced(draft: Draft) -> str:
+    """What stands before a context that is entered in eager alone."""
+    return f"{spelled(draft.modules, 'contextlib') or 'contextlib'}.nullcontext() if {draft.exporting} else"
 
 
 def importing(draft: Draft, fix: Fix) -> Fix:
