@@ -57,7 +57,7 @@ def test_exports_on_one_device(case: Path) -> None:
         lambda each: each.to("meta") if isinstance(each, torch.Tensor) else each, inputs[0]
     )
     with quietly():
-        torch.export.export(model(text).to("meta"), given, strict=False)
+        torch.export.export(model(text).to("meta"), given, strict=True)
 
 
 HEAD = """

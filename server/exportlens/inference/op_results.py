@@ -172,6 +172,8 @@ class Made:
                 unbacked, open_dim = False, None
             elif None in counted:
                 open_dim = None
+            elif short in ("matmul", "mm", "bmm", "mv", "dot") and len(self.tensors) == 2:
+                unbacked, open_dim = open_dims.after_product(*self.tensors, rank)
             elif self.op.pointwise:
                 unbacked, open_dim = broadcast_size(self.tensors, rank)
         elif self.op.pointwise and not unbacked:
@@ -218,7 +220,8 @@ class Made:
         if name not in _MOVING and name not in open_dims.REDUCING:
             return source.open_dim
         first = self.bound.get(self.op.params[0].name) if self.bound and self.op.params else None
-        return open_dims.after(name, source, self.bound) if self.bound and first is source else None
+        moves = first is source or name == "stack"
+        return open_dims.after(name, source, self.bound) if self.bound and moves else None
 
     def open_size(self) -> int | None:
         """The dimension of a newly made tensor that was given a size from data: `torch.zeros(n, 3)`, `torch.arange(n)`, `t.repeat(n, 1)`."""

@@ -17,8 +17,8 @@ def after(name: str, source: Tensor, bound: Bound) -> int | None:
         return None
     if name in REDUCING:
         return _after_reduction(source, at, bound)
-    if name == "unsqueeze":
-        dim = _number(bound.get("dim"))
+    if name in ("unsqueeze", "stack"):
+        dim = _number(bound.get("dim", Const(0)))
         if dim is None or (dim < 0 and source.rank is None):
             return None
         dim = dim if dim >= 0 else dim + (source.rank or 0) + 1
@@ -90,8 +90,36 @@ def _reduced(source: Tensor, bound: Bound) -> list[int | None]:
     return [_dim(dim, source) for dim in _several(bound.get("dim"))] or [None]
 
 
+def after_product(left: Tensor, right: Tensor, rank: int | None) -> tuple[bool, int | None]:
+    """`unbacked` and `open_dim` of the matrix product of two tensors, one of them with an open dimension, which has `rank`."""
+    stay = [_after_product(left, right.rank, rank, 1), _after_product(right, left.rank, rank, 2)]
+    known = [at for at in stay if at is not None]
+    if len(known) < len(stay) or rank is None:
+        return rank != 0, None
+    # What it sums over is gone, on both sides.
+    open_ones = [at for at in known if at >= 0]
+    return bool(open_ones), min(open_ones, default=0)
+
+
+def _after_product(source: Tensor, other: int | None, rank: int | None, summed: int) -> int | None:
+    """Where the open dimension of one operand is in a product of `rank` dimensions; -1 where it is summed over, or none is open, and
+    None where that is not known. `summed`: which dimension from behind a matrix on this side is summed over."""
+    if not source.unbacked:
+        return -1
+    if source.open_dim is None or source.rank is None or other is None or rank is None:
+        return None
+    behind = source.rank - source.open_dim
+    if behind == (summed if source.rank > 1 else 1):
+        return -1
+    # Of a vector on the other side no dimension is left.
+    if behind > 2:
+        return rank - behind + (other == 1)
+    return rank - 1 if other == 1 or summed == 2 else rank - 2
+
+
 def after_key(parts: Sequence[Value], open_dim: int) -> int | None:
-    """Where the open dimension is after `tensor[parts]`, whose parts are whole slices, None and numbers only."""
+    """Where the open dimension is after `tensor[parts]`, whose parts are slices, None and numbers only. What is cut from it is as
+    long as data lets it be: torch takes the lesser of two sizes, `Min(3, u0)`, and cannot compare it either."""
     before = made = 0
     for part in parts:
         if isinstance(part, Const) and part.value is None:
@@ -100,7 +128,7 @@ def after_key(parts: Sequence[Value], open_dim: int) -> int | None:
             if before == open_dim:
                 return None
             before += 1
-        elif _is_whole(part):
+        elif isinstance(part, Slice) and (before == open_dim or _is_whole(part)):
             if before == open_dim:
                 return made
             before += 1

@@ -58,6 +58,8 @@ def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool
     if matmul:
         unbacked = any(tensor.unbacked for tensor in tensors)
         open_dim = None if unbacked else 0
+        if unbacked and isinstance(left, Tensor) and isinstance(right, Tensor):
+            unbacked, open_dim = open_dims.after_product(left, right, rank)
     else:
         unbacked, open_dim = broadcast_size(tensors, rank)
     gradient = any(tensor.requires_grad for tensor in tensors) and dtype_family(dtype) in (None, "float")

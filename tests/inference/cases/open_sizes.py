@@ -212,3 +212,60 @@ class M(nn.Module):
         return x * place.numel()
 """,
 )
+CASES(
+    "what-is-cut-from-found-rows-is-as-long-as-data-says",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = x[torch.where(x.sum(1) > 0)[0]][:3, 1:]
+        if found.shape[1] == 2:
+            x = x + 1
+        if len(found) < 3:
+            x = x * 2
+        return x
+""",
+)
+CASES(
+    "found-rows-are-multiplied-with-a-matrix",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = torch.eye(6)[torch.where(x.sum(0) > 0)[0]]
+        scores = found @ torch.ones(6, 5)
+        if scores.shape[1] == 5:
+            x = x + 1
+        if scores.shape[0] > 2:
+            x = x * 2
+        return x
+""",
+)
+CASES(
+    "found-rows-are-what-a-product-sums-over",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = torch.eye(6)[torch.where(x.sum(0) > 0)[0]]
+        scatter = torch.mm(found.t(), found)
+        if scatter.shape[0] > 2:
+            x = x + 1
+        return x, scatter
+""",
+)
+CASES(
+    "found-rows-are-stacked-beside-each-other",
+    X2,
+    """
+class M(nn.Module):
+    def forward(self, x):
+        found = torch.where(x.sum(1) > 0)[0]
+        pairs = torch.stack([found, found + 1], dim=-1)
+        if pairs.shape[1] == 2:
+            x = x + 1
+        if pairs.shape[0] > 1:
+            x = x * 2
+        return x
+""",
+)

@@ -94,6 +94,11 @@ class UsedNumber(TypedNumber):
                     return
             if isinstance(parent, ast.Subscript) and node is parent.slice and self._is_tensor(parent.value):
                 return
+            if isinstance(parent, ast.BinOp) and self._is_tensor(
+                parent.right if node is parent.left else parent.left
+            ):
+                # `(self.energy / self.steps + 1e-5).sqrt()`: a tensor is made of the number, whatever uses that.
+                return
             given = isinstance(parent, ast.Call) and self.type_given(parent) is not None
             chosen = isinstance(parent, ast.Call) and chooses(parent)
             if not chosen and not given and not isinstance(parent, _COMPUTING):
