@@ -71,7 +71,7 @@ class BranchRewrite(CondText):
         for each in walk(function):
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
-        refuse_around(source, node, function, kinds)
+        refuse_around(source, node, function)
         lay_as_given(source, function, kinds)
         super().__init__(source, node, function, kinds, torch)
         self.value, self.arm_values, self.outputs_of = value, arms, outputs

@@ -101,7 +101,7 @@ def joined(conditions: list[Condition], word: str, torch: str) -> Condition:
     first = [operand(each.text, word) if each.is_bool else f"bool({each.text})" for each in static]
     whole = f" {word} ".join(first)
     alone = None
-    if data_part.form == "tensor" and "\n" not in whole:
+    if data_part.form == "tensor":
         truth = scalar_bool(data_part)
         alone = (
             f"({truth} if {whole} else {torch}.full((), False))"

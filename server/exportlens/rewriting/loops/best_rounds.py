@@ -135,7 +135,7 @@ def _values(
             begun = {name for name, _, _ in found}
             early = reads(value) & (set(names) - begun)
             text = source.of(value)
-            if early or reads(value) & others or "\n" in text or not repeatable(value, kinds):
+            if early or reads(value) & others or not repeatable(value, kinds):
                 return None
             found.append((target.id, text, value))
     listed = [name for name, _, _ in found]

@@ -467,7 +467,7 @@ def _grouped(source: Source, node: ast.expr) -> str:
     loose = isinstance(node, (ast.IfExp, ast.NamedExpr, ast.Lambda)) or (
         isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
     )
-    return f"({source.of(node)})" if loose or "\n" in source.of(node) else source.of(node)
+    return f"({source.of(node)})" if loose else source.of(node)
 
 
 def _path(source: Source, node: ast.AST) -> tuple[tuple[str, int], ...]:
