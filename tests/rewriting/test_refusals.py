@@ -11,6 +11,16 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a function of elements that counts",
+        "seen = []\ny = x.clone()\ny.apply_(lambda v: seen.append(v) or v)\nreturn y",
+        "more than arithmetic on an element",
+    ),
+    (
+        "a function of elements that is found when the model runs",
+        "y = x.clone()\nreturn y.apply_(self.linear.extra_repr)",
+        "is not one expression",
+    ),
+    (
         "an item of a list of tensors, written by rows",
         "rows = [x * i for i in range(3)]\nif x.sum() > 0:\n    rows[1][0] = 2\nreturn rows[0] + rows[1]",
         "the branch writes to tensors in `rows`",
