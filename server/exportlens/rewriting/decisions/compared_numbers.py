@@ -51,6 +51,35 @@ class ComparedNumbers:
         plain = len(given) == 2 and all(each.what in ("number", "size", "scalar") for each in given)
         return plain and any(each.what == "scalar" and each.type != "int" for each in given)
 
+    def shapes_by_items(self, node: ast.expr, negated: bool) -> str | None:
+        """Whether two shapes of as many dimensions are equal, or are not, asked of each dimension: Python asks each pair for its
+        truth where tuples are compared. None for other tests."""
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            return None
+        equal = isinstance(node.ops[0], ast.Eq)
+        sides = [self._dimensions(each) for each in (node.left, node.comparators[0])]
+        if not (equal or isinstance(node.ops[0], ast.NotEq)) or len({len(each) for each in sides}) != 1:
+            return None
+        word, joint = ("==", " & ") if equal is not negated else ("!=", " | ")
+        pairs = [f"{left} {word} {right}" for left, right in zip(*sides, strict=True)]
+        if len(pairs) == 1:
+            return pairs[0]
+        return joint.join(f"({each})" for each in pairs) or None
+
+    def _dimensions(self, node: ast.expr) -> list[str]:
+        """The texts of the dimensions of `t.shape`, `t.size()` or a tuple; none where it is not known how many there are."""
+        if isinstance(node, ast.Tuple):
+            plain = all(self.kinds.of(each).what in ("number", "size", "scalar") for each in node.elts)
+            return [self.source.of(each) for each in node.elts] if plain else []
+        called = isinstance(node, ast.Call) and not node.args and not node.keywords
+        owner = node.func if isinstance(node, ast.Call) and called else node
+        if not isinstance(owner, ast.Attribute) or owner.attr != ("size" if called else "shape"):
+            return []
+        tensor = self.kinds.of(owner.value)
+        if tensor.what != "tensor" or dotted(owner.value) is None:
+            return []
+        return [f"{self.source.of(owner.value)}.shape[{index}]" for index in range(tensor.rank or 0)]
+
     def number_as_tensor(self, node: ast.expr) -> str | None:
         """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there
         is none."""
