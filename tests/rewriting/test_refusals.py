@@ -981,8 +981,9 @@ def test_a_row_that_is_written_behind_slices_at_a_point() -> None:
     ],
     ids=["ternary", "assignment", "return"],
 )
-def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> None:
-    body = "".join(f"        {line}\n" for line in ["y = x[:, : n.item()]", *lines])
+@pytest.mark.parametrize("picked", ["x[:, : n.item()]", "x[..., :n]", "x[:, (x[0] > n).nonzero().flatten()]"])
+def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str], picked: str) -> None:
+    body = "".join(f"        {line}\n" for line in [f"y = {picked}", *lines])
     text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
     text += f"    def forward(self, x: torch.Tensor, n: torch.Tensor):\n{body}"
     mended = mend(text)
