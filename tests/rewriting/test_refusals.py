@@ -902,6 +902,20 @@ def test_a_function_that_calls_itself_is_not_written_out_and_leads_to_all_of_it(
     assert any(leads in each for each in mended.refusals), mended.refusals
 
 
+def test_a_function_that_calls_itself_for_what_another_function_gives() -> None:
+    """What a function that is handed in gives is data, whether that can be seen or not."""
+    text = HEAD.partition("class M")[0] + (
+        "def rising(function, target: torch.Tensor, low, high):\n    low, high = map(torch.as_tensor, (low, high))\n"
+        "    if (function(low) > function(high)).all():\n        opposite = lambda x: -function(x)\n"
+        "        return rising(opposite, -target, low, high)\n    return torch.where(function(low) < target, high, low)\n\n\n"
+        "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+        "        return rising(torch.sqrt, x, x.min(), x.max())\n"
+    )
+    mended = mend(text)
+    assert mended.text == text, mended.text
+    assert any("`rising` calls itself" in each for each in mended.refusals), mended.refusals
+
+
 @pytest.mark.parametrize("bound", ["x.shape[0] - 5", "width"])
 def test_a_size_less_another_may_count_from_the_end(bound: str) -> None:
     body = f"width = x.shape[0] - 5\ny = torch.zeros(3, 4)\ny[:, n : {bound}] = 1\nreturn x + y"
