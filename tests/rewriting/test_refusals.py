@@ -916,6 +916,28 @@ def test_a_function_that_calls_itself_for_what_another_function_gives() -> None:
     assert any("`rising` calls itself" in each for each in mended.refusals), mended.refusals
 
 
+@pytest.mark.parametrize(
+    ("nothing", "told", "reason"),
+    [
+        ("{}", "{'loss': loss.item()}", "returns nothing in a list or dict"),
+        ("[]", "[loss, loss * 2]", "returns nothing in a list or dict"),
+        ("dict()", "dict(loss=loss)", "returns nothing in a list or dict"),
+        ("{'loss': x.sum()}", "{'loss': x.mean(), 'rows': loss}", "'rows' on one side of the branch alone"),
+        ("{'loss': 0}", "{'loss': mask.sum().item()}", "holds Python numbers"),
+        ("(0.5, x.sum())", "(loss.item(), x.mean())", "holds Python numbers"),
+    ],
+)
+def test_what_is_told_besides_a_result(nothing: str, told: str, reason: str) -> None:
+    text = HEAD + (
+        "    def told(self, x: torch.Tensor, mask):\n        if mask.sum() == 0:\n"
+        f"            return x.sum(), {nothing}\n        loss = x.exp().mean()\n        told = {told}\n        return loss, told\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return self.told(x, x > 0)\n"
+    )
+    mended = mend(text)
+    assert "torch.cond" not in mended.text, mended.text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
 @pytest.mark.parametrize("bound", ["x.shape[0] - 5", "width"])
 def test_a_size_less_another_may_count_from_the_end(bound: str) -> None:
     body = f"width = x.shape[0] - 5\ny = torch.zeros(3, 4)\ny[:, n : {bound}] = 1\nreturn x + y"
