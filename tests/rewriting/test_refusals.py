@@ -912,6 +912,42 @@ def test_a_function_that_calls_itself_is_not_written_out_and_leads_to_all_of_it(
     assert any(leads in each for each in mended.refusals), mended.refusals
 
 
+def test_a_function_that_calls_itself_for_what_another_function_gives() -> None:
+    """What a function that is handed in gives is data, whether that can be seen or not."""
+    text = HEAD.partition("class M")[0] + (
+        "def rising(function, target: torch.Tensor, low, high):\n    low, high = map(torch.as_tensor, (low, high))\n"
+        "    if (function(low) > function(high)).all():\n        opposite = lambda x: -function(x)\n"
+        "        return rising(opposite, -target, low, high)\n    return torch.where(function(low) < target, high, low)\n\n\n"
+        "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+        "        return rising(torch.sqrt, x, x.min(), x.max())\n"
+    )
+    mended = mend(text)
+    assert mended.text == text, mended.text
+    assert any("`rising` calls itself" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("nothing", "told", "reason"),
+    [
+        ("{}", "{'loss': loss.item()}", "returns nothing in a list or dict"),
+        ("[]", "[loss, loss * 2]", "returns nothing in a list or dict"),
+        ("dict()", "dict(loss=loss)", "returns nothing in a list or dict"),
+        ("{'loss': x.sum()}", "{'loss': x.mean(), 'rows': loss}", "'rows' on one side of the branch alone"),
+        ("{'loss': 0}", "{'loss': mask.sum().item()}", "holds Python numbers"),
+        ("(0.5, x.sum())", "(loss.item(), x.mean())", "holds Python numbers"),
+    ],
+)
+def test_what_is_told_besides_a_result(nothing: str, told: str, reason: str) -> None:
+    text = HEAD + (
+        "    def told(self, x: torch.Tensor, mask):\n        if mask.sum() == 0:\n"
+        f"            return x.sum(), {nothing}\n        loss = x.exp().mean()\n        told = {told}\n        return loss, told\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return self.told(x, x > 0)\n"
+    )
+    mended = mend(text)
+    assert "torch.cond" not in mended.text, mended.text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
 @pytest.mark.parametrize("bound", ["x.shape[0] - 5", "width"])
 def test_a_size_less_another_may_count_from_the_end(bound: str) -> None:
     body = f"width = x.shape[0] - 5\ny = torch.zeros(3, 4)\ny[:, n : {bound}] = 1\nreturn x + y"
@@ -991,8 +1027,9 @@ def test_a_row_that_is_written_behind_slices_at_a_point() -> None:
     ],
     ids=["ternary", "assignment", "return"],
 )
-def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> None:
-    body = "".join(f"        {line}\n" for line in ["y = x[:, : n.item()]", *lines])
+@pytest.mark.parametrize("picked", ["x[:, : n.item()]", "x[..., :n]", "x[:, (x[0] > n).nonzero().flatten()]"])
+def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str], picked: str) -> None:
+    body = "".join(f"        {line}\n" for line in [f"y = {picked}", *lines])
     text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
     text += f"    def forward(self, x: torch.Tensor, n: torch.Tensor):\n{body}"
     mended = mend(text)

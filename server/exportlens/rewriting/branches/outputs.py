@@ -259,7 +259,10 @@ class Outputs(NamedOutputs):
         return Shape(parts, counts, dtypes)
 
     def _match_items(self, column: Sequence[tuple[ast.expr, Kinds]], again: bool) -> None:
-        """Take in which numbers in dicts that are returned are tensors on another way."""
+        """Take in which numbers in dicts that are returned are tensors on another way. Raises Refused where one is empty alone."""
+        empty = [_is_empty(each) for each, _ in column]
+        if any(empty) and not all(empty):
+            raise Refused("one way through the branch returns nothing in a list or dict, another may not")
         dicts = [(each, kinds) for each, kinds in column if isinstance(each, ast.Dict)]
         keys = [[ast.unparse(key) if key else "" for key in each.keys] for each, _ in dicts]
         if len(dicts) != len(column) or any(each != keys[0] for each in keys):
@@ -403,8 +406,12 @@ class NumbersReadBack(Outputs):
             self.as_number[name] = a.type
         return name in self.as_number
 
-    def _take_numbers_of(self, text: str) -> None:
-        """Strict tracing takes no number of torch.cond as an index: only what is used otherwise is as before."""
+    def _take_numbers_of(self, text: str, held: Sequence[Kind]) -> None:
+        """Strict tracing takes no number of torch.cond as an index: only what is used otherwise is as before. Of floats, and
+        of what an arm reads out of a tensor, torch.cond gives none (measured on torch 2.13)."""
+        numbers = [item for item in held if is_number(item)]
+        if any(item.what == "scalar" or item.type not in ("int", "bool") for item in numbers):
+            super()._take_numbers_of(text, held)
 
     def _same_result(self, a: Kind, b: Kind) -> None:
         if not _are_alike([a, b]):
@@ -412,6 +419,14 @@ class NumbersReadBack(Outputs):
 
     def _needs_tensor(self, kinds: list[Kind]) -> bool:
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _is_empty(node: ast.expr) -> bool:
+    """Whether `node` makes a container with nothing in it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("dict", "list", "tuple") and not node.args and not node.keywords
+    parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", None)
+    return isinstance(node, (ast.Dict, ast.List, ast.Tuple)) and not parts
 
 
 def _is_of_python(column: Sequence[tuple[ast.expr, Kinds]]) -> bool:

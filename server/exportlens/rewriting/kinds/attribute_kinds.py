@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from exportlens.inference import knowledge
+from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.names import external
-from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.kinds.kind import (
     UNKNOWN_KIND,
@@ -47,6 +49,9 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
         return kinds.names[path]
     if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
         return of_value(owner.value.attributes[node.attr], path)
+    constant = _of_class(owner.value, node.attr) if isinstance(owner.value, Instance) else None
+    if constant is not None:
+        return constant
     if isinstance(node.value, ast.Name) and kinds.is_enumeration(node.value.id):
         return Kind("object", roots=frozenset({path}))
     if (
@@ -69,6 +74,24 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
             element_of(owner), dtype="int64" if node.attr == "indices" else element_of(owner).dtype
         )
     return replace(UNKNOWN_KIND, roots=frozenset({path}) if path else None)
+
+
+def _of_class(instance: Instance, attr: str) -> Kind | None:
+    """The kind of a number or a text that the class itself holds, as `LONG = 1` in its body, and that none of its methods sets."""
+    value, _, hidden = class_attribute(instance.cls, attr)
+    if hidden or not isinstance(value, Const) or not isinstance(value.value, (int, float, str)):
+        return None
+    classes = [each for each in class_order(instance.cls) if isinstance(each, ClassValue)]
+    return None if any(attr in _attributes_set(each.node) for each in classes) else of_value(value, "")
+
+
+@lru_cache(maxsize=64)
+def _attributes_set(cls: ast.ClassDef) -> frozenset[str]:
+    return frozenset(
+        each.attr
+        for each in ast.walk(cls)
+        if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)
+    )
 
 
 def _of_property(kinds: Kinds, attr: str, owner: Kind) -> Kind:

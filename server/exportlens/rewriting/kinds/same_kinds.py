@@ -43,6 +43,9 @@ def same_tensor(name: str, a: Kind, b: Kind) -> None:
             )
     elif {a.what, b.what} == {"tensor", "container"}:
         raise Refused(f"{name} is one tensor on one side of the branch and several on the other")
+    elif a.what == b.what == "container" and a.keys and b.keys and set(a.keys) != set(b.keys):
+        odd = min(map(str, set(a.keys) ^ set(b.keys)))
+        raise Refused(f"{name} has {odd!r} on one side of the branch alone: torch.cond gives the same keys")
     elif (
         a.what == b.what == "container"
         and a.items is not None
