@@ -153,10 +153,19 @@ def _is_there_at_first(function: Function, node: ast.If, begun: set[str], value:
 
 
 def _is_asked(source: Source, function: Function, name: str) -> bool:
-    """Whether anything asks if `name` is there, also of what the function gives, where it gives `name`."""
-    if _is_compared_with_none(source, function, {name}):
+    """Whether anything asks if `name` is there, also under another name, or of what the function gives, where it gives `name`."""
+    same = {name}
+    for each in sorted(
+        (each for each in walk(function) if isinstance(each, (ast.Assign, ast.AnnAssign))), key=source.start
+    ):
+        for target, value in assigned_pairs(each):
+            if isinstance(target, ast.Name) and any(
+                isinstance(one, ast.Name) and one.id in same for one in (value, *getattr(value, "elts", ()))
+            ):
+                same.add(target.id)
+    if _is_compared_with_none(source, function, same):
         return True
-    given = [each for each in walk(function) if isinstance(each, ast.Return) and name in reads(each)]
+    given = [each for each in walk(function) if isinstance(each, ast.Return) and same & reads(each)]
     for each in ast.walk(source.tree) if given else ():
         called = isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == function.name
         caller = source.enclosing_function(each) if called else None
