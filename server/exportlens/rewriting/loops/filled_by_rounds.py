@@ -1,9 +1,9 @@
-"""What names that are None before a loop hold until a round gives them a tensor: what the first round computes, in the shape of
-what others do, where a flag says that it is not read.
+"""What names that are None before a loop hold until a round gives them a tensor: zeros in the shape of what the round may give
+them, where a flag says that they are not read.
 
     for t in range(4):                      for t in range(4):
         if seen[t] > 0:                         if last is None:
-            if last is not None:                    last = x[t]
+            if last is not None:                    last = torch.zeros_like(x[t])
                 gap = x[t] - last     ->        if seen[t] > 0:
             last = x[t]                             if has_last: ...
 """
@@ -70,13 +70,14 @@ def filled_by_rounds(
     return found
 
 
-def filled_at(source: Source, fillers: list[Filler]) -> list[Replacement]:
+def filled_at(source: Source, fillers: list[Filler], torch: str) -> list[Replacement]:
     """The changes that bind the names."""
     nl, lines = source.newline, []
     for each in fillers:
         indent = source.indent_of(each.place)
         inner = indent + source.indent_unit()
-        lines.append(f"if {each.name} is None:{_BEGUN}{nl}{inner}{each.name} = {source.of(each.value)}{nl}{indent}")
+        value = f"{torch}.zeros_like({source.of(each.value)})"
+        lines.append(f"if {each.name} is None:{_BEGUN}{nl}{inner}{each.name} = {value}{nl}{indent}")
     if not fillers:
         return []
     begin = source.start(fillers[0].place)

@@ -18,6 +18,7 @@ gets its value from, which is of the same kind, and is never read; or a number; 
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.rewriting.code.liveness import always_bound, certainly_bound_before, leaves
 from exportlens.rewriting.code.names import arguments, assigned_pairs, bound, every_name, fresh, is_none
@@ -31,14 +32,14 @@ from exportlens.source.walking import walk
 Loop = ast.For | ast.While
 
 
-def flags_for_none(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop, Kinds] | None:
+def flags_for_none(source: Source, loop: Loop, kinds: Kinds, torch: str) -> tuple[Source, Loop, Kinds] | None:
     """The text where flags say which names of `loop` are not None, the loop, and the kinds inside of it; None where there are no
     such names. `kinds` are those inside of the loop."""
-    found = _flags(source, loop, kinds)
+    found = _flags(source, loop, kinds, torch)
     return None if found is None else found[:3]
 
 
-def _flags(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop, Kinds, list[Filler]] | None:
+def _flags(source: Source, loop: Loop, kinds: Kinds, torch: str) -> tuple[Source, Loop, Kinds, list[Filler]] | None:
     """As `flags_for_none`, with what is bound in front of a statement of the loop."""
     function = source.enclosing_function(loop)
     if function is None or not source.begins_line(loop):
@@ -66,8 +67,9 @@ def _flags(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop, Kind
         if each.first is not None:
             kinds.names[each.name] = kinds.names.get(each.first, Kind("number", type=each.type))
     for filler in fillers:
-        kinds.assign(ast.Name(filler.name, ast.Store()), kinds.of(filler.value))
-    swaps += filled_at(source, fillers)
+        own = replace(kinds.of(filler.value), roots=frozenset(), parted=False, later=False)
+        kinds.assign(ast.Name(filler.name, ast.Store()), own)
+    swaps += filled_at(source, fillers, torch)
     changed = Source(replaced(source.text, [Replacement(begin, begin, head), *swaps]))
     same = (each for each in walk(changed.tree) if isinstance(each, type(loop)))
     loop = next(each for each in same if changed.start(each) == begin + len(head))
@@ -90,10 +92,10 @@ def _with_beginnings(
         found = kept
 
 
-def flags_around(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If, Kinds] | None:
+def flags_around(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds] | None:
     """As `flags_for_none` of a loop around `node`, the branch of the new text and the kinds just before it."""
     loops = [each for each in source.ancestors(node) if isinstance(each, (ast.For, ast.While))]
-    found = next(filter(None, (_flags(source, each, kinds) for each in loops)), None)
+    found = next(filter(None, (_flags(source, each, kinds, torch) for each in loops)), None)
     if found is None:
         return None
     # What binds a name in front of a statement of the loop is a branch as well.
@@ -138,14 +140,21 @@ class _Names:
         return {name} | {each for each in bound(self.loop.body) if self.blocks(each) == own and self.begun(each) == 1}
 
     def again(self, name: str) -> list[str]:
-        """The names that `name` has behind the loop as well, where nothing binds it any more: `b = best`."""
+        """The names that `name` has behind the loop as well, where nothing binds it any more: `b = best`. What one of them is bound
+        to later must be asked for no more."""
         found = []
         last = max((self.source.start(each) for each in self.uses(name) if not isinstance(each.ctx, ast.Load)))
         for each in self.uses(name):
             other = _given_again(self.source, each) if isinstance(each.ctx, ast.Load) else None
-            if other is not None and id(each) not in self.inside and self.source.start(each) > last:
-                if sum(not isinstance(one.ctx, ast.Load) for one in self.uses(other)) == 1:
-                    found.append(other)
+            begin = self.source.start(each)
+            if other is None or id(each) in self.inside or begin < last:
+                continue
+            uses = self.uses(other)
+            stores = [self.source.start(one) for one in uses if not isinstance(one.ctx, ast.Load)]
+            later = [one for one in stores if one > begin]
+            asked = [self.source.start(one) for one in uses if _asks(self.source.parents[one], one)]
+            if len(later) == len(stores) - 1 and all(one < min(later, default=one + 1) for one in asked):
+                found.append(other)
         return found
 
     def begun(self, name: str) -> int:
