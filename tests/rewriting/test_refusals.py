@@ -154,6 +154,11 @@ REFUSED = [
         "`last` may",
     ),
     (
+        "None that a function gives where no round says otherwise",
+        "last = None\nfor t in range(3):\n    if x[t].sum() > 0:\n        last = x[t]\nreturn x, last",
+        "`last` may still be the number",
+    ),
+    (
         "a bound that is used where it may be None",
         "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
         "        t = t * 2 if low is None else t + 1\nreturn t * low",

@@ -43,7 +43,10 @@ def filled_by_rounds(
     if not isinstance(loop, ast.For) or loop.orelse or not given:
         return []
     stored = {each for values in given.values() for each in values}
-    place = next((each for each in loop.body if _holds(each, stored) or exits([each]) != {"falls"}), None)
+    place = _first_place(loop, stored)
+    # The first round of an inner loop is as good: all are traced one by one.
+    while isinstance(place, ast.For) and not place.orelse and all(_holds(place, {each}) for each in stored):
+        loop, place = place, _first_place(place, stored)
     if place is None or not source.begins_line(place):
         return []
     own = set(bound(function.body))
@@ -82,6 +85,11 @@ def filled_at(source: Source, fillers: list[Filler], torch: str) -> list[Replace
         return []
     begin = source.start(fillers[0].place)
     return [Replacement(begin, begin, "".join(lines))]
+
+
+def _first_place(loop: ast.For, stored: set[ast.expr]) -> ast.stmt | None:
+    """The first statement of the body that binds one of the names, or may leave the round."""
+    return next((each for each in loop.body if _holds(each, stored) or exits([each]) != {"falls"}), None)
 
 
 def _holds(statement: ast.stmt, values: set[ast.expr]) -> bool:

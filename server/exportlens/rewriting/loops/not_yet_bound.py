@@ -20,7 +20,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.rewriting.code.liveness import always_bound, certainly_bound_before, leaves
+from exportlens.rewriting.code.liveness import always_bound, certainly_bound_before, exits, leaves
 from exportlens.rewriting.code.names import arguments, assigned_pairs, bound, every_name, fresh, is_none
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import Kind
@@ -338,7 +338,14 @@ def is_guarded(
 
 
 def _settles(statement: ast.stmt, used: str, name: str) -> bool:
-    """Whether `used` certainly has a value behind `statement`, which asks for `name`: it binds it where there is none, or leaves."""
+    """Whether `used` certainly has a value behind `statement`, which asks for `name`: it binds it where there is none, or leaves.
+    A loop may run no round; None is no operand then."""
+    if isinstance(statement, ast.For):
+        runs = exits(statement.body) == {"falls"} and not statement.orelse
+        return runs and any(
+            isinstance(each, ast.If) and used in always_bound(each.body) and _settles(each, used, name)
+            for each in statement.body
+        )
     if isinstance(statement, ast.Assert):
         return _tells(statement.test, name, True)
     if not isinstance(statement, ast.If) or statement.orelse or not _tells(statement.test, name, False):
