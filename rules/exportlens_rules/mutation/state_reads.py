@@ -210,7 +210,9 @@ def weighs(test: ast.expr, path: str) -> bool:
     return any(
         isinstance(each, ast.Compare)
         and any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in each.ops)
-        and any(_is_path(operand, path) or _values_of(operand, path) for operand in (each.left, *each.comparators))
+        and any(
+            _is_path(operand, path) or _values_of(operand, path) for operand in (each.left, *each.comparators)
+        )
         and not any(_is_close_to_zero(operand) for operand in (each.left, *each.comparators))
         for each in ast.walk(test)
     )

@@ -151,7 +151,9 @@ MUST = {
             "if self.prev is None:\n    self.prev = x\n    return x\ny = x - self.prev\nself.prev = x\nreturn y"
         ),
         # kept until what comes in has moved far from it
-        _model("if self.prev is None or (x - self.prev).abs().max() > 0.5:\n    self.prev = x\nreturn self.prev * 2"),
+        _model(
+            "if self.prev is None or (x - self.prev).abs().max() > 0.5:\n    self.prev = x\nreturn self.prev * 2"
+        ),
         _model(
             "if self.prev is None or torch.dist(x, self.prev) > self.steps:\n    self.state = x.exp()\n    self.prev = x\nreturn self.state"
         ),

@@ -44,7 +44,7 @@ def _tells(test: ast.expr, name: str) -> bool | None:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner = _tells(test.operand, name)
         return None if inner is None else not inner
-    if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == name:
-        if len(test.ops) == 1 and is_none(test.comparators[0]):
-            return {ast.Is: False, ast.IsNot: True}.get(type(test.ops[0]))
+    of_it = isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == name
+    if isinstance(test, ast.Compare) and of_it and len(test.ops) == 1 and is_none(test.comparators[0]):
+        return {ast.Is: False, ast.IsNot: True}.get(type(test.ops[0]))
     return None

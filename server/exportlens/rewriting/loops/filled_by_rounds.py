@@ -123,6 +123,8 @@ def _may_not_be_there(node: ast.AST, changing: set[str]) -> bool:
 
 def _is_moved(value: ast.expr, name: str) -> bool:
     """Whether `value` is what `name` was with something added to it, or multiplied by: of the same shape."""
-    return isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div)) and (
-        any(isinstance(each, ast.Name) and each.id == name for each in (value.left, value.right))
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div))
+        and (any(isinstance(each, ast.Name) and each.id == name for each in (value.left, value.right)))
     )

@@ -39,15 +39,15 @@ def flags_for_none(source: Source, loop: Loop, kinds: Kinds, torch: str) -> tupl
     return None if found is None else found[:3]
 
 
-def _flags(source: Source, loop: Loop, kinds: Kinds, torch: str) -> tuple[Source, Loop, Kinds, list[Filler]] | None:
+def _flags(
+    source: Source, loop: Loop, kinds: Kinds, torch: str
+) -> tuple[Source, Loop, Kinds, list[Filler]] | None:
     """As `flags_for_none`, with what is bound in front of a statement of the loop."""
     function = source.enclosing_function(loop)
     if function is None or not source.begins_line(loop):
         return None
     names = _Names(source, function, loop)
-    found = [
-        each for name in bound(loop.body) if (each := _Unset.of(names, name, kinds)) is not None
-    ]
+    found = [each for name in bound(loop.body) if (each := _Unset.of(names, name, kinds)) is not None]
     found, fillers = _with_beginnings(names, found, kinds)
     if not found:
         return None
@@ -76,9 +76,7 @@ def _flags(source: Source, loop: Loop, kinds: Kinds, torch: str) -> tuple[Source
     return changed, loop, kinds, fillers
 
 
-def _with_beginnings(
-    names: _Names, found: list[_Unset], kinds: Kinds
-) -> tuple[list[_Unset], list[Filler]]:
+def _with_beginnings(names: _Names, found: list[_Unset], kinds: Kinds) -> tuple[list[_Unset], list[Filler]]:
     """Those of `found` that begin with something, and how the tensors among them do."""
     while True:
         open_ones = [each for each in found if each.first is None]
@@ -92,7 +90,9 @@ def _with_beginnings(
         found = kept
 
 
-def flags_around(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If, Kinds] | None:
+def flags_around(
+    source: Source, node: ast.If, kinds: Kinds, torch: str
+) -> tuple[Source, ast.If, Kinds] | None:
     """As `flags_for_none` of a loop around `node`, the branch of the new text and the kinds just before it."""
     loops = [each for each in source.ancestors(node) if isinstance(each, (ast.For, ast.While))]
     found = next(filter(None, (_flags(source, each, kinds, torch) for each in loops)), None)
@@ -137,13 +137,15 @@ class _Names:
     def alike(self, name: str) -> set[str]:
         """`name`, and what is None before the loop, and bound wherever `name` is: it is not None where `name` is not."""
         own = self.blocks(name)
-        return {name} | {each for each in bound(self.loop.body) if self.blocks(each) == own and self.begun(each) == 1}
+        return {name} | {
+            each for each in bound(self.loop.body) if self.blocks(each) == own and self.begun(each) == 1
+        }
 
     def again(self, name: str) -> list[str]:
         """The names that `name` has behind the loop as well, where nothing binds it any more: `b = best`. What one of them is bound
         to later must be asked for no more."""
         found = []
-        last = max((self.source.start(each) for each in self.uses(name) if not isinstance(each.ctx, ast.Load)))
+        last = max(self.source.start(each) for each in self.uses(name) if not isinstance(each.ctx, ast.Load))
         for each in self.uses(name):
             other = _given_again(self.source, each) if isinstance(each.ctx, ast.Load) else None
             begin = self.source.start(each)
@@ -307,9 +309,7 @@ def _asks(node: ast.AST, name: ast.Name) -> ast.Compare | None:
     return node if is_asked else None
 
 
-def is_guarded(
-    source: Source, use: ast.Name, function: Function, name: str, resets: list[ast.stmt]
-) -> bool:
+def is_guarded(source: Source, use: ast.Name, function: Function, name: str, resets: list[ast.stmt]) -> bool:
     """Whether `use` is read only where `name` is not None, as it was asked right around it, or before it by what binds it or leaves
     where it is, and not set back since by one of `resets`."""
     place = source.start(use)
