@@ -230,11 +230,8 @@ def _values_of(operand: ast.expr, path: str) -> bool:
 
 
 def _is_close_to_zero(operand: ast.expr) -> bool:
-    return (
-        isinstance(operand, ast.Constant)
-        and type(operand.value) in (int, float)
-        and abs(operand.value) < _CLOSE
-    )
+    value = operand.value if isinstance(operand, ast.Constant) else None
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _CLOSE
 
 
 def _statements(function: ast.AST) -> list[ast.stmt]:
