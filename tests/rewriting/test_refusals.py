@@ -140,16 +140,39 @@ REFUSED = [
         "the error is caught in the same function",
     ),
     (
+        "rows of which there are more in each round, and none at first",
+        "seen = None\nfor t in range(1, 3):\n    if x[t].sum() > 0:\n        seen = x[:t]\n"
+        "return x.sum() if seen is None else seen.sum()",
+        "`seen` may still be the number",
+    ),
+    (
+        "rows that are joined to what may be None",
+        "rows = None\nfor t in range(3):\n    if x[t].sum() > 0:\n        rows = x[t : t + 1] if rows is None else torch.cat([rows, x[t : t + 1]])\n"
+        "return x.sum() if rows is None else rows.sum()",
+        "rows",
+    ),
+    (
+        "what may be None where a round goes on with it, and where it leaves the function",
+        "last = None\nfor t in range(3):\n    if last is not None and x[t].sum() > 0:\n        last = last + x[t]\n"
+        "    elif x[t].sum() < -1:\n        last = x[t]\nreturn last",
+        "`last` may",
+    ),
+    (
+        "what is set back between the question and its use",
+        "last, y = None, x[0]\nfor t in range(3):\n    if last is not None:\n        if x[t].sum() > 0:\n            last = None\n"
+        "        y = nn.functional.linear(y, self.linear.weight, last)\n    elif x[t].sum() < 0:\n        last = x[t]\nreturn y",
+        "`last` may",
+    ),
+    (
+        "None that a function gives where no round says otherwise",
+        "last = None\nfor t in range(3):\n    if x[t].sum() > 0:\n        last = x[t]\nreturn x, last",
+        "`last` may still be the number",
+    ),
+    (
         "a bound that is used where it may be None",
         "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
         "        t = t * 2 if low is None else t + 1\nreturn t * low",
         "`low` may still be the number",
-    ),
-    (
-        "a bound that becomes None again",
-        "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
-        "        t = t * 2 if low is None else t + low\n        low = None\nreturn t",
-        "`low` may be None after the branch",
     ),
     (
         "a deep copy of a dict that holds one tensor twice",
@@ -185,12 +208,6 @@ REFUSED = [
         "the first of more constants than there can be branches",
         "return x * next((hi for hi in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) if x.sum() < hi), 12)",
         "how many elements `x.sum() < hi` keeps",
-    ),
-    (
-        "the best round, of which later code asks whether there is one",
-        "best, kept = 9.0, None\nfor row in x:\n    if row.sum() < best:\n        best, kept = row.sum(), row\nif kept is None:\n"
-        "    kept = x[0]\nreturn kept",
-        "may still be the number that it starts with",
     ),
     (
         "the best round, of which the caller asks whether there is one",
@@ -579,13 +596,13 @@ REFUSED = [
         "a tensor that is None where no round breaks, and asked for in the rounds",
         "best = None\nfor _ in range(3):\n    y = x / 2\n    if y.sum() < 1:\n        best = y\n        break\n"
         "    x = y + (1 if best is None else 2)\nif best is None:\n    best = x - 1\nreturn best",
-        "may still be the number",
+        "`best` may be None after the branch",
     ),
     (
         "a tensor that is None where the last of several breaks leaves it",
         "best = None\nfor _ in range(3):\n    y = x / 2\n    if y.sum() < 1:\n        best = y\n        break\n"
         "    x = y + 1\n    if x.sum() > 40:\n        break\nif best is None:\n    best = x - 1\nreturn best",
-        "may still be the number",
+        "`best` may be None after the branch",
     ),
     (
         "a `finally` that sets an attribute",
