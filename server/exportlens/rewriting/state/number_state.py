@@ -38,7 +38,7 @@ from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.state.counted_untraced import counted_untraced
 from exportlens.rewriting.state.labels import labels
-from exportlens.rewriting.state.plain_objects import made_module
+from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.traced_methods import led_to, untraced_methods
@@ -63,7 +63,6 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         function = place.site.function.node if place.site.function is not None else None
         assert isinstance(place.owner, Instance)
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
-        number.is_module = not base
         number.became = type_of_number(place.value)
         if number.is_needed():
             begun = begun_by_method(draft, cls, place.attr)
@@ -73,9 +72,12 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
             untraced = counted_untraced(draft, cls, place)
             if untraced is not None:
                 return untraced
+        in_class = begun_in_class(cls, place.attr) is not None
+        if base and in_class:
+            return module_first(draft, cls, base)
         swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
-        fix = draft.replace(message, swaps, Applicability.UNSAFE)
+        fix = base.joined(draft.replace(message, swaps, Applicability.UNSAFE))
         return replace(fix, edits=(*fix.edits, *number.edits_of_owners()))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -100,7 +102,6 @@ class _Number(UsedNumber):
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, exported: str) -> None:
         super().__init__(draft, cls, owner, attr)
         self.attr = attr
-        self.is_module = True
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
         # Reads by the Modules that hold one of the class.
@@ -332,7 +333,7 @@ class _Number(UsedNumber):
                 elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
                     found.append((each, each.value))
         in_class = begun_in_class(self.cls, self.attr)
-        if not found and in_class is not None and self.is_module:
+        if not found and in_class is not None:
             found = [in_class]
         if len(found) != 1 or is_none(found[0][1]):
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
@@ -342,7 +343,7 @@ class _Number(UsedNumber):
                 f"`{self.path}` begins with `{ast.unparse(found[0][1])}`: an int or a float, nothing in the file tells"
             )
         self.type, self.first = first, found[0][1]
-        if self.is_module and found != [in_class]:
+        if found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
 

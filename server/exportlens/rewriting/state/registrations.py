@@ -215,13 +215,11 @@ def register_tensor(
                     raise Refused(f"`self.{attribute}` is set {often} in `__init__`")
                 swaps = []
                 for begin in begins:
-                    if not base:
-                        refuse_before_module(draft.source, begin)
+                    refuse_before_module(draft.source, begin)
                     text = _registered_apart(draft.source, begin, attribute)
                     swaps.append(draft.source.swap(begin, text))
-                return draft.replace(
-                    f"Register `{attribute}` as a buffer", [*base, *swaps], uses_torch=bool(base)
-                )
+                message = f"Register `{attribute}` as a buffer"
+                return base.joined(draft.replace(message, [*base, *swaps], uses_torch=bool(base)))
         raise Refused(f"`self.{attribute}` is not set in `__init__`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -263,6 +261,8 @@ def register_written(place: Mutation, context: RewriteContext) -> Fix | Refusal:
 def refuse_before_module(source: Source, statement: ast.stmt) -> None:
     """Raise Refused where `statement` of a constructor stands before `super().__init__()`: until then there are no buffers."""
     function = source.enclosing_function(statement)
+    if function in source.becoming:
+        return
     made = [
         each
         for each in (ast.walk(function) if function is not None else ())
