@@ -36,7 +36,28 @@ REFUSED = [
         "        self.mean = Mean()\n        super().__init__()",
         "before",
     ),
-    ("class M(nn.Module)", "class Other(Mean):\n    pass\n\n\nclass M(nn.Module)", "`Other` is made of it"),
+    (
+        "class M(nn.Module)",
+        "class Other(Mean):\n    def __init__(self):\n        self.first = 0\n        super().__init__()\n\n\nclass M(nn.Module)",
+        "`Other` is no Module, and does not begin with the constructor",
+    ),
+    ("class Mean:", "from abc import ABC\n\n\nclass Mean(ABC):", "more than a plain class"),
+    (
+        "self.mean = Mean()",
+        "self.mean = [Mean(), nn.Identity()]\n        self.mean = self.mean[0]",
+        "among others",
+    ),
+    ("self.mean = Mean()", "self.means = means = [Mean()]\n        self.mean = means[0]", "as an attribute"),
+    ("self.mean = Mean()", "self.mean = {f'{i}': Mean() for i in range(2)}['0']", "as an attribute"),
+    ("self.mean = Mean()", "self.mean = print(Mean()) or Mean()", "as an attribute"),
+    ("self.mean = Mean()", "mean = Mean()\n        self.mean, self.other = mean, [mean]", "as an attribute"),
+    (
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mean = Mean()",
+        "class Keeper(nn.Module):\n    def __init__(self, mean):\n        self.mean = mean\n        super().__init__()\n\n\n"
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.mean = Mean()\n        self.keeper = Keeper(self.mean)\n"
+        "        self.other = Keeper(Mean())",
+        "is made before",
+    ),
     (
         "    def update",
         "    def __len__(self):\n        return 4\n\n    def update",

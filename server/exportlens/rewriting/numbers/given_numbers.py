@@ -66,7 +66,9 @@ def names_of_objects(nodes: list[ast.AST], cls: str) -> set[str]:
             elif isinstance(each, ast.Call) and isinstance(each.func, ast.Name):
                 method = constructors.get(each.func.id)
                 places = (
-                    [] if method is None else [one.arg for one in (*method.args.posonlyargs, *method.args.args)]
+                    []
+                    if method is None
+                    else [one.arg for one in (*method.args.posonlyargs, *method.args.args)]
                 )
                 for place, given in zip(places[1:], each.args, strict=False):
                     found |= {place} if _gives(given, cls, names) else set()
@@ -109,7 +111,9 @@ def _goes_over(over: ast.expr, names: set[str]) -> bool:
     """Whether a loop over `over` may go over objects: `self.filters`, `zip(self.filters, x)`, `self.meters.values()`."""
     if isinstance(over, ast.Call):
         of_dict = isinstance(over.func, ast.Attribute) and over.func.attr in ("values", "items")
-        return (of_dict and _goes_over(over.func.value, names)) or any(_goes_over(one, names) for one in over.args)  # type: ignore[attr-defined]
+        return (of_dict and _goes_over(over.func.value, names)) or any(
+            _goes_over(one, names) for one in over.args
+        )  # type: ignore[attr-defined]
     return _last_name(over) in names
 
 

@@ -1,9 +1,9 @@
 """Where a file makes the objects of a plain class that is to become a Module, and whether each place keeps a Module as it keeps them.
 
-    self.meter = Meter()                         the attribute of a Module
-    self.norm = Normalizer(Meter())              the argument of a constructor that only keeps it
-    meter = Meter()                              a local name of a constructor, for the above
-    self.meters = [Meter(), Meter()]     ->      self.meters = nn.ModuleList([Meter(), Meter()])
+self.meter = Meter()                         the attribute of a Module
+self.norm = Normalizer(Meter())              the argument of a constructor that only keeps it
+meter = Meter()                              a local name of a constructor, for the above
+self.meters = [Meter(), Meter()]     ->      self.meters = nn.ModuleList([Meter(), Meter()])
 """
 
 from __future__ import annotations
@@ -155,11 +155,15 @@ class PlacesOfObjects:
             return []
         self._wrapped.add(listed)
         items = list(_items_of(listed))
-        if not items or not all(isinstance(one, ast.Call) and dotted(one.func) in self.names for one in items):
+        if not items or not all(
+            isinstance(one, ast.Call) and dotted(one.func) in self.names for one in items
+        ):
             raise Refused(f"{self._who()}, and lies in `self.{attr}` among others")
         kind = "ModuleDict" if isinstance(listed, (ast.Dict, ast.DictComp)) else "ModuleList"
         if kind == "ModuleDict" and not all(map(may_be_key, _keys_of(listed))):
-            raise Refused(f"the keys of `self.{attr}` are not known names that are free in an `nn.ModuleDict`")
+            raise Refused(
+                f"the keys of `self.{attr}` are not known names that are free in an `nn.ModuleDict`"
+            )
         if set_in_init(cls, attr) is not listed:
             raise self._refused()
         refuse_other_uses(cls, attr, kind)

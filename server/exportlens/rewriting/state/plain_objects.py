@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from exportlens.finding import Edit, Fix
-from exportlens.inference.classes import class_order
+from exportlens.inference.classes import class_order, is_known_base, is_module_class
 from exportlens.inference.values import ClassValue, Instance, Named, Tensor, Value, options
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.imports import spelled
@@ -33,7 +33,9 @@ _PRIVATE = frozenset(
 )  # fmt: skip
 OF_MODULES = (ATTRIBUTES - _OF_DICTS) | _PRIVATE
 # A class that defines one of these is not only a holder of values, or is asked for its truth; `__init__` and what describes it are no hindrance.
-_SPECIAL_ALLOWED = frozenset({"__init__", "__repr__", "__str__", "__doc__", "__call__", "__annotations__", "__slots__"})
+_SPECIAL_ALLOWED = frozenset(
+    {"__init__", "__repr__", "__str__", "__doc__", "__call__", "__annotations__", "__slots__"}
+)
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,9 @@ class Made:
 
 
 def is_module(owner: ClassValue) -> bool:
-    """Whether a class has bases that are not of the workspace, as every Module has."""
-    return any(
-        isinstance(each, Named) and each.name not in ("object", "builtins.object")
-        for each in class_order(owner)
+    """Whether a class has bases that are not of the workspace, as every Module has, and that are not known to make none."""
+    return is_module_class(owner) or any(
+        isinstance(each, Named) and not is_known_base(each.name) for each in class_order(owner)
     )
 
 
