@@ -11,6 +11,7 @@ What reads the number still gets a number, in eager mode the very same: floats a
 from __future__ import annotations
 
 import ast
+import contextlib
 from dataclasses import replace
 
 from exportlens.finding import Applicability, Edit, Fix, Refusal
@@ -33,6 +34,7 @@ from exportlens.rewriting.kinds.number_types import EXTREMES, is_size, read_out_
 from exportlens.rewriting.kinds.undimensioned import asked_tensor
 from exportlens.rewriting.numbers.number_uses import UsedNumber
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_unpacked_size
+from exportlens.rewriting.state.begun_as_number import begun_as_number, is_given_by_anyone
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
@@ -59,11 +61,16 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
+        begun_with_flag = begun_as_number(draft, cls, place)
+        if begun_with_flag is not None:
+            return begun_with_flag
         base = made_module(draft, cls, owner, place.owner)
         function = place.site.function.node if place.site.function is not None else None
         assert isinstance(place.owner, Instance)
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.became = type_of_number(place.value)
+        with contextlib.suppress(LookupError):
+            number.known = draft.source.enclosing_statement(draft.source.find(place.node))
         if number.is_needed():
             begun = begun_by_method(draft, cls, place.attr)
             if begun is not None:
@@ -104,6 +111,8 @@ class _Number(UsedNumber):
         self.attr = attr
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
+        # The write that the interpreter tells this of.
+        self.known: ast.stmt | None = None
         # Reads by the Modules that hold one of the class.
         self.by_owners: list[tuple[Draft, ast.Attribute, ast.ClassDef]] = []
         # What is known to be traced: other Modules may call any method of one without a `forward`.
@@ -471,8 +480,9 @@ class _Number(UsedNumber):
             if asked is not None:
                 return f"{self.path}.copy_({self.source.of(asked)})"
         found = self.type_of(write.value)
-        if found is None and self.type == self.became == "float" and isinstance(write, ast.AugAssign):
-            found = self.became
+        if found is None and self.type == self.became == "float":
+            known = write is self.known and not is_given_by_anyone(self.draft, self.cls, write.value)
+            found = self.became if isinstance(write, ast.AugAssign) or known else None
         if found is None and isinstance(write, ast.Assign):
             found = self._type_set(write)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
