@@ -100,6 +100,8 @@ class Source:
         self._starts = _line_starts(text)
         self._comments = _comment_ends(text, self._starts) if "#" in text else {}
         self._inside_string = self._lines_inside_strings()
+        # Constructors that come to make a Module before all else, by the fix that is being made.
+        self.becoming: set[ast.AST] = set()
 
     def offset(self, line: int, utf8_column: int) -> int:
         """The character offset for `ast`'s 1-based line and UTF-8 column."""

@@ -11,6 +11,7 @@ What reads the number still gets a number, in eager mode the very same: floats a
 from __future__ import annotations
 
 import ast
+import contextlib
 from dataclasses import replace
 
 from exportlens.finding import Applicability, Edit, Fix, Refusal
@@ -33,12 +34,13 @@ from exportlens.rewriting.kinds.number_types import EXTREMES, is_size, read_out_
 from exportlens.rewriting.kinds.undimensioned import asked_tensor
 from exportlens.rewriting.numbers.number_uses import UsedNumber
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_unpacked_size
+from exportlens.rewriting.state.begun_as_number import begun_as_number, is_given_by_anyone
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.state.counted_untraced import counted_untraced
 from exportlens.rewriting.state.labels import labels
-from exportlens.rewriting.state.plain_objects import made_module
+from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.traced_methods import led_to, untraced_methods
@@ -59,12 +61,16 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
+        begun_with_flag = begun_as_number(draft, cls, place)
+        if begun_with_flag is not None:
+            return begun_with_flag
         base = made_module(draft, cls, owner, place.owner)
         function = place.site.function.node if place.site.function is not None else None
         assert isinstance(place.owner, Instance)
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
-        number.is_module = not base
         number.became = type_of_number(place.value)
+        with contextlib.suppress(LookupError):
+            number.known = draft.source.enclosing_statement(draft.source.find(place.node))
         if number.is_needed():
             begun = begun_by_method(draft, cls, place.attr)
             if begun is not None:
@@ -73,9 +79,12 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
             untraced = counted_untraced(draft, cls, place)
             if untraced is not None:
                 return untraced
+        in_class = begun_in_class(cls, place.attr) is not None
+        if base and in_class:
+            return module_first(draft, cls, base)
         swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
-        fix = draft.replace(message, swaps, Applicability.UNSAFE)
+        fix = base.joined(draft.replace(message, swaps, Applicability.UNSAFE))
         return replace(fix, edits=(*fix.edits, *number.edits_of_owners()))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -100,9 +109,10 @@ class _Number(UsedNumber):
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, exported: str) -> None:
         super().__init__(draft, cls, owner, attr)
         self.attr = attr
-        self.is_module = True
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
+        # The write that the interpreter tells this of.
+        self.known: ast.stmt | None = None
         # Reads by the Modules that hold one of the class.
         self.by_owners: list[tuple[Draft, ast.Attribute, ast.ClassDef]] = []
         # What is known to be traced: other Modules may call any method of one without a `forward`.
@@ -332,7 +342,7 @@ class _Number(UsedNumber):
                 elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
                     found.append((each, each.value))
         in_class = begun_in_class(self.cls, self.attr)
-        if not found and in_class is not None and self.is_module:
+        if not found and in_class is not None:
             found = [in_class]
         if len(found) != 1 or is_none(found[0][1]):
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
@@ -342,7 +352,7 @@ class _Number(UsedNumber):
                 f"`{self.path}` begins with `{ast.unparse(found[0][1])}`: an int or a float, nothing in the file tells"
             )
         self.type, self.first = first, found[0][1]
-        if self.is_module and found != [in_class]:
+        if found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
 
@@ -470,8 +480,9 @@ class _Number(UsedNumber):
             if asked is not None:
                 return f"{self.path}.copy_({self.source.of(asked)})"
         found = self.type_of(write.value)
-        if found is None and self.type == self.became == "float" and isinstance(write, ast.AugAssign):
-            found = self.became
+        if found is None and self.type == self.became == "float":
+            known = write is self.known and not is_given_by_anyone(self.draft, self.cls, write.value)
+            found = self.became if isinstance(write, ast.AugAssign) or known else None
         if found is None and isinstance(write, ast.Assign):
             found = self._type_set(write)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))

@@ -17,7 +17,6 @@ import contextlib
 from dataclasses import dataclass
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.sizes import sizes_of
 from exportlens.inference.tensors import dtype_family
@@ -41,6 +40,7 @@ from exportlens.rewriting.state.begun_questions import (
 )
 from exportlens.rewriting.state.begun_together import Together
 from exportlens.rewriting.state.kept_values import kept_apart
+from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.registrations import refuse_before_module
 
 # What hands on what it is given.
@@ -76,14 +76,15 @@ def begun_as(
         owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
         if owner is None or owner.scope.path != context.document.path:
             raise Refused("the class that keeps the state is not in this file")
-        if not any(isinstance(each, Named) for each in class_order(owner)):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         draft = Draft.of_chunk(owner.chunk, context)
         sized = SizedState.of(draft, place)
         if sized is None and not is_one_float(place.value):
             raise Refused(why)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
+        base = made_module(draft, cls, owner, place.owner)
+        if base and begun_in_class(cls, place.attr) is not None:
+            return module_first(draft, cls, base)
         written = draft.source.enclosing_statement(draft.source.find(place.node))
         if sized is None and not all(
             isinstance(each, Tensor) and each.dtype for each in options(place.value)
@@ -94,7 +95,8 @@ def begun_as(
         of_sizes = (
             f", of the sizes that the example inputs give it: {sized.sizes}" if sized and sized.sizes else ""
         )
-        return draft.replace(f"Begin `{place.attr}` as a buffer{of_sizes}", swaps, Applicability.UNSAFE)
+        message = f"Begin `{place.attr}` as a buffer{of_sizes}"
+        return base.joined(draft.replace(message, [*base, *swaps], Applicability.UNSAFE))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
