@@ -15,14 +15,18 @@ Names are what the other rewrites of branches and loops choose and carry.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import every_name, fresh, reads
+from exportlens.finding import Fix
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.code.draft import Draft, Refused
+from exportlens.rewriting.code.names import arguments, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.state.plain_records import Record, record_of
+from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -30,33 +34,53 @@ _LOOPS = (ast.For, ast.While)
 # Of more parts the names would read worse than what holds them.
 _MOST_PARTS = 12
 _Key = str | int
+_Making = ast.Assign | ast.AnnAssign
 _Node = ast.If | ast.For | ast.While
 
 
-def parts_in_names(source: Source, node: _Node, kinds: Kinds) -> tuple[Source, _Node, dict[str, Kind]] | None:
+def parts_in_names(
+    source: Source, node: _Node, kinds: Kinds, alone: str = ""
+) -> tuple[Source, _Node, dict[str, Kind]] | None:
     """The text where what `node` sets parts of is taken apart, `node` of it, and what the new names hold just before it; None where
-    there is nothing of the kind."""
+    there is nothing of the kind. `alone` is the one kind of whole that is."""
     names: dict[str, Kind] = {}
     tried: set[str] = set()
-    while (found := _one_in_names(source, node, kinds, tried)) is not None:
+    while (found := _one_in_names(source, node, kinds, tried, alone)) is not None:
         source, node, told = found
         names |= told
     return (source, node, names) if names else None
 
 
+def made_behind_operator(attr: str, place: tuple[Chunk, ast.AST], context: RewriteContext) -> Fix | None:
+    """The fix that makes an object with the attribute `attr` behind the branch or loop at `place`, which sets it; None where there is
+    none."""
+    try:
+        draft = Draft.of_chunk(place[0], context)
+        found = draft.source.find(place[1])
+        statement = draft.source.enclosing_statement(found)
+        if not isinstance(statement, (ast.If, ast.For, ast.While)):
+            return None
+        made = parts_in_names(draft.source, statement, draft.kinds({}), "object")
+    except (Refused, LookupError, SyntaxError):
+        return None
+    if made is None or not any(name.endswith(f"_{attr}") for name in made[2]):
+        return None
+    return draft.fix("Make the object where it is whole", made[0].text, uses_torch=False)
+
+
 def _one_in_names(
-    source: Source, node: _Node, kinds: Kinds, tried: set[str]
+    source: Source, node: _Node, kinds: Kinds, tried: set[str], alone: str
 ) -> tuple[Source, _Node, dict[str, Kind]] | None:
     function = source.enclosing_function(node)
     if function is None or any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in walk(function)):
         return None
     taken = every_name(source.tree)
-    for name, statement in _makings(source, function):
+    for name, statements in _makings(source, function):
         if name in tried:
             continue
         tried.add(name)
         try:
-            whole = _Whole(source, node, name, statement, kinds)
+            whole = _Whole(source, node, name, statements[0], statements[1:], kinds, alone)
             swaps = whole.swaps(taken)
         except Refused:
             continue
@@ -69,26 +93,24 @@ def _one_in_names(
     return None
 
 
-def _makings(source: Source, function: Function) -> list[tuple[str, ast.Assign | ast.AnnAssign]]:
-    """The names that one statement of `function` binds, and nothing else of it, with that statement."""
-    found: dict[str, list[ast.AST]] = {}
+def _makings(source: Source, function: Function) -> list[tuple[str, list[_Making]]]:
+    """The names that nothing but statements of their own bind in `function`, with those, in their order."""
+    found: dict[str, list[_Making | None]] = {}
     for each in walk(function):
         if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
-            found.setdefault(each.id, []).append(each)
+            made = source.parents[each]
+            targets = made.targets if isinstance(made, ast.Assign) else [getattr(made, "target", None)]
+            plain = isinstance(made, (ast.Assign, ast.AnnAssign)) and targets == [each]
+            own = plain and source.begins_line(made) and source.enclosing_function(made) is function
+            found.setdefault(each.id, []).append(made if own else None)  # type: ignore[arg-type]
         elif isinstance(each, (ast.Global, ast.Nonlocal)):
-            found |= {name: [each, each] for name in each.names}
+            found |= {name: [None] for name in each.names}
+    given = {each.arg for each in arguments(function.args)}
     makings = []
-    for name, stores in found.items():
-        made = source.parents[stores[0]]
-        targets = made.targets if isinstance(made, ast.Assign) else [getattr(made, "target", None)]
-        if (
-            len(stores) == 1
-            and isinstance(made, (ast.Assign, ast.AnnAssign))
-            and targets == stores
-            and source.begins_line(made)
-            and source.enclosing_function(made) is function
-        ):
-            makings.append((name, made))
+    for name, statements in found.items():
+        whole = [each for each in statements if each is not None]
+        if len(whole) == len(statements) and name not in given:
+            makings.append((name, sorted(whole, key=source.start)))
     return makings
 
 
@@ -99,9 +121,13 @@ class _Whole:
     source: Source
     node: _Node
     name: str
-    statement: ast.Assign | ast.AnnAssign
+    statement: _Making
+    # The statements that bind the name to another whole of the same parts.
+    others: list[_Making]
     kinds: Kinds
+    alone: str
     record: Record = field(init=False)
+    again: dict[int, Record] = field(default_factory=dict)
     # The parts that are there at each use of the whole, in their order.
     parts: dict[int, tuple[_Key, ...]] = field(default_factory=dict)
     names: dict[_Key, str] = field(default_factory=dict)
@@ -111,7 +137,14 @@ class _Whole:
         record = None if self.statement.value is None else record_of(self.statement.value, self.kinds)
         if record is None or len(record.parts) > _MOST_PARTS or self.name in reads(self.statement.value):
             raise Refused("it is not made of parts that are written out")
+        if self.alone not in ("", record.kind):
+            raise Refused("it is another kind of whole")
         self.record = record
+        for each in self.others:
+            other = None if each.value is None else record_of(each.value, self.kinds)
+            if other is None or not record.is_like(other):
+                raise Refused("it is bound to something else as well")
+            self.again[id(each)] = other
         block, index = self.source.block_of(self.statement)
         uses = self._uses(block[index + 1 :])
         rest, last = block[index + 1 :], self._last(block, index)
@@ -123,9 +156,12 @@ class _Whole:
         swaps = [self._begun()]
         behind = rest[last:]
         inside = {id(each) for statement in rest[:last] for each in walk(statement)}
+        if any(id(each) not in inside for each in self.others):
+            raise Refused("it is made anew where it is used as a whole")
         for use in uses:
-            if id(use) in inside:
+            if id(use) in inside and not any(each in self.others for each in self.source.ancestors(use)):
                 swaps += self._used(use)
+        swaps += [self._made_anew(each) for each in self.others]
         if any(self.name in reads(each) for each in behind):
             assert left is not None
             line = self.source.newline + self.source.indent_of(behind[0])
@@ -159,7 +195,7 @@ class _Whole:
             (
                 number
                 for number, each in enumerate(rest)
-                if not isinstance(each, ast.Return) and not all(map(self._in_part, self._uses_in(each)))
+                if not all(map(self._in_part, self._uses_in(each)))
             ),
             len(rest),
         )
@@ -168,7 +204,8 @@ class _Whole:
         return last
 
     def _uses_in(self, node: ast.AST) -> list[ast.Name]:
-        return [each for each in walk(node) if isinstance(each, ast.Name) and each.id == self.name]
+        names = [each for each in walk(node) if isinstance(each, ast.Name) and each.id == self.name]
+        return [each for each in names if isinstance(each.ctx, ast.Load)]
 
     def _in_part(self, use: ast.Name) -> bool:
         """Whether `use` reads or sets a part, or looks at all parts and keeps nothing."""
@@ -248,7 +285,7 @@ class _Whole:
                 break
             outermost = each if isinstance(each, _LOOPS) else outermost
         begin = self.source.start(outermost)
-        return any(
+        return any(self.source.start(each) >= begin for each in self.others) or any(
             self.source.start(use) >= begin
             and (self._update(use) or isinstance(getattr(self.source.parents[use], "ctx", None), ast.Store))
             for use in uses
@@ -314,6 +351,11 @@ class _Whole:
     def _set(self, statement: ast.stmt, parts: tuple[_Key, ...]) -> tuple[_Key, ...]:
         """As `_follow`, for a statement without statements in it."""
         new: list[_Key] = []
+        if id(statement) in self.again:
+            self._look(statement, parts)
+            if set(parts) != set(self.again[id(statement)].parts):
+                raise Refused("it is made anew of other parts")
+            return tuple(self.again[id(statement)].parts)
         for use in self._uses_in(statement):
             parent = self.source.parents[use]
             key, given = self.record.key_of(parent, use), self._update(use)
@@ -346,8 +388,8 @@ class _Whole:
         text = str(key)
         return text if f"_{text}".isidentifier() else "part"
 
-    def _text(self, node: ast.expr) -> str:
-        text = self.source.of(node)
+    def _text(self, node: ast.expr, swaps: Sequence[Replacement] = ()) -> str:
+        text = self.source.of(node, swaps)
         return f"({text})" if "\n" in text and not text.startswith(("(", "[", "{")) else text
 
     def _begun(self) -> Replacement:
@@ -361,6 +403,22 @@ class _Whole:
         comments = source.comments_between(source.start(statement), source.end(statement))
         if not rows:
             return source.without(statement) or source.swap(statement, "pass")
+        return source.swap(statement, line.join([*comments, *rows]))
+
+    def _made_anew(self, statement: _Making) -> Replacement:
+        """What gives each part its new value, when all are computed."""
+        source, record = self.source, self.again[id(statement)]
+        comments = source.comments_between(source.start(statement), source.end(statement))
+        swaps = [each for use in self._uses_in(statement) for each in self._used(use)]
+        texts = {
+            self.names[key]: value if isinstance(value, str) else self._text(value, swaps)
+            for key, value in record.parts.items()
+        }
+        line = source.newline + source.indent_of(statement)
+        if swaps:
+            rows = [f"{', '.join(texts)} = {', '.join(texts.values())}"]
+        else:
+            rows = [f"{name} = {text}" for name, text in texts.items()]
         return source.swap(statement, line.join([*comments, *rows]))
 
     def _used(self, use: ast.Name) -> list[Replacement]:

@@ -22,7 +22,12 @@ class Record:
     # The class of an object, and the parameter of its constructor for each part that it takes.
     maker: str = ""
     parameters: Mapping[Key, str] | None = None
-    # The attributes that a constructor sets for itself, which are set again where they changed.
+
+    def is_like(self, other: Record) -> bool:
+        """Whether `other` has the same parts, and is made in the same way."""
+        same = self.kind == other.kind and self.maker == other.maker
+        return same and set(self.parts) == set(other.parts)
+
     @property
     def grows(self) -> bool:
         """Whether an assignment may make a part that is not there."""
