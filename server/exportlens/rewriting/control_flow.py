@@ -147,8 +147,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         return begun_for_branch(refused.path, context) or Refusal(str(refused))
     except (Refused, LookupError, SyntaxError) as refused:
         return (
-            _written_out(place, context)
-            or _parts_in_names(place, context, place.variables)
+            _parts_in_names(place, context, place.variables)
+            or _written_out(place, context)
             or Refusal(_reason(refused))
         )
 

@@ -15,7 +15,7 @@ Names are what the other rewrites of branches and loops choose and carry.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.finding import Fix
@@ -158,10 +158,16 @@ class _Whole:
         inside = {id(each) for statement in rest[:last] for each in walk(statement)}
         if any(id(each) not in inside for each in self.others):
             raise Refused("it is made anew where it is used as a whole")
+        updates = {id(use): self._update(use) for use in uses if id(use) in inside}
+        whole = [self.source.enclosing_statement(use) for use in uses if updates.get(id(use)) is not None]
+        whole += self.others
         for use in uses:
-            if id(use) in inside and not any(each in self.others for each in self.source.ancestors(use)):
-                swaps += self._used(use)
-        swaps += [self._made_anew(each) for each in self.others]
+            if id(use) in inside and not any(each in whole for each in self.source.ancestors(use)):
+                swaps.append(self._used(use))
+        for use in uses:
+            if (given := updates.get(id(use))) is not None:
+                swaps.append(self._set_anew(self.source.enclosing_statement(use), dict(given)))
+        swaps += [self._set_anew(each, self.again[id(each)].parts) for each in self.others]
         if any(self.name in reads(each) for each in behind):
             assert left is not None
             line = self.source.newline + self.source.indent_of(behind[0])
@@ -273,9 +279,7 @@ class _Whole:
             if keyword.arg is None:
                 return None
             found.append((keyword.arg, keyword.value))
-        if any(self.name in reads(value) for _, value in found) or len({key for key, _ in found}) < len(found):
-            return None
-        return found
+        return found if len({key for key, _ in found}) == len(found) else None
 
     def _sets_in_node(self, uses: list[ast.Name]) -> bool:
         """Whether a part is set in the branch, in a loop around it, or behind it."""
@@ -405,14 +409,15 @@ class _Whole:
             return source.without(statement) or source.swap(statement, "pass")
         return source.swap(statement, line.join([*comments, *rows]))
 
-    def _made_anew(self, statement: _Making) -> Replacement:
-        """What gives each part its new value, when all are computed."""
-        source, record = self.source, self.again[id(statement)]
+    def _set_anew(self, statement: ast.stmt, parts: Mapping[_Key, ast.expr | str]) -> Replacement:
+        """What gives `parts` their new values, when all are computed, in the place of `statement`."""
+        source = self.source
         comments = source.comments_between(source.start(statement), source.end(statement))
-        swaps = [each for use in self._uses_in(statement) for each in self._used(use)]
+        around = {id(each) for value in parts.values() if isinstance(value, ast.expr) for each in walk(value)}
+        swaps = [self._used(use) for use in self._uses_in(statement) if id(use) in around]
         texts = {
             self.names[key]: value if isinstance(value, str) else self._text(value, swaps)
-            for key, value in record.parts.items()
+            for key, value in parts.items()
         }
         line = source.newline + source.indent_of(statement)
         if swaps:
@@ -421,23 +426,23 @@ class _Whole:
             rows = [f"{name} = {text}" for name, text in texts.items()]
         return source.swap(statement, line.join([*comments, *rows]))
 
-    def _used(self, use: ast.Name) -> list[Replacement]:
+    def _used(self, use: ast.Name) -> Replacement:
         """The swap of one use."""
         source, parent = self.source, self.source.parents[use]
-        key, given = self.record.key_of(parent, use), self._update(use)
-        if given is not None:
-            statement = source.enclosing_statement(use)
-            inside = [each for _, value in given for each in self._uses_in(value)]
-            assert not inside
-            line = source.newline + source.indent_of(statement)
-            return [source.swap(statement, line.join(f"{self.names[one]} = {self._text(value)}" for one, value in given))]
+        key = self.record.key_of(parent, use)
         if key is not None:
-            return [source.swap(parent, self.names[key])]
+            return source.swap(parent, self.names[key])
+        if self._update(use) is not None:
+            raise Refused("an update is part of another statement")
         parts = self.parts.get(id(use))
         if parts is None:
             # Behind what always leaves.
             raise Refused("it is used where nothing comes to")
-        return [source.swap(use, self._made_again(parts, expression=True)[0])]
+        whole = self._made_again(parts, expression=True)[0]
+        if isinstance(parent, ast.Dict) and parts:
+            begin = source.text.rindex("**", 0, source.start(use))
+            return Replacement(begin, source.end(use), whole[1:-1])
+        return source.swap(use, whole)
 
     def _made_again(self, parts: tuple[_Key, ...], expression: bool = False) -> list[str]:
         made = self.record.made({key: self.names[key] for key in parts})
