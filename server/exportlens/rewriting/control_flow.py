@@ -144,7 +144,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     except RefusedType as refused:
         return read_as_bools(draft, node, place) or Refusal(str(refused))
     except RefusedState as refused:
-        return begun_for_branch(refused.path, context) or Refusal(str(refused))
+        begun = begun_for_branch(refused.path, context)
+        return begun or _parts_in_names(place, context, place.variables) or Refusal(str(refused))
     except (Refused, LookupError, SyntaxError) as refused:
         return (
             _parts_in_names(place, context, place.variables)
