@@ -117,3 +117,20 @@ def test_objects_that_are_more_than_their_attributes(made: str) -> None:
 def test_what_is_used_by_its_parts_alone_is_taken_apart(body: str) -> None:
     text = HEAD + textwrap.indent(body, " " * 8) + "\n"
     assert "torch.cond" in mend(text).text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "counts = [0] * 3\nfor label in y.tolist():\n    counts[label] += 1\n    print(counts[0])\nreturn x * counts[0]",
+        "counts = [0] * 3\nsame = counts\nfor label in y.tolist():\n    counts[label] += 1\nreturn x * same[0]",
+        "counts = [1, 2, 0]\nfor label in y.tolist():\n    counts[label] += 1\nreturn x * counts[0]",
+        "counts = [0] * 3\nfor label in y.tolist():\n    counts[label] += x[0].sum()\nreturn x * counts[0]",
+        "counts = [[0] * 3] * 3\nfor label in y.tolist():\n    counts[label][0] += 1\nreturn x * counts[0][0]",
+        "counts = [0] * 3\nfor label in y.tolist():\n    counts[label] += 1\n    counts = counts[:3]\nreturn x * counts[0]",
+        "counts = [0] * 3\nfor label in y.tolist():\n    counts[label] /= 2\nreturn x * counts[0]",
+    ],
+)
+def test_lists_of_numbers_that_do_more_than_count(body: str) -> None:
+    text = HEAD.replace("self, x", "self, x, y") + textwrap.indent(body, " " * 8) + "\n"
+    assert ".zeros(" not in mend(text).text
