@@ -134,3 +134,11 @@ def test_what_is_used_by_its_parts_alone_is_taken_apart(body: str) -> None:
 def test_lists_of_numbers_that_do_more_than_count(body: str) -> None:
     text = HEAD.replace("self, x", "self, x, y") + textwrap.indent(body, " " * 8) + "\n"
     assert ".zeros(" not in mend(text).text
+
+
+def test_dicts_with_other_keys_are_no_results_of_one_branch() -> None:
+    body = (
+        "parts = {'row': x[0], 'count': x[1]}\nif x.sum() > 0:\n    parts = {'row': x[0] * 2, 'more': x[1] * 2}\nreturn parts"
+    )
+    text = HEAD + textwrap.indent(body, " " * 8) + "\n"
+    assert any("has other keys" in each for each in mend(text).refusals)
