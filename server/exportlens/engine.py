@@ -42,8 +42,8 @@ from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
 from exportlens.rewriting.arms.attributes_in_locals import kept_in_locals
-from exportlens.rewriting.branches.parts_in_names import made_behind_operator
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE
+from exportlens.rewriting.branches.parts_in_names import made_behind_operator
 from exportlens.rewriting.code.callers import identifiers
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Refused

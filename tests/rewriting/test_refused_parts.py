@@ -46,11 +46,15 @@ LOOP = "for row in x:\n    if row.sum() > 0:\n        best[{key}] = row\n       
 BODIES = [
     (
         "another name",
-        "best = {'row': x[0], 'count': 0}\nsame = best\n" + LOOP.format(key="'row'") + "return same['row'], best['count']",
+        "best = {'row': x[0], 'count': 0}\nsame = best\n"
+        + LOOP.format(key="'row'")
+        + "return same['row'], best['count']",
     ),
     (
         "handed to a function",
-        "best = {'row': x[0], 'count': 0}\nsame = seen(best)\n" + LOOP.format(key="'row'") + "return same['row'], best['count']",
+        "best = {'row': x[0], 'count': 0}\nsame = seen(best)\n"
+        + LOOP.format(key="'row'")
+        + "return same['row'], best['count']",
     ),
     (
         "a key that is not written out",
@@ -79,15 +83,21 @@ BODIES = [
     ),
     (
         "a view of it that is kept",
-        "best = {'row': x[0], 'count': 0}\nparts = best.values()\n" + LOOP.format(key="'row'") + "return list(parts)[0], best['count']",
+        "best = {'row': x[0], 'count': 0}\nparts = best.values()\n"
+        + LOOP.format(key="'row'")
+        + "return list(parts)[0], best['count']",
     ),
     (
         "bound to something else",
-        "best = {'row': x[0], 'count': 0}\nif self.named:\n    best = self.named\n" + LOOP.format(key="'row'") + "return best['row'], best['count']",
+        "best = {'row': x[0], 'count': 0}\nif self.named:\n    best = self.named\n"
+        + LOOP.format(key="'row'")
+        + "return best['row'], best['count']",
     ),
     (
         "a part is taken away",
-        "best = {'row': x[0], 'count': 0, 'old': 1}\ndel best['old']\n" + LOOP.format(key="'row'") + "return list(best), best['count']",
+        "best = {'row': x[0], 'count': 0, 'old': 1}\ndel best['old']\n"
+        + LOOP.format(key="'row'")
+        + "return list(best), best['count']",
     ),
 ]
 OBJECT = (
@@ -137,8 +147,24 @@ def test_lists_of_numbers_that_do_more_than_count(body: str) -> None:
 
 
 def test_dicts_with_other_keys_are_no_results_of_one_branch() -> None:
-    body = (
-        "parts = {'row': x[0], 'count': x[1]}\nif x.sum() > 0:\n    parts = {'row': x[0] * 2, 'more': x[1] * 2}\nreturn parts"
-    )
+    body = "parts = {'row': x[0], 'count': x[1]}\nif x.sum() > 0:\n    parts = {'row': x[0] * 2, 'more': x[1] * 2}\nreturn parts"
     text = HEAD + textwrap.indent(body, " " * 8) + "\n"
     assert any("has other keys" in each for each in mend(text).refusals)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "losses['more'] += 1\nreturn sum(losses.values())",
+        "return sum(losses.values()) if 'more' in losses else x.sum()",
+        "return sum(losses.values()) / len(losses)",
+        "return torch.stack(list(losses.values())).mean()",
+        "return sum(2 * each for each in losses.values() if each is not None)",
+        "return sum(each + 1 for each in losses.values())",
+        "total = x.sum()\nfor each in losses.values():\n    total = total * 2 + each\nreturn total",
+        "return sum(losses.values()), losses",
+    ],
+)
+def test_parts_of_some_ways_that_show_otherwise_than_in_a_sum(rest: str) -> None:
+    body = f"losses = {{'base': x.sum()}}\nif x.sum() > 0:\n    losses['more'] = x.mean()\n{rest}"
+    assert "losses_more" not in mend(HEAD + textwrap.indent(body, " " * 8) + "\n").text

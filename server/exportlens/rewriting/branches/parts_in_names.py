@@ -19,11 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.finding import Fix
+from exportlens.inference.values import Const
+from exportlens.rewriting.branches.optional_parts import got_or_zero, is_added_up
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
-from exportlens.rewriting.kinds.kind import Kind
+from exportlens.rewriting.kinds.kind import Kind, of_value
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.state.plain_records import Record, record_of
 from exportlens.source.document import Chunk
@@ -45,10 +47,11 @@ def parts_in_names(
     there is nothing of the kind. `alone` is the one kind of whole that is."""
     names: dict[str, Kind] = {}
     tried: set[str] = set()
+    text = source.text
     while (found := _one_in_names(source, node, kinds, tried, alone)) is not None:
         source, node, told = found
         names |= told
-    return (source, node, names) if names else None
+    return (source, node, names) if source.text != text else None
 
 
 def made_behind_operator(attr: str, place: tuple[Chunk, ast.AST], context: RewriteContext) -> Fix | None:
@@ -131,6 +134,8 @@ class _Whole:
     # The parts that are there at each use of the whole, in their order.
     parts: dict[int, tuple[_Key, ...]] = field(default_factory=dict)
     names: dict[_Key, str] = field(default_factory=dict)
+    # Those that only some ways set.
+    optional: set[_Key] = field(default_factory=set)
 
     def swaps(self, taken: set[str]) -> list[Replacement]:
         """What takes it apart. Raises Refused."""
@@ -151,6 +156,7 @@ class _Whole:
         if not self._sets_in_node(uses):
             raise Refused("the branch sets none of it")
         left = self._follow(rest[:last], tuple(record.parts))
+        self._refuse_optional(uses)
         for key in self._all_keys(rest[:last]):
             self.names[key] = fresh(f"{self.name}_{self._wish(key)}", taken)
         swaps = [self._begun()]
@@ -177,7 +183,11 @@ class _Whole:
 
     def told(self, kinds: Kinds) -> dict[str, Kind]:
         """What the interpreter knows of the parts at the branch."""
-        return {name: kinds.of(self.record.access(self.name, key)) for key, name in self.names.items()}
+        zero = of_value(Const(0), "")
+        return {
+            name: zero if key in self.optional else kinds.of(self.record.access(self.name, key))
+            for key, name in self.names.items()
+        }
 
     def _uses(self, behind: list[ast.stmt]) -> list[ast.Name]:
         """Where the name is read; all of it behind the statement in the same block, and in no function inside. Raises Refused."""
@@ -198,11 +208,7 @@ class _Whole:
         rest = block[index + 1 :]
         around = {id(self.node), *map(id, self.source.ancestors(self.node))}
         last = next(
-            (
-                number
-                for number, each in enumerate(rest)
-                if not all(map(self._in_part, self._uses_in(each)))
-            ),
+            (number for number, each in enumerate(rest) if not all(map(self._in_part, self._uses_in(each)))),
             len(rest),
         )
         if not any(id(each) in around for each in rest[:last]):
@@ -216,9 +222,30 @@ class _Whole:
     def _in_part(self, use: ast.Name) -> bool:
         """Whether `use` reads or sets a part, or looks at all parts and keeps nothing."""
         parent = self.source.parents[use]
+        if self._got(use) is not None:
+            return True
         if self.record.key_of(parent, use) is not None:
             return not isinstance(getattr(parent, "ctx", None), ast.Del)
         return self._is_returned(use) or self._is_looked_at(use) or self._update(use) is not None
+
+    def _got(self, use: ast.Name) -> tuple[_Key, ast.Call] | None:
+        return got_or_zero(self.source, use) if self.record.kind == "dict" else None
+
+    def _refuse_optional(self, uses: list[ast.Name]) -> None:
+        """Raise Refused where it would show that a part is there that was not: all may only be added up."""
+        if not self.optional:
+            return
+        for use in uses:
+            parent = self.source.parents[use]
+            key = self.record.key_of(parent, use)
+            if key is None and self._got(use) is None and self._update(use) is None:
+                if not is_added_up(self.source, use):
+                    raise Refused("which parts there are hangs on the branch")
+            elif key in self.optional and (
+                isinstance(getattr(parent, "ctx", None), ast.Load)
+                or isinstance(self.source.parents[parent], ast.AugAssign)
+            ):
+                raise Refused("a part is read that may not be there")
 
     def _is_returned(self, use: ast.Name) -> bool:
         statement = self.source.enclosing_statement(use)
@@ -233,9 +260,13 @@ class _Whole:
         if isinstance(parent, ast.keyword) and parent.arg is None:
             return True
         if isinstance(parent, ast.Dict):
-            return any(key is None and value is use for key, value in zip(parent.keys, parent.values, strict=True))
+            return any(
+                key is None and value is use for key, value in zip(parent.keys, parent.values, strict=True)
+            )
         call = self.source.parents.get(parent)
-        if any(isinstance(each, ast.For) and self._is_walked(each, use) for each in self.source.ancestors(use)):
+        if any(
+            isinstance(each, ast.For) and self._is_walked(each, use) for each in self.source.ancestors(use)
+        ):
             return False
         if isinstance(parent, ast.Attribute) and parent.attr in ("items", "values", "keys"):
             around = self.source.parents.get(call) if isinstance(call, ast.Call) and not call.args else None
@@ -301,14 +332,14 @@ class _Whole:
             for use in self._uses_in(statement):
                 key = self.record.key_of(self.source.parents[use], use)
                 given = self._update(use) or []
+                got = self._got(use)
+                given = given if got is None else [(got[0], got[1])]
                 keys |= dict.fromkeys([key] if key is not None else [one for one, _ in given])
         return list(keys)
 
     # --- which parts there are -----------------------------------------------------------------------------
 
-    def _follow(
-        self, statements: list[ast.stmt], parts: tuple[_Key, ...] | None
-    ) -> tuple[_Key, ...] | None:
+    def _follow(self, statements: list[ast.stmt], parts: tuple[_Key, ...] | None) -> tuple[_Key, ...] | None:
         """The parts that there are behind `statements`, None where nothing comes behind. Raises Refused where it is not certain."""
         for statement in statements:
             if parts is None:
@@ -317,19 +348,18 @@ class _Whole:
                 self._look(statement.test, parts)
                 ways = [self._follow(statement.body, parts), self._follow(statement.orelse, parts)]
                 met = {each for each in ways if each is not None}
-                if len(met) > 1:
-                    raise Refused("which parts there are hangs on the branch")
-                parts = met.pop() if met else None
+                parts = self._joined([each for each in ways if each is not None]) if met else None
             elif isinstance(statement, (*_LOOPS, ast.With, ast.Try)):
                 inner = [
-                    each for block in ("body", "orelse", "finalbody") for each in getattr(statement, block, [])
+                    each
+                    for block in ("body", "orelse", "finalbody")
+                    for each in getattr(statement, block, [])
                 ]
                 handlers = [each for one in getattr(statement, "handlers", []) for each in one.body]
                 self._look_around(statement, parts)
                 for block in (inner, handlers):
-                    # Nothing new: how far it comes is not known.
-                    if self._follow_same(block, parts):
-                        raise Refused("which parts there are hangs on the loop")
+                    # How far it comes is not known.
+                    parts = self._joined([parts, *self._ends(block, parts)])
             elif isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
                 self._look(statement, parts)
                 parts = None
@@ -337,13 +367,25 @@ class _Whole:
                 parts = self._set(statement, parts)
         return parts
 
-    def _follow_same(self, block: list[ast.stmt], parts: tuple[_Key, ...]) -> bool:
-        """Whether `block` makes parts that are not there."""
+    def _joined(self, ways: list[tuple[_Key, ...]]) -> tuple[_Key, ...]:
+        """The parts that there may be behind `ways`. Raises Refused where that shows."""
+        if all(each == ways[0] for each in ways):
+            return ways[0]
+        if self.record.kind != "dict" or len({frozenset(each) for each in ways}) == 1:
+            raise Refused("which parts there are hangs on the branch")
+        found = tuple(dict.fromkeys(key for way in ways for key in way))
+        self.optional |= {key for key in found if any(key not in way for way in ways)}
+        return found
+
+    def _ends(self, block: list[ast.stmt], parts: tuple[_Key, ...]) -> list[tuple[_Key, ...]]:
+        """The parts that there are behind each statement of `block`, which may be the last that runs."""
+        found = []
         for statement in block:
             after = self._follow([statement], parts)
-            if after is not None and after != parts:
-                return True
-        return False
+            if after is not None:
+                found.append(after)
+                parts = after
+        return found
 
     def _look_around(self, statement: ast.stmt, parts: tuple[_Key, ...]) -> None:
         for name in ("iter", "test"):
@@ -380,8 +422,10 @@ class _Whole:
         """What `node` reads. Raises Refused where that may not be there."""
         for use in self._uses_in(node):
             parent = self.source.parents[use]
-            key = self.record.key_of(parent, use)
-            if key is None:
+            key, got = self.record.key_of(parent, use), self._got(use)
+            if got is not None:
+                self.optional |= {got[0]} - set(self.record.parts)
+            elif key is None:
                 self.parts[id(use)] = parts
             elif isinstance(getattr(parent, "ctx", None), ast.Load) and key not in parts:
                 raise Refused("a part is read that may not be there")
@@ -404,6 +448,7 @@ class _Whole:
             f"{self.names[key]} = {value if isinstance(value, str) else self._text(value)}"
             for key, value in self.record.parts.items()
         ]
+        rows += [f"{name} = 0" for key, name in self.names.items() if key in self.optional]
         comments = source.comments_between(source.start(statement), source.end(statement))
         if not rows:
             return source.without(statement) or source.swap(statement, "pass")
@@ -420,18 +465,19 @@ class _Whole:
             for key, value in parts.items()
         }
         line = source.newline + source.indent_of(statement)
+        rows = [f"{name} = {text}" for name, text in texts.items()]
         if swaps:
             rows = [f"{', '.join(texts)} = {', '.join(texts.values())}"]
-        else:
-            rows = [f"{name} = {text}" for name, text in texts.items()]
         return source.swap(statement, line.join([*comments, *rows]))
 
     def _used(self, use: ast.Name) -> Replacement:
         """The swap of one use."""
         source, parent = self.source, self.source.parents[use]
-        key = self.record.key_of(parent, use)
+        key, got = self.record.key_of(parent, use), self._got(use)
         if key is not None:
             return source.swap(parent, self.names[key])
+        if got is not None:
+            return source.swap(got[1], self.names[got[0]])
         if self._update(use) is not None:
             raise Refused("an update is part of another statement")
         parts = self.parts.get(id(use))
@@ -449,5 +495,3 @@ class _Whole:
         if expression:
             return made[:1]
         return [f"{self.name} = {made[0]}", *(each.replace("{}", self.name, 1) for each in made[1:])]
-
-

@@ -53,7 +53,9 @@ def of_same_keys(node: ast.DictComp, kinds: Kinds) -> Kind | None:
     """What `{key: f(value) for key, value in d.items()}` gives, whichever keys `d` has; None where it is another comprehension."""
     rounds = node.generators[0]
     call, target = rounds.iter, rounds.target
-    if rounds.ifs or not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not call.args):
+    if rounds.ifs or not (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not call.args
+    ):
         return None
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or call.func.attr != "items":
         return None

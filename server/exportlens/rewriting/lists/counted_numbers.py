@@ -108,10 +108,18 @@ def _zeros(draft: Draft, node: ast.expr, kinds: Kinds) -> tuple[str, str, int] |
             size, inner = call.args[0], inner.elt
         elif isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mult):
             # Rows that are one and the same list count together.
-            if not isinstance(inner.left, ast.List) or len(inner.left.elts) != 1 or not isinstance(inner.left.elts[0], ast.Constant):
+            if (
+                not isinstance(inner.left, ast.List)
+                or len(inner.left.elts) != 1
+                or not isinstance(inner.left.elts[0], ast.Constant)
+            ):
                 return None
             size, inner = inner.right, inner.left.elts[0]
-        elif isinstance(inner, ast.List) and inner.elts and all(isinstance(each, ast.Constant) for each in inner.elts):
+        elif (
+            isinstance(inner, ast.List)
+            and inner.elts
+            and all(isinstance(each, ast.Constant) for each in inner.elts)
+        ):
             if len({ast.unparse(each) for each in inner.elts}) > 1:
                 return None
             sizes.append(str(len(inner.elts)))
@@ -133,7 +141,11 @@ def _item(source: Source, name: ast.Name, dimensions: int) -> ast.Subscript | No
     node: ast.expr = name
     for _ in range(dimensions):
         parent = source.parents[node]
-        if not isinstance(parent, ast.Subscript) or parent.value is not node or isinstance(parent.slice, ast.Slice):
+        if (
+            not isinstance(parent, ast.Subscript)
+            or parent.value is not node
+            or isinstance(parent.slice, ast.Slice)
+        ):
             return None
         node = parent
     return node if isinstance(node, ast.Subscript) else None
@@ -148,7 +160,9 @@ def _is_counted(source: Source, node: ast.Subscript | None, type_: str, kinds: K
     if isinstance(parent, ast.Compare):
         sides = [each for each in (parent.left, *parent.comparators) if each is not node]
         tested = isinstance(source.parents[parent], (ast.If, ast.While, ast.BoolOp, ast.UnaryOp))
-        plain = all(isinstance(each, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) for each in parent.ops)
+        plain = all(
+            isinstance(each, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) for each in parent.ops
+        )
         return len(sides) == 1 and tested and plain and kinds.of(sides[0]).what in ("number", "size")
     return False
 

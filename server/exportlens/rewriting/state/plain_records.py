@@ -76,7 +76,11 @@ class Record:
 
 def quoted(key: Key) -> str:
     """`key` as it is written in most code."""
-    return f'"{key}"' if isinstance(key, str) and '"' not in key and "\\" not in key and key.isprintable() else repr(key)
+    return (
+        f'"{key}"'
+        if isinstance(key, str) and '"' not in key and "\\" not in key and key.isprintable()
+        else repr(key)
+    )
 
 
 def record_of(node: ast.expr, kinds: Kinds) -> Record | None:
@@ -133,15 +137,21 @@ def _place(node: ast.Call, value: ast.expr | str) -> int:
 
 
 def _given(node: ast.Call, parameters: tuple[str, ...]) -> dict[str, ast.expr] | None:
-    if any(isinstance(each, ast.Starred) for each in node.args) or any(not each.arg for each in node.keywords):
+    if any(isinstance(each, ast.Starred) for each in node.args) or any(
+        not each.arg for each in node.keywords
+    ):
         return None
     if len(node.args) > len(parameters):
         return None
-    return dict(zip(parameters, node.args, strict=False)) | {each.arg or "": each.value for each in node.keywords}
+    return dict(zip(parameters, node.args, strict=False)) | {
+        each.arg or "": each.value for each in node.keywords
+    }
 
 
 def _constructor(cls: ast.ClassDef) -> ast.FunctionDef | None:
-    return next((each for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
+    return next(
+        (each for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None
+    )
 
 
 def _is_plain(cls: ast.ClassDef) -> bool:
@@ -150,13 +160,19 @@ def _is_plain(cls: ast.ClassDef) -> bool:
         return False
     for each in cls.body:
         if isinstance(each, ast.FunctionDef):
-            special = each.name in ("__setattr__", "__getattribute__", "__getattr__", "__new__", "__post_init__", "__del__")
+            special = each.name in (
+                "__setattr__",
+                "__getattribute__",
+                "__getattr__",
+                "__new__",
+                "__post_init__",
+                "__del__",
+            )
             if special or each.decorator_list:
                 return False
-        elif isinstance(each, ast.Assign):
+        elif isinstance(each, ast.Assign) and not isinstance(each.value, ast.Constant):
             # `__slots__`, and what may be a descriptor.
-            if not isinstance(each.value, ast.Constant):
-                return False
+            return False
     return True
 
 
@@ -186,14 +202,20 @@ def _of_constructor(cls: ast.ClassDef, begin: ast.FunctionDef) -> dict[str, tupl
     plain = [*begin.args.args]
     pairs_of_defaults = zip(plain[::-1], begin.args.defaults[::-1], strict=False)
     defaults: dict[str, ast.expr | None] = {each.arg: value for each, value in pairs_of_defaults}
-    defaults |= {each.arg: value for each, value in zip(begin.args.kwonlyargs, begin.args.kw_defaults, strict=True)}
+    defaults |= {
+        each.arg: value for each, value in zip(begin.args.kwonlyargs, begin.args.kw_defaults, strict=True)
+    }
     own, found = plain[0].arg, dict[str, tuple[str, str | None]]()
     for statement in begin.body:
         if isinstance(statement, ast.Pass) or (
             isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
         ):
             continue
-        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        target = (
+            statement.targets[0]
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1
+            else None
+        )
         target = statement.target if isinstance(statement, ast.AnnAssign) else target
         value = statement.value if isinstance(statement, (ast.Assign, ast.AnnAssign)) else None
         if not (isinstance(target, ast.Attribute) and ast.unparse(target.value) == own) or value is None:
