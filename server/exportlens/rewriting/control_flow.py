@@ -159,7 +159,9 @@ def _parts_in_names(place: Place, context: RewriteContext, variables: Mapping[st
     none."""
     try:
         draft = Draft.of(place, context)
-        node = whole(draft.source, draft.source.find(place.node), draft.source.find(place.statement))
+        node = draft.source.find(place.node)
+        if isinstance(place, Truth):
+            node = whole(draft.source, node, draft.source.find(place.statement))
         if not isinstance(node, (ast.If, ast.For, ast.While)):
             node = draft.source.enclosing_statement(node)
         if not isinstance(node, (ast.If, ast.For, ast.While)):

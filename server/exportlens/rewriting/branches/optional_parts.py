@@ -28,7 +28,12 @@ def is_added_up(source: Source, use: ast.Name) -> bool:
         return _is_sum_of_each(source, around, method.attr)
     if isinstance(around, ast.For):
         return around.iter is call and _adds_each(around, method.attr)
-    return method.attr == "values" and _is_sum(around) and around.args[0] is call
+    return (
+        method.attr == "values"
+        and isinstance(around, ast.Call)
+        and _is_sum(around)
+        and around.args[0] is call
+    )
 
 
 def _is_sum(node: ast.AST) -> bool:
@@ -70,8 +75,8 @@ def _adds_each(loop: ast.For, method: str) -> bool:
         return False
     statement = loop.body[0]
     if isinstance(statement, ast.AugAssign):
-        value, total = statement.value, statement.target
-        return isinstance(statement.op, ast.Add) and isinstance(total, ast.Name) and _is_name(value, name)
+        plain = isinstance(statement.op, ast.Add) and isinstance(statement.target, ast.Name)
+        return plain and _is_name(statement.value, name)
     if not (isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)):
         return False
     total, added = statement.targets[0], statement.value

@@ -139,8 +139,9 @@ class _Whole:
 
     def swaps(self, taken: set[str]) -> list[Replacement]:
         """What takes it apart. Raises Refused."""
-        record = None if self.statement.value is None else record_of(self.statement.value, self.kinds)
-        if record is None or len(record.parts) > _MOST_PARTS or self.name in reads(self.statement.value):
+        value = self.statement.value
+        record = None if value is None else record_of(value, self.kinds)
+        if value is None or record is None or len(record.parts) > _MOST_PARTS or self.name in reads(value):
             raise Refused("it is not made of parts that are written out")
         if self.alone not in ("", record.kind):
             raise Refused("it is another kind of whole")
@@ -259,10 +260,8 @@ class _Whole:
         parent = self.source.parents[use]
         if isinstance(parent, ast.keyword) and parent.arg is None:
             return True
-        if isinstance(parent, ast.Dict):
-            return any(
-                key is None and value is use for key, value in zip(parent.keys, parent.values, strict=True)
-            )
+        if self._is_spread(use):
+            return True
         call = self.source.parents.get(parent)
         if any(
             isinstance(each, ast.For) and self._is_walked(each, use) for each in self.source.ancestors(use)
@@ -279,6 +278,13 @@ class _Whole:
             isinstance(parent, ast.Call)
             and parent.args == [use]
             and ast.unparse(parent.func) in ("len", "list", "dict", "sorted", "tuple")
+        )
+
+    def _is_spread(self, use: ast.Name) -> bool:
+        """Whether it is `**d` in a dict that is written out."""
+        parent = self.source.parents[use]
+        return isinstance(parent, ast.Dict) and any(
+            key is None and value is use for key, value in zip(parent.keys, parent.values, strict=True)
         )
 
     def _is_walked(self, loop: ast.For, use: ast.Name) -> bool:
@@ -303,7 +309,9 @@ class _Whole:
             if not isinstance(each, ast.Dict) or len(call.args) > 1:
                 return None
             for key, value in zip(each.keys, each.values, strict=True):
-                if not (isinstance(key, ast.Constant) and type(key.value) in (str, int)):
+                if not isinstance(key, ast.Constant) or not isinstance(key.value, (str, int)):
+                    return None
+                if isinstance(key.value, bool):
                     return None
                 found.append((key.value, value))
         for keyword in call.keywords:
@@ -485,7 +493,7 @@ class _Whole:
             # Behind what always leaves.
             raise Refused("it is used where nothing comes to")
         whole = self._made_again(parts, expression=True)[0]
-        if isinstance(parent, ast.Dict) and parts:
+        if self._is_spread(use) and isinstance(parent, ast.Dict) and parts:
             begin = source.text.rindex("**", 0, source.start(use))
             return Replacement(begin, source.end(use), whole[1:-1])
         return source.swap(use, whole)

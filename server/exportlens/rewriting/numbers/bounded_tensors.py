@@ -22,18 +22,18 @@ def bounded(draft: Draft, data: ast.expr) -> list[Replacement]:
 
 def refuse_mixed(draft: Draft, data: ast.expr) -> None:
     """Raise Refused where an element of the list `data` may be a number in eager."""
+    makings: list[ast.expr]
     if isinstance(data, ast.Name):
         function = draft.source.enclosing_function(data) or draft.source.tree
         makings = [
-            each
+            each.value if isinstance(each, ast.Assign) else each
             for each in walk(function)
             if isinstance(each, (ast.Assign, ast.Call))
             and any(isinstance(one, ast.Name) and one.id == data.id for one in _owners(each))
         ]
     else:
         makings = [data]
-    for making in makings:
-        value = making.value if isinstance(making, ast.Assign) else making
+    for value in makings:
         for each in _mixed(draft, value):
             if _bounded(draft, each, value) is not None:
                 raise Refused(f"`{draft.source.of(each)}` is a number in eager where that is the bound")
