@@ -102,21 +102,27 @@ class Maker:
             return None
         if made.node is None and not (values[0][1].qualified(first.func) or "").startswith(_OF_LIBRARIES):
             return None
-        for each in calls:
-            given = [one.arg for one in each.keywords]
-            alike = len(each.args) == len(first.args) and sorted(map(str, given)) == sorted(
-                keywords[len(each.args) :]
-            )
-            starred = any(isinstance(one, ast.Starred) for one in each.args)
-            if not alike or starred or ast.dump(each.func) != ast.dump(first.func):
+        if any(isinstance(one, ast.Starred) for each in calls for one in each.args) or any(
+            ast.dump(each.func) != ast.dump(first.func) for each in calls
+        ):
+            return None
+        parameters = made.parameters()
+        if any(not _is_alike(each, first) for each in calls):
+            # One gives by name what another gives by place.
+            rows = [_by_name(each, parameters) for each in calls]
+            if any(row is None or set(row) != set(rows[0] or ()) for row in rows):
                 return None
-        return cls(source.of(first.func), keywords, made.parameters())
+            keywords = tuple(rows[0] or ())
+        return cls(source.of(first.func), keywords, parameters)
 
     def arguments(self, node: ast.expr) -> list[ast.expr]:
         """What `node`, a call of the class, gives for each of them."""
         assert isinstance(node, ast.Call)
-        named = {each.arg: each.value for each in node.keywords}
-        return [*node.args, *(named[name] for name in self.keywords if name)]
+        if "" not in self.keywords:
+            named = _by_name(node, self.parameters) or {}
+            return [named[name] for name in self.keywords]
+        given = {each.arg: each.value for each in node.keywords}
+        return [*node.args, *(given[name] for name in self.keywords if name)]
 
     def wishes(self) -> list[str]:
         """Names for the arguments."""
@@ -126,6 +132,21 @@ class Maker:
     def text(self, texts: list[str]) -> str:
         given = (f"{name}={text}" if name else text for name, text in zip(self.keywords, texts, strict=True))
         return f"{self.function}({', '.join(given)})"
+
+
+def _is_alike(node: ast.Call, other: ast.Call) -> bool:
+    """Whether two calls give as many arguments by place, and the others by the same names."""
+    names = [sorted(str(one.arg) for one in each.keywords) for each in (node, other)]
+    return len(node.args) == len(other.args) and names[0] == names[1]
+
+
+def _by_name(node: ast.Call, parameters: tuple[str, ...]) -> dict[str, ast.expr] | None:
+    """What a call gives for each parameter; None where it gives more than they are."""
+    if len(node.args) > len(parameters):
+        return None
+    named = {each.arg or "**": each.value for each in node.keywords}
+    given = dict(zip(parameters, node.args, strict=False))
+    return None if "**" in named or set(named) & set(given) else given | named
 
 
 @dataclass(frozen=True)
