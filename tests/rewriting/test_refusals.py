@@ -11,6 +11,11 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "an arm that combines a tensor and a number by `and`",
+        "if x.sum() > 0:\n    hit = (x.mean() > 0) and (x.max().item() > 2)\n    x = x * hit\nreturn x",
+        "cannot be traced either and has no fix (EXL106)",
+    ),
+    (
         "a function of elements that counts",
         "seen = []\ny = x.clone()\ny.apply_(lambda v: seen.append(v) or v)\nreturn y",
         "more than arithmetic on an element",
