@@ -49,9 +49,9 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
         return kinds.names[path]
     if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
         return of_value(owner.value.attributes[node.attr], path)
-    constant = _of_class(owner.value, node.attr) if isinstance(owner.value, Instance) else None
-    if constant is not None:
-        return constant
+    of_class = _of_class(owner.value, node.attr) if isinstance(owner.value, Instance) else None
+    if of_class is not None:
+        return of_class
     if isinstance(node.value, ast.Name) and kinds.is_enumeration(node.value.id):
         return Kind("object", roots=frozenset({path}))
     if (
