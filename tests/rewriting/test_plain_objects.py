@@ -92,6 +92,58 @@ def test_no_attribute_is_a_name_that_a_module_has() -> None:
     assert names <= OF_MODULES
 
 
+STATS = """from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass
+class Stats:
+    mean: float = 0.0
+
+    def observe(self, v: float):
+        self.mean = 0.9 * self.mean + 0.1 * v
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stats = Stats()
+
+    def forward(self, x: torch.Tensor):
+        self.stats.observe(x.mean().item())
+        return x - self.stats.mean
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("        return x", "        print(self.stats)\n        return x", "used as a whole"),
+        (
+            "        return x",
+            "        if self.stats == Stats(1.0):\n            x = x * 2\n        return x",
+            "used as a whole",
+        ),
+        ("Stats()", "[Stats()][0]", "used as a whole"),
+        ("class M", "class Others(Stats):\n    pass\n\n\nclass M", "used as a whole"),
+        (
+            "    def observe",
+            "    def __post_init__(self):\n        self.mean += 1.0\n\n    def observe",
+            "more than a holder",
+        ),
+        ("@dataclass\n", "@dataclass(order=True)\n", "more than a plain class"),
+    ],
+)
+def test_a_dataclass_that_is_more_than_a_holder(old: str, new: str, reason: str) -> None:
+    text = STATS.replace(old, new)
+    mended = mend(text)
+    assert "class Stats(nn.Module)" in mend(STATS).text
+    assert mended.text == text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
 STOPPER = """import torch
 from torch import nn
 

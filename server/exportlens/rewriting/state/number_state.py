@@ -30,7 +30,7 @@ from exportlens.rewriting.code.names import (
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.kinds.constant_numbers import constant_number
-from exportlens.rewriting.kinds.number_types import EXTREMES, is_size, read_out_of
+from exportlens.rewriting.kinds.number_types import chooses, is_size, read_out_of
 from exportlens.rewriting.kinds.undimensioned import asked_tensor
 from exportlens.rewriting.numbers.number_uses import UsedNumber
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_unpacked_size
@@ -44,6 +44,7 @@ from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.traced_methods import led_to, untraced_methods
+from exportlens.rewriting.state.written_constructors import constructor_written_out
 from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
@@ -61,6 +62,9 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         draft = Draft.of_chunk(owner.chunk, context)
         cls = draft.source.find(owner.node)
         assert isinstance(cls, ast.ClassDef)
+        written_out = constructor_written_out(draft, cls)
+        if written_out is not None:
+            return written_out
         begun_with_flag = begun_as_number(draft, cls, place)
         if begun_with_flag is not None:
             return begun_with_flag
@@ -517,7 +521,7 @@ class _Number(UsedNumber):
     def _extremes(self, reads: list[ast.Attribute]) -> list[Replacement]:
         """`max` and `min` of the number as torch's own, which take in what data tells."""
         return [
-            self.source.swap(each.func, f"{self.draft.torch}.{EXTREMES[ast.unparse(each.func)]}")
+            self.source.swap(each.func, f"{self.draft.torch}.sym_{_extreme(each)}")
             for each in self._chosen(reads)
         ]
 
@@ -528,7 +532,7 @@ class _Number(UsedNumber):
             for each in self.source.ancestors(read):
                 if isinstance(each, ast.stmt):
                     break
-                if isinstance(each, ast.Call) and ast.unparse(each.func) in EXTREMES:
+                if isinstance(each, ast.Call) and chooses(each):
                     if len(each.args) != 2 or each.keywords or None in map(self.type_of, each.args):
                         raise Refused(
                             f"`{ast.unparse(each)}` does not choose between two numbers of known types"
@@ -551,15 +555,20 @@ class _Number(UsedNumber):
             ]
             other = [one for one in each.args if one not in own]
             if not other:
-                name = {"max": "maximum", "min": "minimum"}[ast.unparse(each.func)]
+                name = {"max": "maximum", "min": "minimum"}[_extreme(each)]
                 swaps.append(self.source.swap(each.func, f"{self.draft.torch}.{name}"))
                 continue
-            bound = {"max": "min", "min": "max"}[ast.unparse(each.func)]
+            bound = {"max": "min", "min": "max"}[_extreme(each)]
             text = f"{self.draft.torch}.clamp({self.source.of(own[0])}, {bound}={self.source.of(other[0])})"
             swaps.append(self.source.swap(each, text))
         if any(_holds(one, another) and one is not another for one in swaps for another in swaps):
             raise Refused(f"`{ast.unparse(value)}` chooses a number of numbers that are chosen")
         return self.source.of(value, swaps)
+
+
+def _extreme(call: ast.Call) -> str:
+    """ "max" or "min", which `call` chooses: by Python's own function, or by what another fix has made of that."""
+    return ast.unparse(call.func)[-3:]
 
 
 def _holds(outer: Replacement, inner: Replacement) -> bool:

@@ -33,6 +33,7 @@ from exportlens.rewriting.state.begun_in_bases import class_that_begins, class_t
 from exportlens.rewriting.state.begun_state import begun_as_buffer
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.plain_objects import made_module
+from exportlens.rewriting.state.written_constructors import constructor_written_out
 from exportlens.source.document import Chunk
 
 
@@ -203,6 +204,9 @@ def register_tensor(
             if isinstance(place, Mutation)
             else None
         )
+        constructor = constructor_written_out(draft, node)
+        if constructor is not None:
+            return constructor
         base = made_module(draft, node, owner, held)
         _refuse_other_values(context, attribute)
         for method in node.body:
