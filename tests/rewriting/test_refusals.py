@@ -1180,20 +1180,34 @@ _MADE = (
 @pytest.mark.parametrize(
     ("more", "rest"),
     [
-        ("", "self.keep(out)\n        return out"),
         ("\n    def __post_init__(self):\n        self.best = self.y * 2\n", "return out"),
-        ("\n    def top(self):\n        return self.best.max()\n", "y = out.top()\n        return out, y"),
-        ("", "return out, [out]"),
-        ("", "each = out\n        return each"),
         ("", "return (lambda: out)()"),
     ],
-    ids=["handed on", "made twice", "read by a method", "given back twice", "another name", "in a lambda"],
+    ids=["made twice", "in a lambda"],
 )
 def test_attributes_of_an_object_that_others_may_see_are_not_kept_in_locals(more: str, rest: str) -> None:
     mended = mend(_MADE.format(more, rest))
     assert "out.best = y\n" in mended.text
     assert "torch.cond" not in mended.text
     assert any("strict tracing loses" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("more", "rest"),
+    [
+        ("", "self.keep(out)\n        return out"),
+        ("\n    def top(self):\n        return self.best.max()\n", "y = out.top()\n        return out, y"),
+        ("", "return out, [out]"),
+        ("", "each = out\n        return each"),
+    ],
+    ids=["handed on", "read by a method", "given back twice", "another name"],
+)
+def test_an_object_that_others_see_later_is_made_behind_the_branch(more: str, rest: str) -> None:
+    mended = mend(_MADE.format(more, rest))
+    before, _, after = mended.text.partition("torch.cond(")
+    assert "= Out(" in after
+    assert "= Out(" not in before
+    assert not mended.refusals
 
 
 @pytest.mark.parametrize(
