@@ -41,7 +41,7 @@ class M(nn.Module):
     [
         ("self.made(x)", "self.made(x).moved(x[1])"),
         ("Held(x[0], x[1])", "held"),
-        ("Held(x[0], x[1])", "Held(x[0], high=x[1])"),
+        ("Held(x[0], x[1])", "Held(x[0], *x[1:2])"),
         ("replace(held, low=x[0])", "held"),
         ("(x + 1, self.made(x))", "(x - 1, self.made(-x))"),
     ],
