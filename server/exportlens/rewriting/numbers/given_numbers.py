@@ -110,10 +110,10 @@ def _gives(value: ast.expr | None, cls: str, names: set[str]) -> bool:
 def _goes_over(over: ast.expr, names: set[str]) -> bool:
     """Whether a loop over `over` may go over objects: `self.filters`, `zip(self.filters, x)`, `self.meters.values()`."""
     if isinstance(over, ast.Call):
-        of_dict = isinstance(over.func, ast.Attribute) and over.func.attr in ("values", "items")
-        return (of_dict and _goes_over(over.func.value, names)) or any(
-            _goes_over(one, names) for one in over.args
-        )  # type: ignore[attr-defined]
+        parts = list(over.args)
+        if isinstance(over.func, ast.Attribute) and over.func.attr in ("values", "items"):
+            parts.append(over.func.value)
+        return any(_goes_over(one, names) for one in parts)
     return _last_name(over) in names
 
 

@@ -35,9 +35,9 @@ class PlacesOfObjects:
         self._wrapped: set[ast.AST] = set()
         chunks = [(draft.chunk, draft.source), *((each, Source(each.text)) for each in draft.others())]
         for _, source in chunks:
-            for each in source.tree.body:
-                if isinstance(each, ast.ClassDef):
-                    self._classes[each.name] = (each, source)
+            for statement in source.tree.body:
+                if isinstance(statement, ast.ClassDef):
+                    self._classes[statement.name] = (statement, source)
         for chunk, source in chunks:
             swaps: list[Replacement] = []
             for each in ast.walk(source.tree):

@@ -117,7 +117,9 @@ def _refuse_uses(draft: Draft, cls: ast.ClassDef) -> None:
     kept: set[str] = set()
     for _, source in chunks:
         for each in ast.walk(source.tree):
-            if draft.qualified(each) in {f"dataclasses.{name}" for name in _OF_DATACLASSES}:
+            if isinstance(each, ast.expr) and draft.qualified(each) in {
+                f"dataclasses.{name}" for name in _OF_DATACLASSES
+            }:
                 raise refused
             if isinstance(each, ast.ClassDef) and cls.name in map(dotted, each.bases):
                 raise refused
