@@ -11,6 +11,17 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "as many columns as data says",
+        "k = int((x[0] > 0).sum())\nif x.sum() > 0:\n    y = x.narrow(1, 0, k)\nelse:\n    y = -x.narrow(1, 0, k)\nreturn y",
+        "a size from data behind its first",
+    ),
+    (
+        "the columns that data picks",
+        "found = torch.nonzero(x[0] > 0).squeeze(1)\nif x.sum() > 0:\n    y = x.index_select(1, found)\nelse:\n"
+        "    y = torch.index_select(-x, 1, found)\nreturn y",
+        "a size from data behind its first",
+    ),
+    (
         "an arm that combines a tensor and a number by `and`",
         "if x.sum() > 0:\n    hit = (x.mean() > 0) and (x.max().item() > 2)\n    x = x * hit\nreturn x",
         "cannot be traced either and has no fix (EXL106)",

@@ -236,6 +236,15 @@ class OpenShapes:
             return LATER
         if short in _RESIZED:
             return max(found, self._sized(operands[1:]))
+        if short in ("narrow", "index_select") and len(operands) > 2:
+            dim = operands[1]
+            open_rows = (
+                self.opened(operands[2], seen) > 0
+                if short == "index_select"
+                else any(map(self._from_data, operands[3:]))
+            )
+            first = isinstance(dim, ast.Constant) and dim.value == 0
+            return max(found, (_FIRST if first else LATER) if open_rows else 0)
         if short in _KEPT or self._is_pointwise(node):
             return max([found, *(self.opened(each, seen) for each in operands[1:])])
         return 0
