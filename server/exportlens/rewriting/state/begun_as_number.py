@@ -22,7 +22,7 @@ from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.kinds.number_types import TypedNumber
-from exportlens.rewriting.state.begun_questions import is_set_before
+from exportlens.rewriting.state.begun_questions import asks_for_none, is_set_before
 from exportlens.rewriting.state.begun_together import Together
 from exportlens.rewriting.state.unbegun_state import SizedState, UnbegunState
 
@@ -59,7 +59,7 @@ def begun_as_number(draft: Draft, cls: ast.ClassDef, place: AttributeWrite) -> F
         or (isinstance(each, Const) and type(each.value) is float)
         for each in options(place.value)
     )
-    if len(begins) != 1 or not is_none(begins[0]) or not floats:
+    if len(begins) != 1 or not is_none(begins[0]) or not floats or not _is_set_again(cls, place.attr):
         return None
     assert isinstance(place.owner, Instance)
     known = draft.source.enclosing_statement(draft.source.find(place.node))
@@ -67,6 +67,25 @@ def begun_as_number(draft: Draft, cls: ast.ClassDef, place: AttributeWrite) -> F
         raise Refused(f"`{draft.source.of(known)}` sets what is handed in: say that it is a float, `: float`")
     swaps = _Begun(draft, cls, place.owner, place.attr, known, SizedState()).swaps()
     return draft.replace(f"Begin `{place.attr}` with a number, and tell by a flag", swaps, uses_torch=False)
+
+
+def _is_set_again(cls: ast.ClassDef, attr: str) -> bool:
+    """Whether later calls set the attribute as well: what only the first call sets, no later write carries on."""
+    path = f"self.{attr}"
+    first = {
+        id(each)
+        for test in ast.walk(cls)
+        if isinstance(test, ast.If) and asks_for_none(test.test, path) is False
+        for statement in test.body
+        for each in ast.walk(statement)
+    }
+    return any(
+        isinstance(each, (ast.Assign, ast.AugAssign))
+        and id(each) not in first
+        and not is_none(each.value)
+        and path in map(dotted, each.targets if isinstance(each, ast.Assign) else [each.target])
+        for each in ast.walk(cls)
+    )
 
 
 class _Begun(UnbegunState):
