@@ -12,7 +12,7 @@ from tests.rewriting.fixing_all import mend
 REFUSED = [
     (
         "as many columns as data says",
-        "k = int((x[0] > 0).sum())\nif x.sum() > 0:\n    y = x.narrow(1, 0, k)\nelse:\n    y = -x.narrow(1, 0, k)\nreturn y",
+        "k = (x[0] > 0).sum().item()\nif x.sum() > 0:\n    y = x.narrow(1, 0, k)\nelse:\n    y = -x.narrow(1, 0, k)\nreturn y",
         "a size from data behind its first",
     ),
     (
