@@ -15,6 +15,7 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Replacement, Source
+from exportlens.rewriting.state.joined_classes import class_with_bases
 
 # What gives the same tensor whenever it is called.
 _STEADY = frozenset(
@@ -28,12 +29,8 @@ _FACTS = frozenset({"shape", "ndim"})
 
 def begun_as_buffer(place: AttributeWrite, owner: ClassValue, context: RewriteContext) -> list[Edit]:
     """The edits that register the state in `__init__` as what the first call would make of it. Raises Refused."""
-    if owner.scope.path != context.document.path:
-        raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
-    draft = Draft.of_chunk(owner.chunk, context)
+    draft, cls = class_with_bases(owner, place.attr, context)
     source = draft.source
-    cls = source.find(owner.node)
-    assert isinstance(cls, ast.ClassDef)
     path = f"self.{place.attr}"
     questions = [each for each in ast.walk(cls) if _asks(each, path)]
     guards = [each for each in ast.walk(cls) if isinstance(each, ast.If) and each.test in questions]
