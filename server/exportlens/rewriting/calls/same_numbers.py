@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, bound, dotted, fresh
 from exportlens.rewriting.code.text import Replacement, Source
+from exportlens.rewriting.kinds.class_constants import class_constant
 
 if TYPE_CHECKING:
     from exportlens.rewriting.kinds.kinds import Kinds
@@ -242,6 +243,8 @@ class SameNumbers(ABC):
             and each.attr == attribute
             and not isinstance(each.ctx, ast.Load)
         ]
+        if not sets:
+            return class_constant(self.cls, attribute, self.draft.file())
         if len(sets) != 1 or dotted(sets[0]) != f"self.{attribute}":
             return None
         function, statement = (

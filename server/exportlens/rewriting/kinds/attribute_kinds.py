@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from exportlens.inference import knowledge
+from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.names import external
-from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor, Value
 from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.kinds.class_constants import class_constant
+from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.kinds.kind import (
     UNKNOWN_KIND,
     Kind,
@@ -47,6 +50,9 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
         return kinds.names[path]
     if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
         return of_value(owner.value.attributes[node.attr], path)
+    constant_of_class = _of_class(kinds, owner.value, node.attr)
+    if constant_of_class is not None:
+        return of_value(Const(constant_of_class), path)
     if isinstance(node.value, ast.Name) and kinds.is_enumeration(node.value.id):
         return Kind("object", roots=frozenset({path}))
     if (
@@ -69,6 +75,19 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
             element_of(owner), dtype="int64" if node.attr == "indices" else element_of(owner).dtype
         )
     return replace(UNKNOWN_KIND, roots=frozenset({path}) if path else None)
+
+
+def _of_class(kinds: Kinds, owner: Value | None, attr: str) -> float | None:
+    """The number that the class of `owner` has under the name; None where an object may have another."""
+    if not isinstance(owner, Instance) or not isinstance(owner.cls, ClassValue):
+        return None
+    if not isinstance(class_attribute(owner.cls, attr)[0], Const):
+        return None
+    nodes = [each.node for each in class_order(owner.cls) if isinstance(each, ClassValue)]
+    value = class_constant(
+        owner.cls.node, attr, [*nodes, *(each for chunk in kinds.around for each in chunk.body)]
+    )
+    return None if value is None else constant_number(value)
 
 
 def _of_property(kinds: Kinds, attr: str, owner: Kind) -> Kind:
