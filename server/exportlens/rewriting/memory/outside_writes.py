@@ -113,7 +113,7 @@ class OutsideWrites:
                 raise Refused(f"`{written.path}` is both written in place and set anew in the branch")
             self._refuse_aliases(written)
             for arm in (self.then, self.other):
-                refuse_read_elsewhere(self.source, self.function, arm.statements, written.path)
+                refuse_read_elsewhere(self.source, self.function, arm.statements, written.path, self.kinds)
         for arm in (self.then, self.other):
             for written in paths.values():
                 self._localize(arm, written)

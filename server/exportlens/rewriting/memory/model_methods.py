@@ -1,0 +1,24 @@
+"""The methods of the model that code at hand may call: those of its class, and those that it has of others."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.inference.values import Instance
+from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.kinds.function_kinds import own_methods
+from exportlens.rewriting.kinds.kinds import Kinds
+
+
+def model_methods(source: Source, function: Function, kinds: Kinds) -> dict[str, list[ast.FunctionDef]]:
+    """By their names; several where a class that extends another one has them anew."""
+    owner = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
+    found: dict[str, list[ast.FunctionDef]] = {}
+    for each in owner.body if owner is not None else ():
+        if isinstance(each, ast.FunctionDef):
+            found.setdefault(each.name, []).append(each)
+    model = getattr(kinds.names.get("self"), "value", None)
+    if owner is not None and isinstance(model, Instance):
+        for name, method in own_methods(model).items():
+            found.setdefault(name, []).append(method)
+    return found
