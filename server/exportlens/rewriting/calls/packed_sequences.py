@@ -585,7 +585,7 @@ class _Packing:
                 held.append(given.elt)
             else:
                 return False
-        for source, each in ((source, each) for source in self.sources for each in ast.walk(source.tree)):
+        for source, each in ((one, each) for one in self.sources for each in ast.walk(one.tree)):
             taken = isinstance(each, ast.Attribute) and isinstance(each.value, ast.Attribute)
             if taken and isinstance(each, ast.Attribute) and each.value.attr == node.attr:  # type: ignore[attr-defined]
                 call = source.parents[each]

@@ -38,8 +38,8 @@ from exportlens.rewriting.state.begun_questions import (
     names_it,
     reads_it,
 )
-from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.begun_together import Together
+from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.registrations import refuse_before_module
 
