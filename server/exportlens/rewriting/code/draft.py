@@ -120,7 +120,7 @@ class Draft:
 
     def extended(self) -> list[Chunk]:
         """The file's other chunks that define a class which a class of this draft extends, or one of those does."""
-        found = [self.source.tree.body]
+        found: list[Sequence[ast.stmt]] = [self.source.tree.body]
         chunks: list[Chunk] = []
         for body in found:
             names = {ast.unparse(base) for each in body for base in getattr(each, "bases", ())}

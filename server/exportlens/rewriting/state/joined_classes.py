@@ -8,6 +8,7 @@ class Base(nn.Module):              class Model(Base):
 from __future__ import annotations
 
 import ast
+import copy
 
 from exportlens.inference.classes import class_order
 from exportlens.inference.values import ClassValue
@@ -60,11 +61,9 @@ def _joined(nodes: list[ast.ClassDef]) -> ast.ClassDef:
     for node in nodes:
         anew = {each.name for each in node.body if isinstance(each, _FUNCTIONS)} - {"__init__"}
         body = [each for each in body if getattr(each, "name", "") not in anew] + node.body
-    last = nodes[-1]
-    cls = ast.ClassDef(
-        last.name, nodes[0].bases, nodes[0].keywords, body, last.decorator_list, type_params=[]
-    )
-    return ast.copy_location(cls, last)
+    cls = copy.copy(nodes[-1])
+    cls.bases, cls.keywords, cls.body = nodes[0].bases, nodes[0].keywords, body
+    return cls
 
 
 def _refuse_other_heirs(draft: Draft, nodes: list[ast.ClassDef], attr: str) -> None:
