@@ -1271,3 +1271,23 @@ class M(Base):
     mended = mend(text + other)
     assert "register_buffer" not in mended.text
     assert any("`Other` uses `self.steps` as well" in each for each in mended.refusals)
+
+
+@pytest.mark.parametrize("first", ["1.0", "None", '"mean"'])
+def test_attributes_that_a_class_begins_with_no_tensor(first: str) -> None:
+    """The arm that does not set it would clone what is no tensor."""
+    text = f"""import torch
+from torch import nn
+
+
+class M(nn.Module):
+    scale = {first}
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.scale = x.mean()
+        return x if self.scale is None else x * self.scale
+"""
+    mended = mend(text)
+    assert "torch.cond" not in mended.text
+    assert any("not known to be a tensor before and after" in each for each in mended.refusals)
