@@ -30,6 +30,8 @@ OPEN_SIZE = "EXL408"
 OPEN_LIST = "EXL113"
 # An operator that nothing traces stays what it is in an arm: no rewrite of the branch takes it along.
 _NO_SHAPE_RULE = "EXL409"
+# `and` and `or` of tensors outside of a test: where they cannot become torch's, they stay in the arm as they are.
+_COMBINED = "EXL106"
 _SCRIPTED = ("jit.script", "jit.script_method")
 
 
@@ -132,7 +134,8 @@ def inside(
             continue
         # Decisions and indices of the moved code itself (EXL1xx, EXL4xx) are rewritten with it, or the whole is refused.
         code = other.rule.code
-        apart = isinstance(other.place, Truth) or (code.startswith("EXL4") and code != _NO_SHAPE_RULE)
+        decides = isinstance(other.place, Truth) and code != _COMBINED
+        apart = decides or (code.startswith("EXL4") and code != _NO_SHAPE_RULE)
         own = other.place.site.chunk is chunk and not apart
         nodes = [other.node] if own else []
         calls = [node for _, called, node in other.place.site.trail if called is chunk]

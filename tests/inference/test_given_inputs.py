@@ -182,6 +182,22 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.parametrize(
+    ("annotation", "given", "decided"),
+    [
+        ("float", "(torch.ones(4), torch.tensor(0.5))", True),
+        ("int", "torch.ones(4), torch.tensor(3)", True),
+        ("float", "(torch.ones(4), 0.5)", False),
+        ("float", "[(torch.ones(4), 0.5), (torch.ones(4), torch.tensor(0.5))]", False),
+        ("float", "(torch.ones(4), torch.ones(2))", False),
+        ("float", "(torch.ones(4), load())", False),
+    ],
+)
+def test_numbers_that_are_tensors(annotation: str, given: str, decided: bool) -> None:
+    text = f"class M(nn.Module):\n    def forward(self, x, step: {annotation}):\n        if step > 0:\n            x = x / step\n        return x\n"
+    assert ("torch.cond" in mend(f"{HEAD}{text}\n\ndef get_inputs():\n    return {given}\n").text) is decided
+
+
 def test_no_finding_hangs_on_sizes(tmp_path: Path) -> None:
     """What the code around a model makes and calls is interpreted with sizes, and known to nothing else."""
     found = []

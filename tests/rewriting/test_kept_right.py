@@ -184,7 +184,7 @@ def test_refused(text: str, words: str) -> None:
 def test_a_lambda_becomes_a_module_with_its_parameters() -> None:
     text = "net = nn.Linear(4, 4)\nprogram = torch.export.export(lambda x, k=2.0: net(\n    x\n) * k, (torch.randn(2, 4),))\n"
     mended = mend(HEAD + text).text
-    assert "def forward(self, x, k=2.0):\n        return (self.net(\n" in mended
+    assert "def forward(self, x, k=2.0):\n        return self.net(\n" in mended
     assert "torch.export.export(Wrapper(net), " in mended
 
 

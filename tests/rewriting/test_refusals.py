@@ -11,6 +11,21 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "an arm that combines a tensor and a number by `and`",
+        "if x.sum() > 0:\n    hit = (x.mean() > 0) and (x.max().item() > 2)\n    x = x * hit\nreturn x",
+        "cannot be traced either and has no fix (EXL106)",
+    ),
+    (
+        "a function of elements that counts",
+        "seen = []\ny = x.clone()\ny.apply_(lambda v: seen.append(v) or v)\nreturn y",
+        "more than arithmetic on an element",
+    ),
+    (
+        "a function of elements that is found when the model runs",
+        "y = x.clone()\nreturn y.apply_(self.linear.extra_repr)",
+        "is not one expression",
+    ),
+    (
         "an item of a list of tensors, written by rows",
         "rows = [x * i for i in range(3)]\nif x.sum() > 0:\n    rows[1][0] = 2\nreturn rows[0] + rows[1]",
         "the branch writes to tensors in `rows`",
@@ -130,16 +145,39 @@ REFUSED = [
         "the error is caught in the same function",
     ),
     (
+        "rows of which there are more in each round, and none at first",
+        "seen = None\nfor t in range(1, 3):\n    if x[t].sum() > 0:\n        seen = x[:t]\n"
+        "return x.sum() if seen is None else seen.sum()",
+        "`seen` may still be the number",
+    ),
+    (
+        "rows that are joined to what may be None",
+        "rows = None\nfor t in range(3):\n    if x[t].sum() > 0:\n        rows = x[t : t + 1] if rows is None else torch.cat([rows, x[t : t + 1]])\n"
+        "return x.sum() if rows is None else rows.sum()",
+        "rows",
+    ),
+    (
+        "what may be None where a round goes on with it, and where it leaves the function",
+        "last = None\nfor t in range(3):\n    if last is not None and x[t].sum() > 0:\n        last = last + x[t]\n"
+        "    elif x[t].sum() < -1:\n        last = x[t]\nreturn last",
+        "`last` may",
+    ),
+    (
+        "what is set back between the question and its use",
+        "last, y = None, x[0]\nfor t in range(3):\n    if last is not None:\n        if x[t].sum() > 0:\n            last = None\n"
+        "        y = nn.functional.linear(y, self.linear.weight, last)\n    elif x[t].sum() < 0:\n        last = x[t]\nreturn y",
+        "`last` may",
+    ),
+    (
+        "None that a function gives where no round says otherwise",
+        "last = None\nfor t in range(3):\n    if x[t].sum() > 0:\n        last = x[t]\nreturn x, last",
+        "`last` may still be the number",
+    ),
+    (
         "a bound that is used where it may be None",
         "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
         "        t = t * 2 if low is None else t + 1\nreturn t * low",
         "`low` may still be the number",
-    ),
-    (
-        "a bound that becomes None again",
-        "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
-        "        t = t * 2 if low is None else t + low\n        low = None\nreturn t",
-        "`low` may be None after the branch",
     ),
     (
         "a deep copy of a dict that holds one tensor twice",
@@ -175,12 +213,6 @@ REFUSED = [
         "the first of more constants than there can be branches",
         "return x * next((hi for hi in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) if x.sum() < hi), 12)",
         "how many elements `x.sum() < hi` keeps",
-    ),
-    (
-        "the best round, of which later code asks whether there is one",
-        "best, kept = 9.0, None\nfor row in x:\n    if row.sum() < best:\n        best, kept = row.sum(), row\nif kept is None:\n"
-        "    kept = x[0]\nreturn kept",
-        "may still be the number that it starts with",
     ),
     (
         "the best round, of which the caller asks whether there is one",
@@ -569,13 +601,13 @@ REFUSED = [
         "a tensor that is None where no round breaks, and asked for in the rounds",
         "best = None\nfor _ in range(3):\n    y = x / 2\n    if y.sum() < 1:\n        best = y\n        break\n"
         "    x = y + (1 if best is None else 2)\nif best is None:\n    best = x - 1\nreturn best",
-        "may still be the number",
+        "`best` may be None after the branch",
     ),
     (
         "a tensor that is None where the last of several breaks leaves it",
         "best = None\nfor _ in range(3):\n    y = x / 2\n    if y.sum() < 1:\n        best = y\n        break\n"
         "    x = y + 1\n    if x.sum() > 40:\n        break\nif best is None:\n    best = x - 1\nreturn best",
-        "may still be the number",
+        "`best` may be None after the branch",
     ),
     (
         "a `finally` that sets an attribute",
@@ -902,6 +934,42 @@ def test_a_function_that_calls_itself_is_not_written_out_and_leads_to_all_of_it(
     assert any(leads in each for each in mended.refusals), mended.refusals
 
 
+def test_a_function_that_calls_itself_for_what_another_function_gives() -> None:
+    """What a function that is handed in gives is data, whether that can be seen or not."""
+    text = HEAD.partition("class M")[0] + (
+        "def rising(function, target: torch.Tensor, low, high):\n    low, high = map(torch.as_tensor, (low, high))\n"
+        "    if (function(low) > function(high)).all():\n        opposite = lambda x: -function(x)\n"
+        "        return rising(opposite, -target, low, high)\n    return torch.where(function(low) < target, high, low)\n\n\n"
+        "class M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+        "        return rising(torch.sqrt, x, x.min(), x.max())\n"
+    )
+    mended = mend(text)
+    assert mended.text == text, mended.text
+    assert any("`rising` calls itself" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("nothing", "told", "reason"),
+    [
+        ("{}", "{'loss': loss.item()}", "returns nothing in a list or dict"),
+        ("[]", "[loss, loss * 2]", "returns nothing in a list or dict"),
+        ("dict()", "dict(loss=loss)", "returns nothing in a list or dict"),
+        ("{'loss': x.sum()}", "{'loss': x.mean(), 'rows': loss}", "'rows' on one side of the branch alone"),
+        ("{'loss': 0}", "{'loss': mask.sum().item()}", "holds Python numbers"),
+        ("(0.5, x.sum())", "(loss.item(), x.mean())", "holds Python numbers"),
+    ],
+)
+def test_what_is_told_besides_a_result(nothing: str, told: str, reason: str) -> None:
+    text = HEAD + (
+        "    def told(self, x: torch.Tensor, mask):\n        if mask.sum() == 0:\n"
+        f"            return x.sum(), {nothing}\n        loss = x.exp().mean()\n        told = {told}\n        return loss, told\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return self.told(x, x > 0)\n"
+    )
+    mended = mend(text)
+    assert "torch.cond" not in mended.text, mended.text
+    assert any(reason in each for each in mended.refusals), mended.refusals
+
+
 @pytest.mark.parametrize("bound", ["x.shape[0] - 5", "width"])
 def test_a_size_less_another_may_count_from_the_end(bound: str) -> None:
     body = f"width = x.shape[0] - 5\ny = torch.zeros(3, 4)\ny[:, n : {bound}] = 1\nreturn x + y"
@@ -981,8 +1049,9 @@ def test_a_row_that_is_written_behind_slices_at_a_point() -> None:
     ],
     ids=["ternary", "assignment", "return"],
 )
-def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str]) -> None:
-    body = "".join(f"        {line}\n" for line in ["y = x[:, : n.item()]", *lines])
+@pytest.mark.parametrize("picked", ["x[:, : n.item()]", "x[..., :n]", "x[:, (x[0] > n).nonzero().flatten()]"])
+def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str], picked: str) -> None:
+    body = "".join(f"        {line}\n" for line in [f"y = {picked}", *lines])
     text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
     text += f"    def forward(self, x: torch.Tensor, n: torch.Tensor):\n{body}"
     mended = mend(text)
@@ -1111,20 +1180,34 @@ _MADE = (
 @pytest.mark.parametrize(
     ("more", "rest"),
     [
-        ("", "self.keep(out)\n        return out"),
         ("\n    def __post_init__(self):\n        self.best = self.y * 2\n", "return out"),
-        ("\n    def top(self):\n        return self.best.max()\n", "y = out.top()\n        return out, y"),
-        ("", "return out, [out]"),
-        ("", "each = out\n        return each"),
         ("", "return (lambda: out)()"),
     ],
-    ids=["handed on", "made twice", "read by a method", "given back twice", "another name", "in a lambda"],
+    ids=["made twice", "in a lambda"],
 )
 def test_attributes_of_an_object_that_others_may_see_are_not_kept_in_locals(more: str, rest: str) -> None:
     mended = mend(_MADE.format(more, rest))
     assert "out.best = y\n" in mended.text
     assert "torch.cond" not in mended.text
     assert any("strict tracing loses" in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    ("more", "rest"),
+    [
+        ("", "self.keep(out)\n        return out"),
+        ("\n    def top(self):\n        return self.best.max()\n", "y = out.top()\n        return out, y"),
+        ("", "return out, [out]"),
+        ("", "each = out\n        return each"),
+    ],
+    ids=["handed on", "read by a method", "given back twice", "another name"],
+)
+def test_an_object_that_others_see_later_is_made_behind_the_branch(more: str, rest: str) -> None:
+    mended = mend(_MADE.format(more, rest))
+    before, _, after = mended.text.partition("torch.cond(")
+    assert "= Out(" in after
+    assert "= Out(" not in before
+    assert not mended.refusals
 
 
 @pytest.mark.parametrize(

@@ -190,3 +190,25 @@ def test_what_numpy_does_otherwise_than_torch(body: str, reason: str) -> None:
     mended = mend(text)
     assert any(reason in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        "place = start - 2 * speed",
+        "place, end = self.fall(start, speed)",
+        "place = start\nplace -= speed",
+    ],
+)
+@pytest.mark.parametrize(
+    "asked", ["place = 0.0 if abs(place) < 0.1 else place", "if place < 0.1:\n    place = 0.0"]
+)
+def test_numbers_computed_of_those_of_numpy(computed: str, asked: str) -> None:
+    """They are compared by NumPy, whose bools torch.cond does not take."""
+    text = "import numpy as np\nimport torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n"
+    text += "    def fall(self, place, speed):\n        return place - speed * 2, speed\n\n"
+    text += "    def forward(self, x: torch.Tensor):\n"
+    body = f"start = x.sum().item()\nspeed = np.abs(start) * 0.5\n{computed}\n{asked}\nreturn x + place"
+    mended = mend(text + textwrap.indent(body, "        ") + "\n")
+    assert any("is NumPy's" in refusal for refusal in mended.refusals), mended.refusals
+    assert "torch.cond" not in mended.text

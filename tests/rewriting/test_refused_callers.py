@@ -375,10 +375,10 @@ def test_numbers_in_a_dict_that_each_round_of_a_loop_chooses() -> None:
     """Measured on torch 2.13: non-strict export takes in no number from data where the next round's arms read it."""
     text = (
         HEAD
-        + "    def forward(self, x):\n        seen = {'kept': 0, 'left': 0}\n        for i in range(3):\n"
+        + "    def forward(self, x):\n        seen = {'kept': 0, 'left': 0}\n        same = seen\n        for i in range(3):\n"
     )
     text += "            if x[i].sum() > 0:\n                seen['kept'] += 1\n            else:\n                seen['left'] += 1\n"
-    text += "        return {key: torch.tensor(value) for key, value in seen.items()}\n"
+    text += "        return {key: torch.tensor(value) for key, value in same.items()}\n"
     mended = mend(text)
     assert mended.text == text
     assert any("torch.cond takes in none from the round before" in each for each in mended.refusals), (

@@ -15,6 +15,7 @@ INIT = """
     def __init__(self):
         super().__init__()
         self.linear = nn.Linear(4, 4)
+        self.norm = nn.BatchNorm1d(4)
         self.stats = {}
         self.level = torch.zeros(4)
         self.register_buffer("count", torch.tensor(0))
@@ -29,20 +30,15 @@ REFUSED = {
         "except RuntimeError:\n    y = x\nreturn y",
         "would be caught",
     ),
-    "dtypes that torch.autocast chooses": (
+    "a layer under torch.autocast that keeps statistics": (
         "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = self.linear(x)\n    if y.abs().max() > 1:\n"
-        "        y = y / 2\nreturn y",
-        "torch.autocast is in force",
+        "        y = self.norm(y)\nreturn y",
+        "a layer that keeps statistics",
     ),
-    "dtypes that torch.autocast chooses, under a name": (
-        "cast = torch.autocast('cpu', dtype=torch.bfloat16)\nwith cast:\n    y = self.linear(x)\n    if y.abs().max() > 1:\n"
-        "        y = y / 2\nreturn y",
-        "torch.autocast is in force",
-    ),
-    "dtypes that torch.autocast may choose": (
-        "cast = torch.autocast('cpu') if x.shape[0] > 2 else torch.no_grad()\nwith cast:\n    y = self.linear(x)\n"
-        "    if y.abs().max() > 1:\n        y = y / 2\nreturn y",
-        "torch.autocast is in force",
+    "rows under torch.autocast that a mask picks": (
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = self.linear(x).sum(1)\n    if y.abs().max() > 1:\n"
+        "        y = y[y > 0].sum() + y\nreturn y",
+        "picks rows by a mask",
     ),
     "an item that may not be there": (
         "if x.sum() > 0:\n    self.stats['sum'] = x.sum()\n    x = x * 2\nreturn x",
@@ -83,6 +79,26 @@ def test_refused(body: str, words: str) -> None:
     mended = mend(text)
     assert mended.text == text
     assert any(words in each for each in mended.refusals), mended.refusals
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        "torch.autocast('cpu', dtype=torch.bfloat16)",
+        "cast",
+        "torch.autocast('cpu') if x.shape[0] > 2 else torch.no_grad()",
+    ],
+)
+def test_both_arms_run_where_torch_autocast_chooses_dtypes(context: str) -> None:
+    body = (
+        f"cast = torch.autocast('cpu', dtype=torch.bfloat16)\nwith {context}:\n    y = self.linear(x)\n"
+        "    if y.abs().max() > 1:\n        y = y / 2\n    else:\n        y = self.linear(y)\nreturn y"
+    )
+    text = HEAD + INIT.lstrip("\n") + textwrap.indent(body, "        ") + "\n"
+    mended = mend(text)
+    assert "torch.cond" not in mended.text and "torch.where(y.abs().max() > 1, one, other)" in mended.text
+    x = torch.arange(12.0).reshape(3, 4)
+    assert_equivalent(text, mended.text, [(x,), (x / 100,), (-x,)])
 
 
 WITHOUT_GRADIENTS = """import torch

@@ -10,7 +10,7 @@ from exportlens.inference.places import Mutation, Place
 from exportlens.inference.values import Const, Shape, Static, Tensor, Value, options
 from exportlens.outcome import OK, WRONG, Outcome
 from exportlens.rewriting.code.context import RewriteContext
-from exportlens.rewriting.state.registrations import register_written
+from exportlens.rewriting.state.registrations import register_written, written_attribute
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.reading import ancestors, words
@@ -21,7 +21,8 @@ class ConstantState(Rule):
 
     ## What it does
     Finds in-place writes to a tensor that is an attribute of the model, no buffer and no Parameter, by nothing but numbers
-    and other such tensors: `self.steps += 1`, `self.decay.mul_(0.9)`.
+    and other such tensors: `self.steps += 1`, `self.decay.mul_(0.9)`; and those that set a tensor out of which the
+    next call reads a number: `p = int(self.ptr)`, `self.ptr[0] = (p + 1) % 8`.
 
     ## Why it matters
     Non-strict tracing computes with the model's own tensors where no input takes part, and so the write is done once by the
@@ -72,6 +73,13 @@ class M(nn.Module):
     def check(self, place: Place) -> Iterator[Report]:
         assert isinstance(place, Mutation)
         if not all(_is_constant(option) for option in options(place.target)):
+            return
+        if place.how in _SETTING and _is_read_out_before(place) and _is_kept(place):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` sets what the next call reads a number out of, and that is no buffer: non-strict tracing reads "
+                "the number itself, once and for ever. Register a buffer.",
+            )
             return
         # What sets a tensor to the same value each time is done once more without a trace.
         if place.how in _SETTING or not _is_own(place.node) or not _is_kept(place):
@@ -126,8 +134,41 @@ def _is_own(node: ast.AST) -> bool:
         if isinstance(node, ast.AugAssign)
         else getattr(getattr(node, "func", None), "value", None)
     )
-    return (
-        isinstance(written, ast.Attribute)
-        and isinstance(written.value, ast.Name)
-        and written.value.id == "self"
+    return _is_of_self(written)
+
+
+def _is_of_self(node: ast.AST | None) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _is_read_out_before(place: Mutation) -> bool:
+    """Whether the method reads a number out of the tensor, before it writes that for the next call: `int(self.ptr)`."""
+    function = next(
+        (each for each in ancestors(place) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))), None
     )
+    written = written_attribute(place.node)
+    if function is None or not _is_of_self(written):
+        return False
+    assert isinstance(written, ast.Attribute)
+    uses = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Attribute) and each.attr == written.attr and _is_of_self(each)
+    ]
+    numbers = [one for each in ast.walk(function) if _is_of_self(one := _read_out(each))]
+    first = min(uses, key=lambda each: (each.lineno, each.col_offset))
+    return first.lineno < written.lineno and any(each is first for each in numbers)
+
+
+def _read_out(node: ast.AST) -> ast.AST | None:
+    """What `node` reads a number out of: `x` of `x.item()`, `int(x)`, `x[0].tolist()`."""
+    if not isinstance(node, ast.Call):
+        return None
+    found: ast.AST | None = None
+    if isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist"):
+        found = node.func.value
+    elif isinstance(node.func, ast.Name) and node.func.id in ("int", "float", "bool") and len(node.args) == 1:
+        found = node.args[0]
+    while isinstance(found, ast.Subscript):
+        found = found.value
+    return found

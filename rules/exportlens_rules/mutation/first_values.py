@@ -246,7 +246,8 @@ def _is_asked_first(place: AttributeWrite, statement: ast.Assign, path: str) -> 
             begun = _of_test(_asked_alone(each.test, path, in_body), path)
             if begun is not None:
                 return begun is not in_body and (place.began in (None, Const(None)))
-            return _is_turned_with(each.test, each.body if in_body else each.orelse, in_body)
+            block = each.body if in_body else each.orelse
+            return _is_turned_with(each.test, block, in_body) or _is_begun_with(each.test, block, in_body)
         if isinstance(each, ast.stmt):
             inner = each
     return False
@@ -287,6 +288,18 @@ def _is_turned_with(test: ast.expr, block: list[ast.stmt], holds: bool) -> bool:
         call = each.value if isinstance(each, ast.Expr) else None
         if isinstance(call, ast.Call) and dotted(call.func) == f"{path}.fill_" and len(call.args) == 1:
             return isinstance(call.args[0], ast.Constant) and call.args[0].value is (not holds)
+    return False
+
+
+def _is_begun_with(test: ast.expr, block: list[ast.stmt], holds: bool) -> bool:
+    """Whether `test` asks if another attribute has begun, which `block` then begins: `if self.key is None: self.kept = ...`."""
+    for each in block:
+        for target, value in assigned_pairs(each) if isinstance(each, ast.Assign) else ():
+            path = dotted(target) or ""
+            if path.startswith("self.") and not (isinstance(value, ast.Constant) and value.value is None):
+                begun = _of_test(_asked_alone(test, path, holds), path)
+                if begun is not None:
+                    return begun is not holds
     return False
 
 

@@ -200,14 +200,38 @@ def _finds_it_there(test: ast.expr, holds: bool, path: str, names: set[str]) -> 
     )
 
 
+# What is closer than this is the same again: a result that was kept is as good as one computed anew.
+_CLOSE = 1e-4
+
+
 def weighs(test: ast.expr, path: str) -> bool:
-    """Whether `test` asks which is more, the attribute or something else: then its value counts, not whether it is there."""
+    """Whether `test` asks which is more, the attribute, or what is computed of its values (`(x - self.last).abs().max() > 0.5`), or
+    something else: then its value counts, not whether it is there."""
     return any(
         isinstance(each, ast.Compare)
         and any(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in each.ops)
-        and any(_is_path(operand, path) for operand in (each.left, *each.comparators))
+        and any(
+            _is_path(operand, path) or _values_of(operand, path) for operand in (each.left, *each.comparators)
+        )
+        and not any(_is_close_to_zero(operand) for operand in (each.left, *each.comparators))
         for each in ast.walk(test)
     )
+
+
+def _values_of(operand: ast.expr, path: str) -> bool:
+    """Whether `operand` is computed of the values of the attribute, and not of how many there are."""
+    counted = any(
+        isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Name)
+        and any(_is_path(one, path) for one in each.args)
+        for each in ast.walk(operand)
+    )
+    return not counted and reads(operand, [path])
+
+
+def _is_close_to_zero(operand: ast.expr) -> bool:
+    value = operand.value if isinstance(operand, ast.Constant) else None
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _CLOSE
 
 
 def _statements(function: ast.AST) -> list[ast.stmt]:

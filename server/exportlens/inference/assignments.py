@@ -198,7 +198,9 @@ def run_aug_assign(machine: Machine, node: ast.AugAssign, frame: Frame) -> bool:
     new = binary(machine, node.op, old, value, frame, node) if extended is None else extended
     if isinstance(old, Tensor):
         if machine.emits(Mutation):
-            machine.notice(Mutation(machine.site(frame), node, old, type(node.op).__name__, (value,)))
+            machine.notice(
+                Mutation(machine.site(frame), node, old, type(node.op).__name__, (value,), frame.receiver)
+            )
         if isinstance(new, Tensor) and old.root:
             new = Tensor(old.origin, old.name, old.dtype, old.rank, old.unbacked, old.root, old.requires_grad)
         elif isinstance(new, Tensor) and old.origin in ("buffer", "parameter", "attribute"):

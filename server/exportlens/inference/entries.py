@@ -56,8 +56,31 @@ def module_classes(machine: Machine, scope: ModuleScope, only: str | None = None
             and value.name == name
             and is_module_class(value)
             and _traced(value) is not None
+            and (has_forward(value) is not None or not is_part_of_others(_statements(scope), name))
         ):
             yield value
+
+
+def _statements(scope: ModuleScope) -> list[ast.stmt]:
+    return [
+        statement
+        for bindings in scope.bindings.values()
+        for _, statement in bindings
+        if isinstance(statement, ast.ClassDef)
+    ]
+
+
+def is_part_of_others(statements: Iterable[ast.stmt], name: str) -> bool:
+    """Whether the constructor of another class makes objects of the class `name`: one that has a `__call__` and no `forward`, as a
+    gate or a controller, is no model by itself, and is called with what those others have."""
+    return any(
+        isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id == name
+        for each in statements
+        if isinstance(each, ast.ClassDef) and each.name != name
+        for method in each.body
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__"
+        for made in ast.walk(method)
+    )
 
 
 def run_class(machine: Machine, cls: ClassValue, examples: Iterable[Tensor | None] = ()) -> None:

@@ -229,13 +229,14 @@ def _takes(cls: ClassValue, calls: Iterable[tuple[Value, ...]]) -> bool:
 
 def told_by(machine: Machine, example: Tensor, value: Value, name: str, annotated: bool) -> Value:
     """`value`, which the parameter `name` of `forward` is taken to have, with what its `example` tells: an annotation, and what
-    only another value can do, say more than one example does."""
+    only another value can do, say more than one example does. As a number, many tensors of one element are annotated."""
     if isinstance(value, Tensor) and value.origin == "input":
         rank = value.rank if value.rank is not None else example.rank
         told = replace(value, dtype=value.dtype or example.dtype, rank=rank)
         return of_sizes(told, sizes_of(example)) if machine.sized else told
     untold = isinstance(value, (Unknown, Static)) or (isinstance(value, Items) and value.guessed)
-    if annotated or not untold:
+    number = isinstance(value, Static) and value.type in ("int", "float") and example.rank == 0
+    if not untold or (annotated and not number):
         return value
     told = Tensor("input", name, example.dtype, example.rank, False, machine.new_root())
     return of_sizes(told, sizes_of(example)) if machine.sized else told

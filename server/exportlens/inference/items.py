@@ -253,7 +253,7 @@ def set_item(
         if machine.emits(ItemWrite):
             machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))
         if machine.emits(Mutation):
-            machine.notice(Mutation(machine.site(frame), node, owner, "[]", (key, value)))
+            machine.notice(Mutation(machine.site(frame), node, owner, "[]", (key, value), frame.receiver))
         return
     if machine.emits(ItemWrite) and isinstance(owner, (Sequence, Mapping_, Array)):
         machine.notice(ItemWrite(machine.site(frame), node, owner, key, value, augmented))

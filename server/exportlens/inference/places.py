@@ -224,11 +224,12 @@ class ItemRead(Place):
 @dataclass(slots=True)
 class Mutation(Place):
     """A tensor's storage is written in place: by `x.mul_()`, `x += 1`, `x[i] = v`, `out=`. `target` is the tensor; `how` the method or operator;
-    `operands` what else it is given."""
+    `operands` what else it is given; `holder` the object of which the method around is."""
 
     target: Value
     how: str
     operands: tuple[Value, ...] = ()
+    holder: Value | None = None
 
 
 @dataclass(slots=True)

@@ -423,7 +423,7 @@ def _note_writes(
                 if each is not target
             )
             how = op.name.rpartition(".")[2]
-            machine.notice(Mutation(machine.site(frame), node, target, how, operands))
+            machine.notice(Mutation(machine.site(frame), node, target, how, operands, frame.receiver))
     return targets[0] if targets and op.returns.kind == "tensor" else None
 
 

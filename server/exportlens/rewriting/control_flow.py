@@ -19,6 +19,7 @@ from exportlens.rewriting.arms.preparing import prepared
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.branches.left_contexts import LEAVE_BEHIND, left_behind
 from exportlens.rewriting.branches.optional_results import WRITE_OUT, written_where_called
+from exportlens.rewriting.branches.parts_in_names import parts_in_names
 from exportlens.rewriting.branches.selections import refuse_other_shapes, refuse_unlike, where_text
 from exportlens.rewriting.calls.eager_contexts import MESSAGE, importing, in_eager_alone
 from exportlens.rewriting.checks.guards import logging_guarded, only_logs
@@ -143,9 +144,42 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
     except RefusedType as refused:
         return read_as_bools(draft, node, place) or Refusal(str(refused))
     except RefusedState as refused:
-        return begun_for_branch(refused.path, context) or Refusal(str(refused))
+        begun = begun_for_branch(refused.path, context)
+        return begun or _parts_in_names(place, context, place.variables) or Refusal(str(refused))
     except (Refused, LookupError, SyntaxError) as refused:
-        return _written_out(place, context) or Refusal(_reason(refused))
+        return (
+            _parts_in_names(place, context, place.variables)
+            or _written_out(place, context)
+            or Refusal(_reason(refused))
+        )
+
+
+def _parts_in_names(place: Place, context: RewriteContext, variables: Mapping[str, Value]) -> Fix | None:
+    """The fix for the branch or loop where the parts of dicts and objects that it sets have names of their own; None where there is
+    none."""
+    try:
+        draft = Draft.of(place, context)
+        node = draft.source.find(place.node)
+        if isinstance(place, Truth):
+            node = whole(draft.source, node, draft.source.find(place.statement))
+        if not isinstance(node, (ast.If, ast.For, ast.While)):
+            node = draft.source.enclosing_statement(node)
+        if not isinstance(node, (ast.If, ast.For, ast.While)):
+            return None
+        found = parts_in_names(draft.source, node, _kinds(draft, node, variables))
+        if found is None:
+            return None
+        draft.source, node, names = found
+        function = draft.source.enclosing_function(node)
+        known = draft.kinds(variables)
+        known.names |= names
+        kinds = known if function is None else kinds_before(function, node, known)
+        decided = decided_loop(draft.source, node, kinds) if isinstance(node, ast.If) else None
+        if decided is not None and function is not None:
+            node, kinds = decided, kinds_before(function, decided, known)
+        return _fix_of(draft, node, kinds, None, ({}, {}))
+    except (Refused, LookupError, SyntaxError):
+        return None
 
 
 def _written_out(place: Truth, context: RewriteContext) -> Fix | None:
@@ -261,7 +295,7 @@ def rewrite_range(place: Place, context: RewriteContext) -> Fix | Refusal:
                 raise
             return draft.fix(LAST, text, uses_torch=f"{draft.torch}.zeros" in text)
     except (Refused, LookupError, SyntaxError) as refused:
-        return Refusal(_reason(refused))
+        return _parts_in_names(place, context, getattr(place, "variables", {})) or Refusal(_reason(refused))
 
 
 def _kinds(draft: Draft, node: ast.AST, variables: Mapping[str, Value]) -> Kinds:

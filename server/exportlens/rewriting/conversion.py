@@ -237,7 +237,7 @@ def _other_ends(
         instead = returned or instead
     source, loop = instead or (source, loop)
     source, loop = else_first(source, loop, torch) or (source, loop)
-    unset = flags_for_none(source, loop, kinds)
+    unset = flags_for_none(source, loop, kinds, torch)
     if unset is not None:
         yield unset
         return
@@ -414,7 +414,7 @@ def _other_forms(
     begun = begun_by_first_round(source, node, kinds, torch)
     if begun is not None:
         yield begun
-    unset = flags_around(source, node, kinds)
+    unset = flags_around(source, node, kinds, torch)
     if unset is not None:
         yield unset
     if not isinstance(refused, RefusedDtypes):

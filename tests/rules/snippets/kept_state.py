@@ -150,6 +150,15 @@ MUST = {
         _model(
             "if self.prev is None:\n    self.prev = x\n    return x\ny = x - self.prev\nself.prev = x\nreturn y"
         ),
+        # kept until what comes in has moved far from it
+        _model(
+            "if self.prev is None or (x - self.prev).abs().max() > 0.5:\n    self.prev = x\nreturn self.prev * 2"
+        ),
+        _model(
+            "if self.prev is None or torch.dist(x, self.prev) > self.steps:\n    self.state = x.exp()\n    self.prev = x\nreturn self.state"
+        ),
+        # begun where another is
+        _model("if self.prev is None:\n    self.state = x.exp()\n    self.prev = 1\nreturn self.state"),
         # several values at once, in a tuple or a named one
         _model(
             "if self.prev is None:\n    self.prev = (x.mean(0), x.std(0) + 1)\nmean, std = self.prev\nreturn (x - mean) / std"
@@ -253,6 +262,16 @@ MUST_NOT = {
         ),
         _held(
             'self.held = dict(self.held)\nself.held = {**self.held, "n": x.shape[0]}\nreturn x - self.held["h"]'
+        ),
+        # kept for the same input alone, or until it is longer
+        _model(
+            "if self.prev is None or not torch.equal(self.prev, x):\n    self.state = x.exp()\n    self.prev = x\nreturn self.state"
+        ),
+        _model(
+            "if self.prev is None or (self.prev - x).abs().max() > 1e-6:\n    self.state = x.exp()\n    self.prev = x\nreturn self.state"
+        ),
+        _model(
+            "if self.prev is None or len(self.prev) < len(x):\n    self.state = x.exp()\n    self.prev = x\nreturn self.state"
         ),
         # tables and sizes, in a tuple or a named one
         _model(

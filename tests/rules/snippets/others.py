@@ -46,6 +46,14 @@ def _with_layer(forward: str) -> str:
 
 
 MUST = {
+    # The next call reads a number out of what this one sets.
+    "EXL217": [
+        _STATEFUL.replace("BEGIN", "torch.zeros(1, dtype=torch.long)").replace("FORWARD", each)
+        for each in (
+            "p = int(self.h)\n        self.h[0] = (p + 1) % 8\n        return x * p",
+            "p = self.h[0].item()\n        self.h.fill_(p + 1)\n        return x + p",
+        )
+    ],
     "EXL214": [
         "import torch\nfrom torch import nn\n\ncalls = 0\n\n\nclass M(nn.Module):\n    def forward(self, x):\n"
         "        global calls\n        calls = calls + 1\n        return x * calls\n",
@@ -383,6 +391,13 @@ class M(nn.Module):
             "FORWARD",
             "self.again()\n        self.h += x.numel()\n        return x * self.h\n\n"
             "    def again(self):\n        self.h = torch.zeros_like(self.h)",
+        ),
+        # Set before a number is read out of it, or the same each time.
+        _STATEFUL.replace("BEGIN", "torch.zeros(1, dtype=torch.long)").replace(
+            "FORWARD", "self.h[0] = x.shape[0]\n        return x * self.h.item()"
+        ),
+        _STATEFUL.replace("BEGIN", "torch.zeros(1)").replace(
+            "FORWARD", "y = x + self.h\n        self.h.fill_(1)\n        return y"
         ),
     ],
     "EXL218": [

@@ -18,8 +18,8 @@ def parameters_of(
     """The names that the arm binds after it may have read the outside's: they come in as default
     arguments."""
     names = bound(arm.statements)
-    _refuse_shared_with_functions(source, function, arm, names)
     entering = live_before(arm.statements, live, function)
+    _refuse_shared_with_functions(source, function, arm, names, entering)
     needed = [name for name in names if name in entering]
     # Strict tracing does not take the deletion of a name that another function reads.
     read, certain = reads(arm.statements), _certain(function, node)
@@ -90,9 +90,12 @@ def _deleted(function: Function) -> list[str]:
     ]
 
 
-def _refuse_shared_with_functions(source: Source, function: Function, arm: Arm, names: list[str]) -> None:
-    """A function inside of this one that the arm calls reads this one's names, not the arm's own."""
-    read = reads(arm.statements)
+def _refuse_shared_with_functions(
+    source: Source, function: Function, arm: Arm, names: list[str], entering: frozenset[str]
+) -> None:
+    """A function inside of this one that the arm calls reads this one's names, not the arm's own. Of a name that is not `entering`
+    the arm has a function of its own, as in the second round of a loop whose first is written out."""
+    read = reads(arm.statements) & entering
     for each in walk(function):
         parent = source.parents.get(each)
         given: list[str] = []

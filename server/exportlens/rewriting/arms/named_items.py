@@ -107,8 +107,7 @@ def _items_given(source: Source, call: ast.Call) -> list[tuple[str, str]]:
 
 
 def _value(source: Source, node: ast.expr) -> str:
-    text = source.of(node)
-    return f"({text})" if "\n" in text else text
+    return source.of(node)
 
 
 def _is_dict(function: Function, name: str) -> bool:

@@ -131,13 +131,9 @@ def _is_taken_from(function: Function, name: str) -> bool:
 
 
 def _has_line(source: Source, statement: ast.stmt) -> bool:
-    """Whether `statement` has one line of its own, comments apart."""
+    """Whether `statement` has its lines to itself, comments apart."""
     behind = source.text[source.end(statement) :].partition("\n")[0].strip()
-    return (
-        source.begins_line(statement)
-        and "\n" not in source.of(statement)
-        and (not behind or behind.startswith("#"))
-    )
+    return source.begins_line(statement) and (not behind or behind.startswith("#"))
 
 
 def _is_kept(statement: ast.Assign, needed: set[str], passed: Sequence[ast.AST], kinds: Kinds) -> bool:

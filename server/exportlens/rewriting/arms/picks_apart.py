@@ -96,7 +96,7 @@ def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, a
         if may_write([statement], kinds):
             named = {}
         pairs = _pairs(statement)
-        if not pairs or not source.begins_line(statement) or "\n" in source.of(statement):
+        if not pairs or not source.begins_line(statement):
             continue
         if not wanted & {name for name, _ in pairs}:
             continue
@@ -112,7 +112,9 @@ def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, a
                 kinds.assign(ast.Name(named[text], ast.Store()), kinds.of(mask))
             start, end = source.start(mask), source.end(mask)
             if isinstance(source.parents[mask], ast.Attribute):
-                start, end = start - 1, end + 1  # the parentheses around it
+                # The parentheses around it go.
+                start = len(source.text[:start].rstrip()) - 1
+                end += len(source.text[end:]) - len(source.text[end:].lstrip()) + 1
             changes.append(Replacement(start, end, named[text]))
         for name, value in pairs:
             owner = _computed_in(value)

@@ -240,7 +240,7 @@ def _logs(
     """The logs in the arms of `node` with the condition under which they are reached, None where they cannot move."""
     test = source.of(node.test)
     plain = isinstance(node.test, (ast.Compare, ast.Call, ast.Attribute, ast.Name, ast.Subscript))
-    positive = test if plain and "\n" not in test else f"({test})"
+    positive = test if plain else f"({test})"
     again = repeatable(node.test, kinds)
     for body, own in ((node.body, positive), (node.orelse, f"not {positive}")):
         for index, statement in enumerate(body):
@@ -358,7 +358,7 @@ def _only_appended(node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -
 
 def _value(source: Source, node: ast.expr) -> str:
     text = source.of(node)
-    return f"({text})" if "\n" in text or isinstance(node, ast.NamedExpr) else text
+    return f"({text})" if isinstance(node, ast.NamedExpr) else text
 
 
 # --- numbers read out of tensors ------------------------------------------------------------------------------

@@ -15,26 +15,30 @@ from exportlens.rewriting.kinds.kinds import Kinds
 _CATCH_ALL = frozenset({"Exception", "BaseException", "RuntimeError"})
 
 
-def refuse_around(source: Source, node: ast.stmt, function: Function, kinds: Kinds) -> None:
-    """Raise Refused where a handler would catch an error of torch.cond's own, and where torch.autocast chooses dtypes: strict
-    export of torch 2.13 checks the arms for the dtypes that tensors have without it."""
+def refuse_around(source: Source, node: ast.stmt, function: Function) -> None:
+    """Raise Refused where a handler would catch an error of torch.cond's own."""
     inner: ast.AST = node
     for each in source.ancestors(node):
         if each is function:
             break
         if isinstance(each, ast.Try) and inner in each.body and any(map(_catches, each.handlers)):
             raise Refused("an error of torch.cond's own would be caught in the same function")
+        inner = each
+
+
+def is_cast(source: Source, node: ast.stmt, function: Function, kinds: Kinds) -> bool:
+    """Whether torch.autocast may choose dtypes where `node` stands: strict export of torch 2.13 checks the arms of torch.cond for
+    the dtypes that tensors have without it."""
+    for each in source.ancestors(node):
+        if each is function:
+            break
         if isinstance(each, ast.With) and any(
             _casts(made, kinds)
             for item in each.items
             for made in (item.context_expr, *_given(item.context_expr, source))
         ):
-            raise Refused(
-                "torch.autocast is in force: strict export takes its dtypes for wrong in torch.cond"
-            )
-        inner = each
-    if any(_casts(each, kinds) for each in function.decorator_list):
-        raise Refused("torch.autocast is in force: strict export takes its dtypes for wrong in torch.cond")
+            return True
+    return any(_casts(each, kinds) for each in function.decorator_list)
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

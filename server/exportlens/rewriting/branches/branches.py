@@ -29,6 +29,7 @@ from exportlens.rewriting.branches.numbers_in_items import refuse_items_read_bac
 from exportlens.rewriting.branches.open_choices import refuse_open
 from exportlens.rewriting.branches.outputs import Outputs
 from exportlens.rewriting.branches.recursion import refuse_endless
+from exportlens.rewriting.branches.still_none import refuse_still_none
 from exportlens.rewriting.branches.switched_off import is_switched_off
 from exportlens.rewriting.checks.option_errors import raises_by_option
 from exportlens.rewriting.code.callers import callers_write, given_to
@@ -71,7 +72,7 @@ class BranchRewrite(CondText):
         for each in walk(function):
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
-        refuse_around(source, node, function, kinds)
+        refuse_around(source, node, function)
         lay_as_given(source, function, kinds)
         super().__init__(source, node, function, kinds, torch)
         self.value, self.arm_values, self.outputs_of = value, arms, outputs
@@ -247,6 +248,7 @@ class BranchRewrite(CondText):
             for name in names:
                 if name not in always and name not in certain:
                     raise Refused(f"`{name}` is not bound where the condition is {word}, and used afterwards")
+                refuse_still_none(name, self.kinds.names.get(name), arm.statements)
         if not names and not self.writes.written:
             return self.without_branch(), []
         ends = []

@@ -26,6 +26,7 @@ from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, every_name, fresh, reads
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.lists.counted_numbers import counted_in_tensor
 from exportlens.rewriting.memory.helper_writes import puts_in
 from exportlens.rewriting.memory.moving import has_option, writes
 
@@ -101,6 +102,9 @@ def choose_among_items(place: Conversion, context: RewriteContext) -> Fix | Refu
             return draft.replace("Choose out of a tensor", [draft.source.swap(node, number)])
         if not isinstance(node, ast.Subscript) or isinstance(node.slice, ast.Slice):
             raise Refused(_UNKNOWN)
+        counted = counted_in_tensor(draft, node, place)
+        if counted is not None:
+            return counted
         if place.to == "key":
             return one_way_for_each(draft, node, place)
         if place.use == "array":

@@ -338,7 +338,7 @@ def _given(source: Source, call: _Call, function: ast.FunctionDef) -> dict[str, 
     unchanged = not writes(function.body)
     for name, value in pairs:
         text = source.of(value)
-        if name not in names or name in given or "\n" in text:
+        if name not in names or name in given:
             return None
         plain = isinstance(value, (ast.Constant, ast.Name)) or (unchanged and dotted(value) is not None)
         given[name] = (text, plain)
@@ -390,8 +390,7 @@ class _Ways:
     def _value(self, node: ast.Return) -> str:
         if node.value is None:
             return "None"
-        text = self.source.of(node.value, self.swaps)
-        return f"({text})" if "\n" in text else text
+        return self.source.of(node.value, self.swaps)
 
     def _branch(self, node: ast.If, rest: list[ast.stmt], indent: str) -> list[str] | None:
         source = self.source
@@ -409,7 +408,7 @@ class _Ways:
         test = source.of(node.test, self.swaps)
         notes = source.comments_between(source.end(node.test), source.span(node.body)[0])
         lines = [
-            f"{indent}if {f'({test})' if source.newline in test else test}:",
+            f"{indent}if {test}:",
             *(inner + each for each in notes),
             *then,
         ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.arms.recurrent_layers import chosen_of_both, runs_recurrent_layer
-from exportlens.rewriting.calls.unfaked_operators import unfaked_operator
+from exportlens.rewriting.branches.around import is_cast
+from exportlens.rewriting.branches.both_arms import chosen_of_both, defines_gradient, why_both
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import certainly_bound_before, given_to_operators, live_before
 from exportlens.rewriting.code.names import every_name, fresh
@@ -33,6 +33,7 @@ class CondText:
     def __init__(self, source: Source, node: ast.If, function: Function, kinds: Kinds, torch: str) -> None:
         self.source, self.node, self.function, self.kinds, self.torch = source, node, function, kinds, torch
         self.taken = every_name(source.tree)
+        self.casts = is_cast(source, node, function, kinds)
         self.outputs: list[str] = []
         self.lines_before: list[str] = []
 
@@ -112,6 +113,13 @@ class CondText:
         around = self.source.enclosing_function(self.function)
         return around is not None and self.function.name in given_to_operators(around)
 
+    def _is_in_gradient(self) -> bool:
+        """Whether the branch stands in what an autograd Function runs, which is without gradients."""
+        cls = next(
+            (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
+        )
+        return cls is not None and defines_gradient(cls, self.kinds)
+
     def assembled(self, functions: list[tuple[str, str]], last: list[str]) -> tuple[str, list[str]]:
         nl, indent = self.source.newline, self.indent()
         statements = [*self.then.statements, *self.other.statements]
@@ -146,10 +154,10 @@ class CondText:
         ]
         names = [fresh(wish, self.taken) for wish in ("if_true", "if_false")]
         call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
-        if runs_recurrent_layer(statements, self.kinds):
-            call = chosen_of_both(statements, self.test, names, self.kinds, self.torch)
-        elif operator := unfaked_operator(statements, self.kinds):
-            call = chosen_of_both(statements, self.test, names, self.kinds, self.torch, f"`{operator}`")
+        in_gradient = self._is_in_gradient() and self._is_inside()
+        what = why_both(statements, self.kinds, self.casts, in_gradient)
+        if what:
+            call = chosen_of_both(statements, self.test, names, self.kinds, self.torch, what)
         pieces = [
             f"{indent}def {name}({parameters}):{nl}{body}"
             for name, (parameters, body) in zip(names, functions, strict=True)

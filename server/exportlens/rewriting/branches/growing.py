@@ -245,8 +245,7 @@ def _with_tail(
 
 
 def _test(source: Source, node: ast.If) -> str:
-    text = source.of(node.test)
-    return f"({text})" if "\n" in text else text
+    return source.of(node.test)
 
 
 def _end(

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import bound, dotted, registers_buffer
+from exportlens.rewriting.code.names import bound, dotted, is_none, registers_buffer
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import Kind
@@ -49,7 +49,7 @@ def option_outside(
         key=changed.start,
     )
     if len(found) == 2:
-        yield changed, found[1], kinds
+        yield changed, found[1], _where_not(asked, kinds)
         yield changed, found[0], _where(asked, function, source, kinds)
 
 
@@ -163,6 +163,15 @@ def _in_place_of(source: Source, node: ast.If, asked: ast.If, statements: list[a
         return Replacement(start, end, "pass")
     # The whole line goes.
     return Replacement(start - len(indent), min(end + len(source.newline), len(source.text)), "")
+
+
+def _where_not(asked: ast.If, kinds: Kinds) -> Kinds:
+    """The kinds where the option does not hold: the name that is asked whether it is not None is None."""
+    now, test = kinds.copy(), asked.test
+    named = isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1
+    if named and isinstance(test.ops[0], ast.IsNot) and is_none(test.comparators[0]):
+        now.names[test.left.id] = Kind("none")
+    return now
 
 
 def _where(asked: ast.If, function: Function, source: Source, kinds: Kinds) -> Kinds:

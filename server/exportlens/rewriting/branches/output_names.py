@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from exportlens.inference.values import Mapping_
 from exportlens.rewriting.branches.mixed_results import (
@@ -194,9 +194,10 @@ class NamedOutputs:
             order = f"memory_format={self.torch}.contiguous_format" if in_order else ""
             return f"{primary(text)}.clone({order})"
         if kind.what == "container":
-            if any(item.what in ("number", "size", "scalar") for item in kind.items or ()):
-                self._take_numbers_of(text)
-            if any(item.what in ("static", "object", "none") for item in kind.items or ()):
+            held = list(parts_held(kind))
+            if any(item.what in ("number", "size", "scalar") for item in held):
+                self._take_numbers_of(text, held)
+            if any(item.what in ("static", "object", "none") for item in held):
                 raise Refused(f"`{text}` holds Python objects that tensor data would choose")
             if self._unshared(kind, used) and bound and (kind.items is None or _are_apart(kind.items)):
                 used |= set(kind.roots or ())
@@ -233,7 +234,7 @@ class NamedOutputs:
         refuse_object(f"`{text}`", kind)
         raise Refused(f"`{text}` is no tensor")
 
-    def _take_numbers_of(self, text: str) -> None:
+    def _take_numbers_of(self, text: str, held: Sequence[Kind]) -> None:
         raise RefusedNumber(
             f"`{text}` holds Python numbers that tensor data would choose: choose between what is done with them"
         )
@@ -253,6 +254,15 @@ def _is_called(source: Source, name: str) -> bool:
         isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == name
         for each in walk(source.tree)
     )
+
+
+def parts_held(kind: Kind) -> Iterator[Kind]:
+    """What a container holds, and the containers in it, as far as that is known."""
+    for each in kind.items or ():
+        if each.what == "container":
+            yield from parts_held(each)
+        else:
+            yield each
 
 
 def _are_apart(items: Iterable[Kind]) -> bool:

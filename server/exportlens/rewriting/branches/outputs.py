@@ -102,21 +102,27 @@ class Maker:
             return None
         if made.node is None and not (values[0][1].qualified(first.func) or "").startswith(_OF_LIBRARIES):
             return None
-        for each in calls:
-            given = [one.arg for one in each.keywords]
-            alike = len(each.args) == len(first.args) and sorted(map(str, given)) == sorted(
-                keywords[len(each.args) :]
-            )
-            starred = any(isinstance(one, ast.Starred) for one in each.args)
-            if not alike or starred or ast.dump(each.func) != ast.dump(first.func):
+        if any(isinstance(one, ast.Starred) for each in calls for one in each.args) or any(
+            ast.dump(each.func) != ast.dump(first.func) for each in calls
+        ):
+            return None
+        parameters = made.parameters()
+        if any(not _is_alike(each, first) for each in calls):
+            # One gives by name what another gives by place.
+            rows = [_by_name(each, parameters) for each in calls]
+            if any(row is None or set(row) != set(rows[0] or ()) for row in rows):
                 return None
-        return cls(source.of(first.func), keywords, made.parameters())
+            keywords = tuple(rows[0] or ())
+        return cls(source.of(first.func), keywords, parameters)
 
     def arguments(self, node: ast.expr) -> list[ast.expr]:
         """What `node`, a call of the class, gives for each of them."""
         assert isinstance(node, ast.Call)
-        named = {each.arg: each.value for each in node.keywords}
-        return [*node.args, *(named[name] for name in self.keywords if name)]
+        if "" not in self.keywords:
+            named = _by_name(node, self.parameters) or {}
+            return [named[name] for name in self.keywords]
+        given = {each.arg: each.value for each in node.keywords}
+        return [*node.args, *(given[name] for name in self.keywords if name)]
 
     def wishes(self) -> list[str]:
         """Names for the arguments."""
@@ -126,6 +132,21 @@ class Maker:
     def text(self, texts: list[str]) -> str:
         given = (f"{name}={text}" if name else text for name, text in zip(self.keywords, texts, strict=True))
         return f"{self.function}({', '.join(given)})"
+
+
+def _is_alike(node: ast.Call, other: ast.Call) -> bool:
+    """Whether two calls give as many arguments by place, and the others by the same names."""
+    names = [sorted(str(one.arg) for one in each.keywords) for each in (node, other)]
+    return len(node.args) == len(other.args) and names[0] == names[1]
+
+
+def _by_name(node: ast.Call, parameters: tuple[str, ...]) -> dict[str, ast.expr] | None:
+    """What a call gives for each parameter; None where it gives more than they are."""
+    if len(node.args) > len(parameters):
+        return None
+    named = {each.arg or "**": each.value for each in node.keywords}
+    given = dict(zip(parameters, node.args, strict=False))
+    return None if "**" in named or set(named) & set(given) else given | named
 
 
 @dataclass(frozen=True)
@@ -259,7 +280,10 @@ class Outputs(NamedOutputs):
         return Shape(parts, counts, dtypes)
 
     def _match_items(self, column: Sequence[tuple[ast.expr, Kinds]], again: bool) -> None:
-        """Take in which numbers in dicts that are returned are tensors on another way."""
+        """Take in which numbers in dicts that are returned are tensors on another way. Raises Refused where one is empty alone."""
+        empty = [_is_empty(each) for each, _ in column]
+        if any(empty) and not all(empty):
+            raise Refused("one way through the branch returns nothing in a list or dict, another may not")
         dicts = [(each, kinds) for each, kinds in column if isinstance(each, ast.Dict)]
         keys = [[ast.unparse(key) if key else "" for key in each.keys] for each, _ in dicts]
         if len(dicts) != len(column) or any(each != keys[0] for each in keys):
@@ -403,8 +427,12 @@ class NumbersReadBack(Outputs):
             self.as_number[name] = a.type
         return name in self.as_number
 
-    def _take_numbers_of(self, text: str) -> None:
-        """Strict tracing takes no number of torch.cond as an index: only what is used otherwise is as before."""
+    def _take_numbers_of(self, text: str, held: Sequence[Kind]) -> None:
+        """Strict tracing takes no number of torch.cond as an index: only what is used otherwise is as before. Of floats, and
+        of what an arm reads out of a tensor, torch.cond gives none (measured on torch 2.13)."""
+        numbers = [item for item in held if is_number(item)]
+        if any(item.what == "scalar" or item.type not in ("int", "bool") for item in numbers):
+            super()._take_numbers_of(text, held)
 
     def _same_result(self, a: Kind, b: Kind) -> None:
         if not _are_alike([a, b]):
@@ -412,6 +440,14 @@ class NumbersReadBack(Outputs):
 
     def _needs_tensor(self, kinds: list[Kind]) -> bool:
         return super()._needs_tensor(kinds) or (_are_alike(kinds) and kinds[0].type != "int")
+
+
+def _is_empty(node: ast.expr) -> bool:
+    """Whether `node` makes a container with nothing in it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in ("dict", "list", "tuple") and not node.args and not node.keywords
+    parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", None)
+    return isinstance(node, (ast.Dict, ast.List, ast.Tuple)) and not parts
 
 
 def _is_of_python(column: Sequence[tuple[ast.expr, Kinds]]) -> bool:

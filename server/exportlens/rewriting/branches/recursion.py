@@ -33,7 +33,7 @@ def refuse_endless(source: Source, node: ast.AST, traced: Sequence[ast.AST], kin
         if not isinstance(around, ast.FunctionDef):
             continue
         for call in _calls(traced):
-            if _leads_to(around, call, kinds) and not _ends(source, around, call, kinds):
+            if _leads_to(around, call, kinds) and not _ends(source, around, call, kinds, node):
                 raise Refused(
                     f"`{around.name}` calls itself: torch.cond traces that without end, unless an `if` before it, which no "
                     "tensor decides, ends it"
@@ -59,14 +59,15 @@ def _leads_to(function: ast.FunctionDef, call: ast.Call, kinds: Kinds) -> bool:
     return False
 
 
-def _ends(source: Source, function: ast.FunctionDef, call: ast.Call, kinds: Kinds) -> bool:
+def _ends(source: Source, function: ast.FunctionDef, call: ast.Call, kinds: Kinds, branch: ast.AST) -> bool:
     """Whether a question that no data decides leads to `call` or past it, and is another one each time: it asks a parameter
-    that the call changes."""
+    that the call changes. What `branch` itself asks is data, whether that can be seen or not."""
     changed = _changed(function, call, kinds)
     inner: ast.AST = call
     for around in source.ancestors(call):
         if (
             isinstance(around, _ASKS)
+            and around is not branch
             and inner is not around.test
             and _asks(function, around.test, _holds_for(around, inner), changed, kinds)
         ):

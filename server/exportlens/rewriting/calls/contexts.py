@@ -38,8 +38,6 @@ def entered_in_eager_only(place: Place, context: RewriteContext) -> Fix | Refusa
         if item.optional_vars is not None and _reads(source, statement, item.optional_vars):
             raise Refused(f"what `{source.of(item.context_expr)}` gives is read inside")
         text = source.of(item.context_expr)
-        if "\n" in text:
-            raise Refused("the context is written over several lines")
         nothing = f"{_contextlib(draft)}.nullcontext()"
         asked = f"{nothing} if {draft.exporting} else {text}"
         fix = draft.replace(

@@ -16,13 +16,12 @@ from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
-from exportlens.rewriting.code.precedence import primary
+from exportlens.rewriting.code.precedence import primary, standing
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.afterwards import afterwards
 from exportlens.rewriting.memory.effects import Write, kinds_before, writes_of
 from exportlens.rewriting.numbers.operands import is_detached
-from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
 IN_PLACE = {
@@ -309,19 +308,10 @@ def _unwrapped(draft: Draft, node: ast.Call) -> str:
         isinstance(parent, (ast.Assign, ast.Return, ast.Call, ast.keyword))
         and getattr(parent, "func", None) is not node
     )
-    if not plain or ("\n" in text and not _stands_alone(text)):
-        text = primary(text)
+    text = standing(text) if plain else primary(text)
     if wants_grad is not None and not (isinstance(wants_grad, ast.Constant) and wants_grad.value is False):
         raise Refused("the Variable asks for gradients, which a tensor of the graph cannot start to do")
     return text
-
-
-def _stands_alone(text: str) -> bool:
-    """Whether all line breaks of an expression are inside of its own brackets."""
-    try:
-        return len(parse_python(text).body) == 1
-    except SyntaxError:
-        return False
 
 
 def _other_calls(draft: Draft, node: ast.Call) -> list[ast.Call]:

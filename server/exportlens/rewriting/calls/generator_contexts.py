@@ -140,7 +140,7 @@ def _given(
     if len(call.args) > len(names):
         raise Refused("the generator is called in an unusual way")
     for name, value in pairs:
-        if name not in names or isinstance(value, ast.Starred) or "\n" in source.of(value):
+        if name not in names or isinstance(value, ast.Starred):
             raise Refused("the generator is called in an unusual way")
         texts[name] = (source.of(value), isinstance(value, (ast.Constant, ast.Name)))
     for name, default in zip(names[::-1], reversed(args.defaults), strict=False):

@@ -74,11 +74,7 @@ def raised_by_statement(place: Caught, context: RewriteContext) -> Fix | Refusal
         inner = source.indent_of(node) + source.indent_unit()
         message = "" if node.msg is None else f"({source.of(node.msg)})"
         test = negated(source, node.test)
-        if (
-            isinstance(node.test, ast.Compare)
-            and len(node.test.ops) == 1
-            and "\n" not in source.of(node.test)
-        ):
+        if isinstance(node.test, ast.Compare) and len(node.test.ops) == 1:
             test = f"not {source.of(node.test)}"
         text = f"if {test}:{source.newline}{inner}raise AssertionError{message}"
         return draft.replace("Raise it by a statement", [source.swap(node, text)], uses_torch=False)

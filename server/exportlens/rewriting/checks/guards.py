@@ -41,10 +41,9 @@ def not_while_compiling(
             taken = _changed_behind(draft, statement, node)
             if taken:
                 return draft.replace("Keep the change out of the traced program", taken)
-        text = source.of(statement)
-        if "\n" in text:
-            raise Refused("the statement has several lines")
-        guarded = f"if not {draft.torch}.compiler.is_compiling():{source.newline}{indent}{source.indent_unit()}{text}"
+        deeper = indent + source.indent_unit()
+        text = source.shifted(source.start(statement), source.end(statement), indent, deeper)
+        guarded = f"if not {draft.torch}.compiler.is_compiling():{source.newline}{deeper}{text}"
         return draft.replace("Keep this out of the traced program", [source.swap(statement, guarded)])
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))

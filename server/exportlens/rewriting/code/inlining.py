@@ -196,7 +196,7 @@ def negated(source: Source, test: ast.expr, swaps: list[Replacement] | None = No
     asked = test.operand if isinstance(test, ast.UnaryOp) and is_negation else test
     plain = isinstance(asked, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     text = source.of(asked, swaps or [])
-    return ("" if is_negation else "not ") + (text if plain and "\n" not in text else f"({text})")
+    return ("" if is_negation else "not ") + (text if plain else f"({text})")
 
 
 def _lines(source: Source, body: list[ast.stmt], indent: str, swaps: list[Replacement]) -> str | None:
@@ -210,7 +210,7 @@ def _lines(source: Source, body: list[ast.stmt], indent: str, swaps: list[Replac
         inner = _lines(source, following, deeper, swaps)
         if len(guard.body) > 1:
             test = source.of(guard.test, swaps)
-            lines += [f"{indent}if {f'({test})' if source.newline in test else test}:"]
+            lines += [f"{indent}if {test}:"]
             lines += [source.block(guard.body[:-1], deeper, swaps)]
             if inner is not None:
                 lines += [f"{indent}else:", inner]
@@ -267,7 +267,7 @@ def _given(source: Source, call: ast.Call, method: ast.FunctionDef) -> dict[str,
         *zip(names, call.args, strict=False),
         *((key.arg or "", key.value) for key in call.keywords),
     ]:
-        if name not in names or isinstance(value, ast.Starred) or "\n" in source.of(value):
+        if name not in names or isinstance(value, ast.Starred):
             return None
         texts[name] = (source.of(value), isinstance(value, ast.Constant) or dotted(value) is not None)
     if len(call.args) > len(names):

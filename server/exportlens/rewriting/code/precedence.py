@@ -7,13 +7,24 @@ import ast
 from exportlens.source.parsing import parse_python
 
 
+def standing(text: str) -> str:
+    """`text` of an expression so that it may stand anywhere: what goes over several lines by brackets around it gets its own."""
+    if "\n" not in text:
+        return text
+    try:
+        parse_python(text, mode="eval")
+    except SyntaxError:
+        return f"({text})"
+    return text
+
+
 def primary(text: str) -> str:
     """`text` so that `.attribute` may follow."""
     node = parse_python(f"({text})", mode="eval").body
     simple = isinstance(
         node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Tuple, ast.List, ast.Dict)
     )
-    return text if simple and "\n" not in text else f"({text})"
+    return standing(text) if simple else f"({text})"
 
 
 def operand(text: str, word: str) -> str:
@@ -22,7 +33,7 @@ def operand(text: str, word: str) -> str:
     loose = isinstance(node, (ast.Lambda, ast.IfExp, ast.NamedExpr)) or (
         isinstance(node, ast.BoolOp) and (word == "not" or (word == "and" and isinstance(node.op, ast.Or)))
     )
-    return f"({text})" if loose or "\n" in text else text
+    return f"({text})" if loose else standing(text)
 
 
 # How tightly operators bind (The Python Language Reference, 6.17); what is none of these needs no brackets anywhere.

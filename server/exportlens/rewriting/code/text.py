@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from exportlens.finding import Edit, Position, Range
-from exportlens.rewriting.code.precedence import fitting
+from exportlens.rewriting.code.precedence import fitting, standing
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import children
 
@@ -35,6 +35,8 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitOr: "|",
     ast.BitXor: "^",
 }
+# Expressions that no brackets go around.
+_UNBRACKETED = (ast.Slice, ast.Starred)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -98,6 +100,8 @@ class Source:
         self._starts = _line_starts(text)
         self._comments = _comment_ends(text, self._starts) if "#" in text else {}
         self._inside_string = self._lines_inside_strings()
+        # Constructors that come to make a Module before all else, by the fix that is being made.
+        self.becoming: set[ast.AST] = set()
 
     def offset(self, line: int, utf8_column: int) -> int:
         """The character offset for `ast`'s 1-based line and UTF-8 column."""
@@ -120,8 +124,10 @@ class Source:
         return self.offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
 
     def of(self, node: ast.AST, replacements: Iterable[Replacement] = ()) -> str:
-        """The text of `node`, with those of `replacements` that lie in it made."""
-        return self.between(self.start(node), self.end(node), replacements)
+        """The text of `node`, with those of `replacements` that lie in it made; in brackets where it is an expression that goes over
+        several lines by the brackets around it, which do not go with it."""
+        text = self.between(self.start(node), self.end(node), replacements)
+        return standing(text) if isinstance(node, ast.expr) and not isinstance(node, _UNBRACKETED) else text
 
     def between(self, start: int, end: int, replacements: Iterable[Replacement] = ()) -> str:
         pieces: list[str] = []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Iterator
 
 from exportlens.inference.values import Array, Const
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import bound, dotted
 from exportlens.rewriting.code.precedence import primary
-from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.source.walking import walk
@@ -50,6 +51,35 @@ class ComparedNumbers:
         given = [self.kinds.of(each) for each in call.args]
         plain = len(given) == 2 and all(each.what in ("number", "size", "scalar") for each in given)
         return plain and any(each.what == "scalar" and each.type != "int" for each in given)
+
+    def shapes_by_items(self, node: ast.expr, negated: bool) -> str | None:
+        """Whether two shapes of as many dimensions are equal, or are not, asked of each dimension: Python asks each pair for its
+        truth where tuples are compared. None for other tests."""
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+            return None
+        equal = isinstance(node.ops[0], ast.Eq)
+        sides = [self._dimensions(each) for each in (node.left, node.comparators[0])]
+        if not (equal or isinstance(node.ops[0], ast.NotEq)) or len({len(each) for each in sides}) != 1:
+            return None
+        word, joint = ("==", " & ") if equal is not negated else ("!=", " | ")
+        pairs = [f"{left} {word} {right}" for left, right in zip(*sides, strict=True)]
+        if len(pairs) == 1:
+            return pairs[0]
+        return joint.join(f"({each})" for each in pairs) or None
+
+    def _dimensions(self, node: ast.expr) -> list[str]:
+        """The texts of the dimensions of `t.shape`, `t.size()` or a tuple; none where it is not known how many there are."""
+        if isinstance(node, ast.Tuple):
+            plain = all(self.kinds.of(each).what in ("number", "size", "scalar") for each in node.elts)
+            return [self.source.of(each) for each in node.elts] if plain else []
+        called = isinstance(node, ast.Call) and not node.args and not node.keywords
+        owner = node.func if isinstance(node, ast.Call) and called else node
+        if not isinstance(owner, ast.Attribute) or owner.attr != ("size" if called else "shape"):
+            return []
+        tensor = self.kinds.of(owner.value)
+        if tensor.what != "tensor" or dotted(owner.value) is None:
+            return []
+        return [f"{self.source.of(owner.value)}.shape[{index}]" for index in range(tensor.rank or 0)]
 
     def number_as_tensor(self, node: ast.expr) -> str | None:
         """The tensor behind a Python number made from tensor data (`int(t)`, `t.item()`); None where there
@@ -126,7 +156,32 @@ class ComparedNumbers:
         ]
         parts = [part for each in values for part in _given(each)]
         calls = [each for each in parts if isinstance(each, ast.Call)]
-        return any((self.kinds.qualified(each.func) or "").startswith("numpy.") for each in calls)
+        if any((self.kinds.qualified(each.func) or "").startswith("numpy.") for each in calls):
+            return True
+        is_number = self.kinds.of(name).what == "scalar"
+        return function is not None and is_number and self._is_computed_from_numpy(name.id, function)
+
+    def _is_computed_from_numpy(self, name: str, function: Function) -> bool:
+        """Whether `name` may be a number that is computed of one of NumPy's: it is one of NumPy's as well, and what compares it
+        gives NumPy's bool."""
+        waiting, seen = [name], {name}
+        while waiting:
+            asked = waiting.pop()
+            for each in walk(function):
+                if not isinstance(each, (ast.Assign, ast.AugAssign, ast.AnnAssign)) or each.value is None:
+                    continue
+                targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+                if asked not in bound(targets):
+                    continue
+                for part in _computed_of(each.value):
+                    if isinstance(part, ast.Name) and part.id not in seen:
+                        seen.add(part.id)
+                        waiting.append(part.id)
+                    elif isinstance(part, ast.Call) and (
+                        (self.kinds.qualified(part.func) or "").startswith(_NUMBERS_OF_NUMPY)
+                    ):
+                        return True
+        return False
 
     def refuse_conversions(self, node: ast.expr) -> None:
         for each in ast.walk(node):
@@ -148,6 +203,33 @@ def _given(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.IfExp):
         return [*_given(node.body), *_given(node.orelse)]
     return [node]
+
+
+# What gives numbers of NumPy's where it is given numbers, and no array that is indexed or asked as one.
+_NUMBERS_OF_NUMPY = tuple(
+    f"numpy.{name}"
+    for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "arc", "abs", "power", "floor", "ceil", "float", "hypot", "sign")
+)  # fmt: skip
+
+
+def _computed_of(node: ast.expr) -> Iterator[ast.expr]:
+    """The names and calls of which `node` makes a number, by operators or by functions that are not known to give Python's own."""
+    yield node
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.BinOp):
+        parts = [node.left, node.right]
+    elif isinstance(node, ast.UnaryOp):
+        parts = [node.operand]
+    elif isinstance(node, ast.IfExp):
+        parts = [node.body, node.orelse]
+    elif isinstance(node, ast.Tuple):
+        parts = node.elts
+    elif isinstance(node, ast.Call):
+        owner = (dotted(node.func) or "").partition(".")[0]
+        own = isinstance(node.func, ast.Name) and node.func.id in ("max", "min", "abs", "sum")
+        parts = list(node.args) if own or owner in ("self", "cls") else []
+    for each in parts:
+        yield from _computed_of(each)
 
 
 def _is_integer(dtype: str | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass
 
 from exportlens.rewriting.code.draft import Refused
@@ -36,19 +37,40 @@ def scalar_bool(condition: Condition) -> str:
     return text if condition.rank == 0 else f"{primary(text)}.reshape(())"
 
 
-def opposite(condition: Condition, torch: str) -> Condition:
-    """The opposite of `condition`."""
+_INVERSES: dict[type[ast.cmpop], str] = {ast.Eq: "!=", ast.NotEq: "=="}
+_OF_INTEGERS: dict[type[ast.cmpop], str] = {ast.Lt: ">=", ast.LtE: ">", ast.Gt: "<=", ast.GtE: "<"}
+
+
+def opposite(condition: Condition, torch: str, integers: bool = False) -> Condition:
+    """The opposite of `condition`, which compares `integers` or what may be NaN."""
     if condition.form in ("tensor", "unknown"):
         text = _opposite(condition.text, torch)
         plain = f"not {primary(condition.text)}" if condition.form == "unknown" else None
         return Condition(text, condition.form, condition.rank, "bool", True, plain=plain)
     if condition.form == "symbol":
-        return Condition(f"{torch}.sym_not({condition.text})", "symbol", is_bool=True)
+        # Sizes may be known to torch after all: strict tracing and torch.cond take `sym_not` of no bool of Python.
+        text = _compared(condition.text, integers) or f"{torch}.sym_not({condition.text})"
+        return Condition(text, "symbol", is_bool=True)
     if condition.form == "mixed" and condition.alone is not None:
         # Python's `not` would ask the tensor in it.
         alone = _opposite(condition.alone, torch)
         return Condition(alone, "mixed", 0, "bool", True, alone=alone)
     return Condition(f"not {primary(condition.text)}", condition.form, is_bool=True)
+
+
+def _compared(text: str, integers: bool) -> str | None:
+    """The opposite of one comparison by the opposite operator; None for other texts."""
+    node = parse_python(f"({text})", mode="eval").body
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or "\n" in text:
+        return None
+    inverse = (_INVERSES | _OF_INTEGERS if integers else _INVERSES).get(type(node.ops[0]))
+    # Positions count bytes, and the bracket before the text.
+    written, right = text.encode(), node.comparators[0].col_offset - 1
+    left = (node.left.end_col_offset or 0) - 1
+    between = re.fullmatch(r"([ )]*)([!=<>]+)([ (]*)", written[left:right].decode())
+    if inverse is None or between is None:
+        return None
+    return f"{written[:left].decode()}{between[1]}{inverse}{between[3]}{written[right:].decode()}"
 
 
 def _opposite(text: str, torch: str) -> str:
@@ -101,7 +123,7 @@ def joined(conditions: list[Condition], word: str, torch: str) -> Condition:
     first = [operand(each.text, word) if each.is_bool else f"bool({each.text})" for each in static]
     whole = f" {word} ".join(first)
     alone = None
-    if data_part.form == "tensor" and "\n" not in whole:
+    if data_part.form == "tensor":
         truth = scalar_bool(data_part)
         alone = (
             f"({truth} if {whole} else {torch}.full((), False))"

@@ -102,9 +102,20 @@ class Predicates(ComparedNumbers):
         holds = asks_bool(node)
         if isinstance(node, ast.Compare) and holds is not None and self._is_bool_of_data(node.left):
             return self.read(node.left, negated is holds, value)
+        by_items = self.shapes_by_items(node, negated) if _is_data(value) else None
+        if by_items is not None:
+            return Condition(by_items, "symbol", is_bool=True, guarded=self._may_raise(node))
         condition = self._leaf(node, value)
-        condition = opposite(condition, self.torch) if negated else condition
+        condition = opposite(condition, self.torch, self._compares_integers(node)) if negated else condition
         return replace(condition, guarded=self._may_raise(node))
+
+    def _compares_integers(self, node: ast.expr) -> bool:
+        """Whether `node` compares two integers, of which one is not smaller where it is not as large or larger."""
+        sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+        kinds = [self.kinds.of(each) for each in sides]
+        return bool(kinds) and all(
+            each.what in ("scalar", "size", "number") and each.type in ("int", "bool") for each in kinds
+        )
 
     def _is_bool_of_data(self, node: ast.expr) -> bool:
         kind = self.kinds.of(node)
@@ -449,5 +460,5 @@ class Predicates(ComparedNumbers):
         return None
 
 
-def _is_data(value: Shape | TensorScalar) -> bool:
-    return isinstance(value, TensorScalar) or value.unbacked
+def _is_data(value: Value | None) -> bool:
+    return isinstance(value, TensorScalar) or (isinstance(value, Shape) and value.unbacked)

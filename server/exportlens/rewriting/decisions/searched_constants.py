@@ -122,11 +122,11 @@ def found_by_comprehension(draft: Draft, node: Comprehension, kinds: Kinds) -> s
     arms = []
     for each in rounds:
         swaps = _swaps(source, [node.elt, *generator.ifs], each)
-        value = [f"{inner}{head}{_one_line(source.of(node.elt, swaps))}"]
+        value = [f"{inner}{head}{source.of(node.elt, swaps)}"]
         arms.append((_test(source, generator.ifs, swaps), value))
     last = f"raise {_EMPTY[asked.how]}"
     if asked.default is not None:
-        last = f"{head}{_one_line(source.of(asked.default))}"
+        last = f"{head}{source.of(asked.default)}"
     notes = source.comments_between(source.start(asked.whole), source.end(asked.whole))
     lines = [*(indent + each for each in notes), *_chain(arms, [inner + last], indent)]
     text = source.newline.join(lines).removeprefix(indent)
@@ -242,12 +242,8 @@ def _test(source: Source, tests: Sequence[ast.expr], swaps: Sequence[Replacement
     for each in tests:
         text = source.of(each, swaps)
         several = len(tests) > 1 and isinstance(each, (ast.BoolOp, ast.IfExp, ast.Lambda))
-        texts.append(f"({text})" if several or "\n" in text else text)
+        texts.append(f"({text})" if several else text)
     return " and ".join(texts)
-
-
-def _one_line(text: str) -> str:
-    return f"({text})" if "\n" in text else text
 
 
 def _chain(arms: Sequence[tuple[str, list[str]]], last: Sequence[str], indent: str) -> list[str]:

@@ -159,7 +159,7 @@ def first_found(
     assert isinstance(rows, ast.Call)
     found = _asked_in(source, generator.ifs, names[1], rows.args[0], kinds)
     kind = kinds.of(default)
-    whole = kind.what in ("number", "size") and kind.type == "int" and "\n" not in source.of(default)
+    whole = kind.what in ("number", "size") and kind.type == "int"
     statement, function = source.enclosing_statement(node), source.enclosing_function(node)
     if found is None or not whole or function is None or not isinstance(statement, _SIMPLE):
         return None

@@ -155,7 +155,7 @@ def _wrapper(draft: Draft, node: ast.expr, model: Value) -> _Wrapper:
 
 def _of_lambda(draft: Draft, node: ast.Lambda) -> _Wrapper:
     body = draft.source.of(node.body)
-    wrapper = _Wrapper("Wrapper", ast.unparse(node.args), f"({body})" if "\n" in body else body)
+    wrapper = _Wrapper("Wrapper", ast.unparse(node.args), body)
     own = {each.arg for each in arguments(node.args)} | set(draft.modules) | set(dir(builtins))
     for each in ast.walk(node.body):
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id not in own:

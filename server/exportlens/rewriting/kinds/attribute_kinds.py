@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from exportlens.inference import knowledge
 from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.names import external
-from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor, Value
+from exportlens.inference.values import ClassValue, Const, Instance, Named, Sequence, Tensor
 from exportlens.rewriting.code.names import dotted
-from exportlens.rewriting.kinds.class_constants import class_constant
-from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.kinds.kind import (
     UNKNOWN_KIND,
     Kind,
@@ -50,9 +49,9 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
         return kinds.names[path]
     if isinstance(owner.value, Instance) and node.attr in owner.value.attributes:
         return of_value(owner.value.attributes[node.attr], path)
-    constant_of_class = _of_class(kinds, owner.value, node.attr)
-    if constant_of_class is not None:
-        return of_value(Const(constant_of_class), path)
+    of_class = _of_class(owner.value, node.attr) if isinstance(owner.value, Instance) else None
+    if of_class is not None:
+        return of_class
     if isinstance(node.value, ast.Name) and kinds.is_enumeration(node.value.id):
         return Kind("object", roots=frozenset({path}))
     if (
@@ -77,17 +76,22 @@ def of_attribute(kinds: Kinds, node: ast.Attribute) -> Kind:
     return replace(UNKNOWN_KIND, roots=frozenset({path}) if path else None)
 
 
-def _of_class(kinds: Kinds, owner: Value | None, attr: str) -> float | None:
-    """The number that the class of `owner` has under the name; None where an object may have another."""
-    if not isinstance(owner, Instance) or not isinstance(owner.cls, ClassValue):
+def _of_class(instance: Instance, attr: str) -> Kind | None:
+    """The kind of a number or a text that the class itself holds, as `LONG = 1` in its body, and that none of its methods sets."""
+    value, _, hidden = class_attribute(instance.cls, attr)
+    if hidden or not isinstance(value, Const) or not isinstance(value.value, (int, float, str)):
         return None
-    if not isinstance(class_attribute(owner.cls, attr)[0], Const):
-        return None
-    nodes = [each.node for each in class_order(owner.cls) if isinstance(each, ClassValue)]
-    value = class_constant(
-        owner.cls.node, attr, [*nodes, *(each for chunk in kinds.around for each in chunk.body)]
+    classes = [each for each in class_order(instance.cls) if isinstance(each, ClassValue)]
+    return None if any(attr in _attributes_set(each.node) for each in classes) else of_value(value, "")
+
+
+@lru_cache(maxsize=64)
+def _attributes_set(cls: ast.ClassDef) -> frozenset[str]:
+    return frozenset(
+        each.attr
+        for each in ast.walk(cls)
+        if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)
     )
-    return None if value is None else constant_number(value)
 
 
 def _of_property(kinds: Kinds, attr: str, owner: Kind) -> Kind:

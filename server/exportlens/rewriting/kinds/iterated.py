@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from exportlens.inference.lattice import join
-from exportlens.inference.values import Const, Instance, Mapping_, Sequence, Value
-from exportlens.rewriting.kinds.kind import Kind, of_value, union
+from exportlens.inference.values import Const, Instance, Mapping_, Sequence, Tensor, Value
+from exportlens.rewriting.kinds.kind import UNKNOWN_KIND, Kind, holds_tensors_alone, of_value, union
+
+if TYPE_CHECKING:
+    from exportlens.rewriting.kinds.kinds import Kinds
 
 # More elements than these are not followed one by one.
 _MOST = 64
@@ -42,6 +47,29 @@ def of_dict(owner: Kind, method: str) -> Kind | None:
     key, value = functools.reduce(join, known), functools.reduce(join, held.items.values())
     element = {"keys": key, "values": value, "items": Sequence("tuple", [key, value])}[method]
     return Kind("container", roots=owner.roots, value=Sequence("list", None, element))
+
+
+def of_same_keys(node: ast.DictComp, kinds: Kinds) -> Kind | None:
+    """What `{key: f(value) for key, value in d.items()}` gives, whichever keys `d` has; None where it is another comprehension."""
+    rounds = node.generators[0]
+    call, target = rounds.iter, rounds.target
+    if rounds.ifs or not (
+        isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not call.args
+    ):
+        return None
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2 or call.func.attr != "items":
+        return None
+    owner = kinds.of(call.func.value)
+    held = owner.value
+    if not isinstance(held, Mapping_) or held.kind != "dict" or not held.items:
+        return None
+    if ast.unparse(node.key) != ast.unparse(target.elts[0]) or not holds_tensors_alone(owner):
+        return None
+    # What is done to one of them is done to all.
+    found = kinds.each_of(target, node.value, kinds.of(call))
+    if found is UNKNOWN_KIND:
+        return None
+    return Kind("container", roots=found.roots, value=Mapping_(dict.fromkeys(held.items, Tensor())))
 
 
 def _kept(element: Kind, owner: Kind) -> Kind:

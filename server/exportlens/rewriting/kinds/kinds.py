@@ -19,7 +19,7 @@ from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.kinds.attribute_kinds import of_attribute
 from exportlens.rewriting.kinds.call_kinds import of_call
 from exportlens.rewriting.kinds.index_kinds import of_subscript
-from exportlens.rewriting.kinds.iterated import elements
+from exportlens.rewriting.kinds.iterated import elements, of_same_keys
 from exportlens.rewriting.kinds.kind import (
     LOCAL,
     UNKNOWN_KIND,
@@ -446,6 +446,8 @@ class Kinds:
             if isinstance(key, Const) and type(key.value) in (str, int) and key.value not in keys:
                 keys.append(key.value)
             found.append(inside.of(node.value))
+        if parts is None and len(node.generators) == 1:
+            return of_same_keys(node, self) or UNKNOWN_KIND
         if not found or len(keys) < len(found):
             return UNKNOWN_KIND
         return Kind("container", roots=union(found), items=tuple(found), keys=tuple(keys))

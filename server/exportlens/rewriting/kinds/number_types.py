@@ -141,7 +141,9 @@ class TypedNumber:
 
     def _type_given_by_calls(self, function: Function, name: str) -> str | None:
         """The type of the number that all calls in the file give the parameter `name`."""
-        statements = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
+        placed = self.draft.context.document.placed
+        statements = [each for one in placed if one.chunk is not self.draft.chunk for each in one.chunk.body]
+        statements += self.source.tree.body
         default = defaults_of(function.args).get(name)
         given = given_by_calls(statements, self.cls, function, name, default)
         types: set[str | None] = set()
@@ -150,11 +152,46 @@ class TypedNumber:
             if constant is not None:
                 types.add(type(constant).__name__)
             else:
-                read = read_out_of(each) is not None or ast.unparse(each).startswith("float(")
-                types.add("int" if is_size(each) else "number" if read else None)
+                types.add(self._type_handed(each, function, statements))
         if not types or not types <= {"int", "float", "number"}:
             return None
         return types.pop() if len(types) == 1 else "number"
+
+    def _type_handed(self, value: ast.expr, function: Function, statements: list[ast.stmt]) -> str | None:
+        """The type of the number that a call somewhere in the file hands to `function`: `value`, or what the name for it is bound to."""
+        if is_size(value):
+            return "int"
+        if read_out_of(value) is not None or ast.unparse(value).startswith("float("):
+            return "number"
+        if not isinstance(value, ast.Name):
+            return None
+        around = [
+            each
+            for statement in statements
+            for each in ast.walk(statement)
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and any(one is value for one in ast.walk(each))
+        ]
+        if not around or around[-1] is function:
+            return None
+        caller = around[-1]
+        if is_unpacked_size(caller, value.id):
+            return "int"
+        stores = [
+            each
+            for each in ast.walk(caller)
+            if isinstance(each, ast.Name) and each.id == value.id and not isinstance(each.ctx, ast.Load)
+        ]
+        given = [
+            bound
+            for each in ast.walk(caller)
+            if isinstance(each, ast.Assign)
+            for target, bound in assigned_pairs(each)
+            if dotted(target) == value.id
+        ]
+        known = value.id not in {each.arg for each in arguments(caller.args)} and len(stores) == len(given)
+        types = {self._type_handed(each, function, []) for each in given} if known else set()
+        return types.pop() if len(types) == 1 else None
 
     def type_given(self, call: ast.Call) -> str | None:
         """The type of what a conversion or a function of the math module gives, of numbers of known types."""

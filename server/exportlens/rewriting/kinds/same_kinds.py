@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exportlens.inference.values import Const
+from exportlens.inference.values import Const, Mapping_
 from exportlens.rewriting.code.draft import Refused, RefusedNumber
 from exportlens.rewriting.kinds.kind import Kind
 
@@ -43,6 +43,9 @@ def same_tensor(name: str, a: Kind, b: Kind) -> None:
             )
     elif {a.what, b.what} == {"tensor", "container"}:
         raise Refused(f"{name} is one tensor on one side of the branch and several on the other")
+    elif _keys_of(a) and _keys_of(b) and _keys_of(a) != _keys_of(b):
+        odd = min(map(repr, _keys_of(a) ^ _keys_of(b)))
+        raise Refused(f"{name} has {odd} on one side of the branch alone: torch.cond gives the same keys")
     elif (
         a.what == b.what == "container"
         and a.items is not None
@@ -62,6 +65,11 @@ def same_tensor(name: str, a: Kind, b: Kind) -> None:
                 f"{name} has Python numbers among its items on one side of the branch and tensors on the other: start with "
                 "tensors, as `torch.zeros(())`"
             )
+
+
+def _keys_of(kind: Kind) -> set[object]:
+    """The keys of a dict, as far as they are known."""
+    return set(kind.keys or (kind.value.items if isinstance(kind.value, Mapping_) else ()))
 
 
 def refuse_object(name: str, kind: Kind) -> None:

@@ -145,7 +145,7 @@ class _Filled:
             alike = before is not None and before.what == "tensor" and before.rank in (now.rank, None)
             return f"{self.torch}.zeros_like({value.id})" if alike and value.id in certain else None
         changed = set(bound(block[:at])) if block in (self.node.body, self.node.orelse) else arms
-        if reads(value) & changed or source.newline in source.of(value):
+        if reads(value) & changed:
             return None
         text = source.of(value)
         for each in walk(value):

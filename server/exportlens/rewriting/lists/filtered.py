@@ -239,7 +239,7 @@ def _grouped(source: Source, node: ast.expr, swaps: list[Replacement]) -> str:
     loose = isinstance(node, (ast.IfExp, ast.NamedExpr, ast.Lambda)) or (
         isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
     )
-    return f"({text})" if loose or "\n" in text else text
+    return f"({text})" if loose else text
 
 
 def _is_filter(source: Source, branch: ast.If, name: str) -> bool:

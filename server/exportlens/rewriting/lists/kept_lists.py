@@ -200,8 +200,7 @@ class _Kept:
         lines: list[str] = []
         for index, each in enumerate(statements):
             if each is self.append:
-                value = source.of(self.found.value)
-                lines.append(f"{indent}{self.value} = " + (f"({value})" if "\n" in value else value))
+                lines.append(f"{indent}{self.value} = {source.of(self.found.value)}")
                 lines.append(f"{indent}{self.flag} = {self.torch}.ones((), dtype={self.torch}.bool)")
                 continue
             skips = isinstance(each, ast.If) and "continues" in exits([each])
@@ -285,7 +284,6 @@ class _Kept:
         indent = source.indent_of(node)
         inner = indent + source.indent_unit()
         value = source.of(self.found.value)
-        value = f"({value})" if "\n" in value else value
         lines = [
             f"{self.flag} = {test}",
             f"{indent}{self.value} = {zero}",

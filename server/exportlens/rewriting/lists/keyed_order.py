@@ -114,8 +114,6 @@ def _of_each(source: Source, key: ast.expr, path: str, element: Kind, kinds: Kin
         raise Refused(f"`{source.of(key)}` is not known to give a tensor for an element")
     if (kind.dtype or "").startswith(("bool", "complex")):
         raise Refused("torch.argmax takes no tensor of this dtype")
-    if "\n" in text:
-        text = ast.unparse(body)
     one = text if kind.rank == 0 else f"{primary(text)}.reshape(())"
     return f"{one} for {name} in {path}"
 

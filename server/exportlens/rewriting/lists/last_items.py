@@ -346,5 +346,4 @@ def _in_brackets(source: Source, node: ast.expr, swaps: list[Replacement] | None
     inside = [
         each for each in swaps or () if source.start(node) <= each.start and each.end <= source.end(node)
     ]
-    text = source.of(node, inside)
-    return f"({text})" if source.newline in text and not isinstance(node, (ast.List, ast.Tuple)) else text
+    return source.of(node, inside)

@@ -7,6 +7,7 @@ import math
 
 from exportlens.inference.values import Const
 from exportlens.rewriting.code.names import arguments, bound, dotted, reads
+from exportlens.rewriting.code.precedence import standing
 from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.kinds.int_evidence import is_int_of_tensor
 from exportlens.rewriting.kinds.kind import Kind
@@ -23,7 +24,7 @@ def in_brackets(text: str) -> str:
     """`text` so that an operator or a method may follow."""
     node = parse_python(f"({text})", mode="eval").body
     plain = isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant))
-    return text if plain and "\n" not in text else f"({text})"
+    return standing(text) if plain else f"({text})"
 
 
 def tensor_of_list(source: Source, node: ast.expr, kinds: Kinds) -> ast.expr | None:
@@ -142,7 +143,7 @@ def equal_to(source: Source, value: ast.expr, tensor: ast.expr, kinds: Kinds) ->
 
 def _is_comparable(source: Source, value: ast.expr, tensor: ast.expr, kinds: Kinds, exactly: bool) -> bool:
     kind = kinds.of(value)
-    if kind.what not in ("number", "size", "scalar") or "\n" in source.of(value):
+    if kind.what not in ("number", "size", "scalar"):
         return False
     if any(isinstance(each, ast.Call) for each in walk(value)) and dotted(value) is None:
         return False

@@ -90,7 +90,7 @@ class _MaskedUses(Uses):
         source, rows = self.source, self.rows
         now = kinds_before(self.function, source.enclosing_statement(generator.iter), rows.kinds)
         now.names[name] = Kind("tensor", rank=0 if rows.shape == "scalar" else None)
-        if any("\n" in source.of(each) or not is_plain(each, now) for each in generator.ifs):
+        if any(not is_plain(each, now) for each in generator.ifs):
             return None
         predicates = Predicates(source, now, rows.torch)
         try:

@@ -257,8 +257,6 @@ class _Buffer:
 
     def text(self) -> str | None:
         source, torch, name = self.source, self.torch, self.name
-        if source.newline in source.of(self.value) or source.newline in source.of(self.padding.item):
-            return None
         count = fresh(f"{name}_count", every_name(source.tree))
         nl, most = source.newline, source.of(self.padding.most)
         row, item = self._row(), source.of(self.padding.item)

@@ -249,12 +249,8 @@ class _Selection:
         return lines if once and "\n".join(lines).count(self.source.of(self.iterated)) == 1 else None
 
     def _lines(self, weighed: bool) -> list[str] | None:
-        source, kept = self.source, self.kept
+        kept = self.kept
         if length_from_data(self.before.of(self.iterated)):
-            return None
-        if "\n" in source.of(kept.rows) or any(
-            "\n" in source.of(each) for each in (kept.element, *kept.tests)
-        ):
             return None
         if not all(is_plain(each, self.now) for each in (kept.element, *kept.tests)):
             return None

@@ -55,6 +55,8 @@ def begun_by_first_round(
     values = _values(source, node, begun, kinds) if begun else None
     if values is None or any(_is_asked(source, function, name) for name in begun):
         return None
+    if any(start and _may_give_none(source, function, node, name) for name, start in begun.items()):
+        return None
     if not all(_is_there_at_first(function, node, set(begun), value) for _, _, value in values):
         return None
     return _written(source, loop, node, begun, values, kinds, torch)
@@ -135,7 +137,7 @@ def _values(
             begun = {name for name, _, _ in found}
             early = reads(value) & (set(names) - begun)
             text = source.of(value)
-            if early or reads(value) & others or "\n" in text or not repeatable(value, kinds):
+            if early or reads(value) & others or not repeatable(value, kinds):
                 return None
             found.append((target.id, text, value))
     listed = [name for name, _, _ in found]
@@ -153,10 +155,11 @@ def _is_there_at_first(function: Function, node: ast.If, begun: set[str], value:
 
 
 def _is_asked(source: Source, function: Function, name: str) -> bool:
-    """Whether anything asks if `name` is there, also of what the function gives, where it gives `name`."""
-    if _is_compared_with_none(source, function, {name}):
+    """Whether anything asks if `name` is there, also under another name, or of what the function gives, where it gives `name`."""
+    same = _names_of(source, function, name)
+    if _is_compared_with_none(source, function, same):
         return True
-    given = [each for each in walk(function) if isinstance(each, ast.Return) and name in reads(each)]
+    given = [each for each in walk(function) if isinstance(each, ast.Return) and same & reads(each)]
     for each in ast.walk(source.tree) if given else ():
         called = isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == function.name
         caller = source.enclosing_function(each) if called else None
@@ -169,6 +172,33 @@ def _is_asked(source: Source, function: Function, name: str) -> bool:
             if _is_compared_with_none(source, caller, names):
                 return True
     return False
+
+
+def _names_of(source: Source, function: Function, name: str) -> set[str]:
+    """`name`, and the names that are bound to it, or to what holds it."""
+    same = {name}
+    for each in sorted(
+        (each for each in walk(function) if isinstance(each, (ast.Assign, ast.AnnAssign))), key=source.start
+    ):
+        for target, value in assigned_pairs(each):
+            if isinstance(target, ast.Name) and _hands_on(value, same):
+                same.add(target.id)
+    return same
+
+
+def _hands_on(value: ast.expr | None, names: set[str]) -> bool:
+    """Whether `value` is what one of `names` is, or holds it."""
+    return any(
+        isinstance(each, ast.Name) and each.id in names for each in (value, *getattr(value, "elts", ()))
+    )
+
+
+def _may_give_none(source: Source, function: Function, node: ast.If, name: str) -> bool:
+    """Whether the function may give the None that `name` begins with: the branch asks no best that it sets."""
+    if reads(node.test) & set(bound(node.body)):
+        return False
+    same = _names_of(source, function, name)
+    return any(isinstance(each, ast.Return) and _hands_on(each.value, same) for each in walk(function))
 
 
 def _is_compared_with_none(source: Source, function: Function, names: set[str]) -> bool:

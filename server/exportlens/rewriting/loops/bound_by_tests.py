@@ -48,8 +48,6 @@ def bound_before(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Source,
             raise Refused("the loop continues before its end, and its condition binds a name")
         return bound_before(changed[0], changed[1], kinds)
     line = f"{name.target.id} = {source.of(name.value)}"
-    if source.newline in line:
-        line = f"{name.target.id} = ({source.of(name.value)})"
     nl, start, end = source.newline, source.start(loop), source.span(loop.body)[1]
     head = f"{line}{nl}{source.indent_of(loop)}"
     outer_start, outer_end = source.start(name), source.end(name)
@@ -132,9 +130,9 @@ def _end(source: Source, name: ast.NamedExpr) -> int:
 
 
 def _alone(source: Source, node: ast.expr) -> str:
-    """The text of `node`, in brackets where it is written on several lines or binds less than `and`."""
+    """The text of `node`, in brackets where it binds less than `and`."""
     text = source.of(node)
-    loose = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr)) or source.newline in text
+    loose = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr))
     return f"({text})" if loose else text
 
 

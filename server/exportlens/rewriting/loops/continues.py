@@ -63,5 +63,5 @@ def _lines(source: Source, block: Sequence[ast.stmt], indent: str) -> list[str] 
     behind = _lines(source, other, inner) if other else []
     if body is None or behind is None:
         return None
-    lines += [f"{indent}if {f'({test})' if source.newline in test else test}:", *body]
+    lines += [f"{indent}if {test}:", *body]
     return [*lines, f"{indent}else:", *behind] if behind else lines

@@ -105,7 +105,7 @@ class Round:
                 # torch.where would spread what has fewer elements than it had.
                 return False
             value = self._value(only)
-            if value is not None and not more and source.newline not in value:
+            if value is not None and not more:
                 self.swaps.append(source.swap(only, f"{name} = {torch}.where({self.run}, {value}, {name})"))
                 continue
             if any(isinstance(each, ast.AugAssign) for each in stores):

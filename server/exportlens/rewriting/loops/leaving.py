@@ -58,11 +58,16 @@ class Flagged:
         return self.block(tree)[self.first : self.first + self.count + more]
 
     def block(self, tree: ast.AST) -> list[ast.stmt]:
-        """The block that holds them."""
+        """The block that holds them. Raises Refused where a rewrite has put other statements around it."""
         node = tree
-        for field, index in self.path[:-1]:
-            node = getattr(node, field)[index]
-        block: list[ast.stmt] = getattr(node, self.path[-1][0])
+        try:
+            for field, index in self.path[:-1]:
+                node = getattr(node, field)[index]
+            block: list[ast.stmt] = getattr(node, self.path[-1][0])
+        except (AttributeError, IndexError, TypeError):
+            raise Refused(
+                "the loop stands in a branch that is rewritten with it: mend that branch first"
+            ) from None
         return block
 
 
@@ -467,7 +472,7 @@ def _grouped(source: Source, node: ast.expr) -> str:
     loose = isinstance(node, (ast.IfExp, ast.NamedExpr, ast.Lambda)) or (
         isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
     )
-    return f"({source.of(node)})" if loose or "\n" in source.of(node) else source.of(node)
+    return f"({source.of(node)})" if loose else source.of(node)
 
 
 def _path(source: Source, node: ast.AST) -> tuple[tuple[str, int], ...]:

@@ -95,7 +95,7 @@ class LoopRewrite(LoopCondition):
         ends: list[tuple[ast.stmt | None, Kinds]] = []
 
         def see(node: ast.stmt, now: Kinds) -> None:
-            if isinstance(node, ast.Continue):
+            if isinstance(node, ast.Continue) and self._is_own(node):
                 ends.append((node, now.copy()))
 
         visit(self.node.body, end, see)
@@ -118,6 +118,11 @@ class LoopRewrite(LoopCondition):
             else:
                 self.replacements.append(self.source.swap(where, f"return {text}"))
         return self._assembled(names, start, condition, first_lines, last, written, counter)
+
+    def _is_own(self, node: ast.Continue) -> bool:
+        """Whether `node` goes on with a round of this loop, and of none inside of it."""
+        loops = (each for each in self.source.ancestors(node) if isinstance(each, (ast.For, ast.While)))
+        return next(loops, None) is self.node
 
     def _carried(self, written: list[str], counter: str | None) -> list[str]:
         after = self.live.live_after(self.node)

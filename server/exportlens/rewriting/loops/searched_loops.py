@@ -166,8 +166,6 @@ class _Found:
         if condition.form != "tensor":
             return None
         test = scalar_bool(condition)
-        if "\n" in test or "\n" in source.of(loop.iter):
-            return None
         header = f"for {source.of(loop.target)} in {source.of(loop.iter)}"
         none = f"{torch}.zeros((), dtype={torch}.bool)"
         filled = self.before.has_elements(loop.iter)
@@ -186,7 +184,7 @@ class _Found:
     def _at_once(self) -> str | None:
         """What all rounds say where they ask the numbers of one tensor."""
         test = self.search.node.test
-        if self.tensor is not None and self.element and "\n" not in self.source.of(test):
+        if self.tensor is not None and self.element:
             if self.counter in reads(test) - {""}:
                 return None
             asked = asked_of_all(self.source, test, self.element, self.tensor, self.now, True)
@@ -203,7 +201,7 @@ class _Found:
             condition = predicates.read(self.search.node.test)
         except Refused:
             return None
-        if condition.form != "tensor" or "\n" in condition.text:
+        if condition.form != "tensor":
             return None
         asked = Source(f"({condition.text})")
         statement = asked.tree.body[0]
@@ -360,11 +358,7 @@ class _Found:
             return self.first, "int"
         step = written_int(args[2]) if len(args) == 3 else 1
         start = args[0]
-        if (
-            step is None
-            or self.before.of(start).what not in ("number", "size")
-            or "\n" in self.source.of(start)
-        ):
+        if step is None or self.before.of(start).what not in ("number", "size"):
             return None
         begin = in_brackets(self.source.of(start))
         if written_int(start) == 0 and step == 1:
@@ -479,14 +473,9 @@ class _Found:
         """Whether `node` is a number of the same type, so that torch.where gives what Python gives."""
         kind = self.before.of(node)
         if type_ == "int" and _is_place(node):
-            return "\n" not in self.source.of(node)
+            return True
         plain = not any(isinstance(each, ast.Call) for each in walk(node)) or kind.what == "size"
-        return (
-            kind.what in ("number", "size")
-            and kind.type == type_
-            and plain
-            and "\n" not in self.source.of(node)
-        )
+        return kind.what in ("number", "size") and kind.type == type_ and plain
 
 
 def _is_place(node: ast.expr) -> bool:

@@ -21,6 +21,7 @@ from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.supposed_parts import stems_from
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.numbers.bounded_tensors import bounded, refuse_mixed
 from exportlens.rewriting.numbers.products import product_of
 from exportlens.rewriting.numbers.replacing import importing_math, replaced_number
 from exportlens.rewriting.numbers.tables import converted, stacked_table
@@ -386,6 +387,7 @@ def stack_for_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         if isinstance(row, ast.ListComp) and isinstance(inner[0], Sequence):
             return _stacked_list(draft, node, row, inner[0], place.name, "1, -1")
         others = _others(draft, node, place.name)
+        refuse_mixed(draft, node.args[0])
         text = stacked_table(draft, node, node.args[0], given, others)
         return draft.replace("Use `torch.stack`", [draft.source.swap(node, text)])
     except (Refused, LookupError, SyntaxError) as refused:
@@ -438,7 +440,9 @@ def _stacked_list(
         raise Refused("the tensors are not known to have one dtype")
     swaps = []
     name = source.of(data)
-    if not isinstance(data, ast.Name):
+    if isinstance(data, ast.Name):
+        refuse_mixed(draft, data)
+    else:
         statement = source.enclosing_statement(node)
         around = itertools.takewhile(lambda each: each is not statement, source.ancestors(node))
         if (
@@ -452,7 +456,8 @@ def _stacked_list(
         taken = draft.taken(source.tree)
         name = next(each for each in map("values{}".format, ("", *range(2, 100))) if each not in taken)
         start = source.start(statement)
-        line = f"{name} = {source.of(data)}{source.newline}{source.indent_of(statement)}"
+        values = source.of(data, bounded(draft, data))
+        line = f"{name} = {values}{source.newline}{source.indent_of(statement)}"
         swaps.append(Replacement(start, start, line))
     # Each has one item, or the code before raised.
     others = _others(draft, node, constructor)

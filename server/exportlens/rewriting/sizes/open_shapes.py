@@ -153,8 +153,11 @@ class OpenShapes:
     def _of_Subscript(self, node: ast.Subscript, seen: frozenset[str]) -> int:
         found = self.opened(node.value, seen)
         place = 0
-        for each in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
-            if isinstance(each, ast.Constant) and each.value is None:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for each in parts:
+            if isinstance(each, ast.Constant) and each.value is Ellipsis:
+                place += self._left_out(node, parts)
+            elif isinstance(each, ast.Constant) and each.value is None:
                 if place == 0 and found == _FIRST:
                     return LATER
                 place += 1
@@ -163,12 +166,22 @@ class OpenShapes:
                 if any(map(self._from_data, ends)):
                     found = max(found, LATER if place else _FIRST)
                 place += 1
-            elif self.kinds.of(each).dtype == "bool":
+            elif self.kinds.of(each).dtype == "bool" or self.opened(each, seen) == _FIRST:
                 found = max(found, LATER if place else _FIRST)
                 place += 1
             elif place == 0 and found == _FIRST:
                 return 0
         return found
+
+    def _left_out(self, node: ast.Subscript, parts: list[ast.expr]) -> int:
+        """How many dimensions `...` stands for in the index `parts`: one where that is not known, as few write it for none."""
+        rank = self.kinds.of(node.value).rank
+        told = [
+            each
+            for each in parts
+            if not (isinstance(each, ast.Constant) and (each.value is None or each.value is Ellipsis))
+        ]
+        return 1 if rank is None else max(rank - len(told), 0)
 
     def _of_UnaryOp(self, node: ast.UnaryOp, seen: frozenset[str]) -> int:
         return self.opened(node.operand, seen)

@@ -137,7 +137,13 @@ def _is_reduced(source: Source, picked: ast.Subscript) -> bool:
         name = str(dotted(parent.func) or getattr(parent.func, "attr", "")).rpartition(".")[2]
         whole = not any(key.arg == "reduction" for key in parent.keywords)
         return whole and name.endswith(("loss", "cross_entropy"))
-    outer = source.parents[parent] if isinstance(parent, ast.Tuple) else parent
+    around = parent
+    while isinstance(around, ast.BinOp) and any(
+        isinstance(each, ast.Constant) for each in (around.left, around.right)
+    ):
+        # `y[rows, x[rows] - 1] = 1`
+        around = source.parents[around]
+    outer = source.parents[around] if isinstance(around, ast.Tuple) else around
     if isinstance(outer, ast.Subscript) and isinstance(outer.ctx, ast.Store):
         return True
     return isinstance(picked.slice, ast.Name) and _is_written_to(source, picked, picked.slice.id)

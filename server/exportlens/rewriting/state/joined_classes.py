@@ -15,6 +15,7 @@ from exportlens.inference.values import ClassValue
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused, WholeDraft
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
+from exportlens.rewriting.state.plain_objects import is_module
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -36,6 +37,8 @@ def class_with_bases(owner: ClassValue, attr: str, context: RewriteContext) -> t
         cls = draft.source.find(begins.node)
         assert isinstance(cls, ast.ClassDef)
         return draft, cls
+    if not is_module(owner):
+        raise Refused(f"`{owner.name}` is no Module: it has no buffers")
     draft = WholeDraft.around(Draft.of_chunk(owner.chunk, context))
     nodes = []
     for each in reversed(order):

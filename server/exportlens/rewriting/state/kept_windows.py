@@ -27,6 +27,7 @@ from exportlens.rewriting.code.names import dotted, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, replaced
 from exportlens.rewriting.state.own_attributes import module_of, uses_of
+from exportlens.rewriting.state.plain_objects import module_first
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.window_bounds import Addition, Cut, added, cut, spelled_bound
 from exportlens.rewriting.state.window_names import under_its_name
@@ -46,10 +47,12 @@ _DTYPES = {"float": "float64", "int": "int64"}
 def window_in_buffer(place: AttributeWrite | ContainerWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that keeps the last items in a buffer, and reads them there."""
     try:
-        _, draft, cls = module_of(place, context)
+        _, draft, cls, base = module_of(place, context)
         message = f"Keep the last items in the buffer `{place.attr}`"
         named = under_its_name(draft, cls, place.attr)
         if named is not None:
+            if base:
+                return module_first(draft, cls, base)
             draft.source = named
             cls = next(
                 each for each in named.tree.body if isinstance(each, ast.ClassDef) and each.name == cls.name
@@ -57,7 +60,7 @@ def window_in_buffer(place: AttributeWrite | ContainerWrite, context: RewriteCon
         swaps = _Window(draft, cls, place).swaps()
         if named is not None:
             return draft.fix(message, replaced(named.text, swaps), Applicability.UNSAFE)
-        return draft.replace(message, swaps, Applicability.UNSAFE)
+        return base.joined(draft.replace(message, [*base, *swaps], Applicability.UNSAFE))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

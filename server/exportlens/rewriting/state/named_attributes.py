@@ -40,7 +40,9 @@ _JOINING = frozenset({"torch.stack", "torch.cat"})
 def copied_by_name(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that writes into the tensor of the name that `place` sets."""
     try:
-        owner, draft, cls = module_of(place, context)
+        owner, draft, cls, base = module_of(place, context)
+        if base:
+            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         if sum(isinstance(each, ClassValue) for each in class_order(owner)) > 1:
             raise Refused("another class of the file may set attributes of the same names")
         if class_attribute(owner, "__setattr__")[0] is not None:

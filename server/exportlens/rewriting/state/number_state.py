@@ -11,13 +11,14 @@ What reads the number still gets a number, in eager mode the very same: floats a
 from __future__ import annotations
 
 import ast
+import contextlib
 from dataclasses import replace
 
 from exportlens.finding import Applicability, Edit, Fix, Refusal
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, TensorScalar, Value, options
 from exportlens.rewriting.code.context import RewriteContext
-from exportlens.rewriting.code.draft import Draft, Refused
+from exportlens.rewriting.code.draft import Draft, Refused, WholeDraft
 from exportlens.rewriting.code.names import (
     assigned_pairs,
     bound,
@@ -29,19 +30,22 @@ from exportlens.rewriting.code.names import (
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.kinds.constant_numbers import constant_number
-from exportlens.rewriting.kinds.number_types import EXTREMES, is_size, read_out_of
+from exportlens.rewriting.kinds.number_types import chooses, is_size, read_out_of
 from exportlens.rewriting.kinds.undimensioned import asked_tensor
 from exportlens.rewriting.numbers.number_uses import UsedNumber
 from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice, is_unpacked_size
+from exportlens.rewriting.state.begun_as_number import begun_as_number, is_given_by_anyone
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
+from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.state.counted_untraced import counted_untraced
 from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.labels import labels
-from exportlens.rewriting.state.plain_objects import made_module
+from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.traced_methods import led_to, untraced_methods
+from exportlens.rewriting.state.written_constructors import constructor_written_out
 from exportlens.source.document import Chunk
 
 _IN_PLACE: dict[type[ast.operator], str] = {
@@ -56,12 +60,20 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
         if not isinstance(owner, ClassValue):
             raise Refused("the class that counts is not known")
         draft, cls = class_with_bases(owner, place.attr, context)
-        base = made_module(draft, cls, owner, place.owner)
+        if not isinstance(draft, WholeDraft):
+            written_out = constructor_written_out(draft, cls)
+            if written_out is not None:
+                return written_out
+            begun_with_flag = begun_as_number(draft, cls, place)
+            if begun_with_flag is not None:
+                return begun_with_flag
+        base = made_module(draft, cls, class_that_begins(owner, place.attr), place.owner)
         function = place.site.function.node if place.site.function is not None else None
         assert isinstance(place.owner, Instance)
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
-        number.is_module = not base
         number.became = type_of_number(place.value)
+        with contextlib.suppress(LookupError):
+            number.known = draft.source.enclosing_statement(draft.find(place.node, place.site.chunk))
         if number.is_needed():
             begun = begun_by_method(draft, cls, place.attr)
             if begun is not None:
@@ -70,9 +82,12 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
             untraced = counted_untraced(draft, cls, place)
             if untraced is not None:
                 return untraced
+        in_class = begun_in_class(cls, place.attr) is not None
+        if base and in_class:
+            return module_first(draft, cls, base)
         swaps = [*base, *number.swaps()]
         message = f"Count in the buffer `{place.attr}`"
-        fix = draft.replace(message, swaps, Applicability.UNSAFE)
+        fix = base.joined(draft.replace(message, swaps, Applicability.UNSAFE))
         return replace(fix, edits=(*fix.edits, *number.edits_of_owners()))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -97,9 +112,10 @@ class _Number(UsedNumber):
     def __init__(self, draft: Draft, cls: ast.ClassDef, owner: Instance, attr: str, exported: str) -> None:
         super().__init__(draft, cls, owner, attr)
         self.attr = attr
-        self.is_module = True
         # The type that a write gives it, as far as the interpreter tells.
         self.became = ""
+        # The write that the interpreter tells this of.
+        self.known: ast.stmt | None = None
         # Reads by the Modules that hold one of the class.
         self.by_owners: list[tuple[Draft, ast.Attribute, ast.ClassDef]] = []
         # What is known to be traced: other Modules may call any method of one without a `forward`.
@@ -328,7 +344,7 @@ class _Number(UsedNumber):
                 elif isinstance(each, ast.AnnAssign) and each.value and dotted(each.target) == self.path:
                     found.append((each, each.value))
         in_class = begun_in_class(self.cls, self.attr)
-        if not found and in_class is not None and self.is_module:
+        if not found and in_class is not None:
             found = [in_class]
         if len(found) != 1 or is_none(found[0][1]):
             raise Refused(f"`{self.path}` is not set once, to a number that is written out, in `__init__`")
@@ -338,7 +354,7 @@ class _Number(UsedNumber):
                 f"`{self.path}` begins with `{ast.unparse(found[0][1])}`: an int or a float, nothing in the file tells"
             )
         self.type, self.first = first, found[0][1]
-        if self.is_module and found != [in_class]:
+        if found != [in_class]:
             refuse_before_module(self.source, found[0][0])
         return found[0]
 
@@ -466,8 +482,9 @@ class _Number(UsedNumber):
             if asked is not None:
                 return f"{self.path}.copy_({self.source.of(asked)})"
         found = self.type_of(write.value)
-        if found is None and self.type == self.became == "float" and isinstance(write, ast.AugAssign):
-            found = self.became
+        if found is None and self.type == self.became == "float":
+            known = write is self.known and not is_given_by_anyone(self.draft, self.cls, write.value)
+            found = self.became if isinstance(write, ast.AugAssign) or known else None
         if found is None and isinstance(write, ast.Assign):
             found = self._type_set(write)
         divides = isinstance(write, ast.AugAssign) and isinstance(write.op, (ast.Div, ast.Pow))
@@ -502,7 +519,7 @@ class _Number(UsedNumber):
     def _extremes(self, reads: list[ast.Attribute]) -> list[Replacement]:
         """`max` and `min` of the number as torch's own, which take in what data tells."""
         return [
-            self.source.swap(each.func, f"{self.draft.torch}.{EXTREMES[ast.unparse(each.func)]}")
+            self.source.swap(each.func, f"{self.draft.torch}.sym_{_extreme(each)}")
             for each in self._chosen(reads)
         ]
 
@@ -513,7 +530,7 @@ class _Number(UsedNumber):
             for each in self.source.ancestors(read):
                 if isinstance(each, ast.stmt):
                     break
-                if isinstance(each, ast.Call) and ast.unparse(each.func) in EXTREMES:
+                if isinstance(each, ast.Call) and chooses(each):
                     if len(each.args) != 2 or each.keywords or None in map(self.type_of, each.args):
                         raise Refused(
                             f"`{ast.unparse(each)}` does not choose between two numbers of known types"
@@ -536,15 +553,20 @@ class _Number(UsedNumber):
             ]
             other = [one for one in each.args if one not in own]
             if not other:
-                name = {"max": "maximum", "min": "minimum"}[ast.unparse(each.func)]
+                name = {"max": "maximum", "min": "minimum"}[_extreme(each)]
                 swaps.append(self.source.swap(each.func, f"{self.draft.torch}.{name}"))
                 continue
-            bound = {"max": "min", "min": "max"}[ast.unparse(each.func)]
+            bound = {"max": "min", "min": "max"}[_extreme(each)]
             text = f"{self.draft.torch}.clamp({self.source.of(own[0])}, {bound}={self.source.of(other[0])})"
             swaps.append(self.source.swap(each, text))
         if any(_holds(one, another) and one is not another for one in swaps for another in swaps):
             raise Refused(f"`{ast.unparse(value)}` chooses a number of numbers that are chosen")
         return self.source.of(value, swaps)
+
+
+def _extreme(call: ast.Call) -> str:
+    """ "max" or "min", which `call` chooses: by Python's own function, or by what another fix has made of that."""
+    return ast.unparse(call.func)[-3:]
 
 
 def _holds(outer: Replacement, inner: Replacement) -> bool:

@@ -18,8 +18,9 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted, fresh
 from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.joined_classes import class_with_bases
-from exportlens.rewriting.state.plain_objects import is_module
+from exportlens.rewriting.state.plain_objects import Made, made_module
 from exportlens.rewriting.state.registrations import refuse_before_module
 
 _Key = str | int
@@ -30,24 +31,29 @@ _MOST_ITEMS = 12
 def items_as_attributes(place: ContainerWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that keeps each item of the dict or list in an attribute of its own."""
     try:
-        _, draft, cls = module_of(place, context)
+        _, draft, cls, base = module_of(place, context)
         swaps = _Container(draft, cls, place.attr).swaps()
         message = f"Keep each item of `self.{place.attr}` in an attribute of its own"
-        return draft.replace(message, swaps, Applicability.UNSAFE, uses_torch=False)
+        made = draft.replace(message, [*base, *swaps], Applicability.UNSAFE, uses_torch=bool(base))
+        return base.joined(made)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
 
 def module_of(
     place: AttributeWrite | ContainerWrite, context: RewriteContext
-) -> tuple[ClassValue, Draft, ast.ClassDef]:
-    """The Module whose attribute is written, and its class in a draft of the file. Raises Refused."""
+) -> tuple[ClassValue, Draft, ast.ClassDef, Made]:
+    """The Module whose attribute is written, its class in a draft of the file, and what makes that a Module. Raises Refused."""
     owner = place.owner.cls if isinstance(place.owner, Instance) else None
     if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
         raise Refused("the class that keeps it is not in this file")
-    if not is_module(owner):
-        raise Refused(f"`{owner.name}` is no Module: it has no buffers")
-    return owner, *class_with_bases(owner, place.attr, context)
+    draft, cls = class_with_bases(owner, place.attr, context)
+    return (
+        owner,
+        draft,
+        cls,
+        made_module(draft, cls, class_that_begins(owner, place.attr), place.owner),
+    )
 
 
 def uses_of(draft: Draft, cls: ast.ClassDef, attr: str) -> list[ast.Attribute]:

@@ -79,9 +79,7 @@ def written_plainly(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
                 continue
             _refuse_other_homes(place, found)
             text = source.of(found.value, _reads_plainly(source, found.value, place.attr))
-            # A call holds its argument together over several lines.
-            several = found.how == "setattr" and "\n" in text and not text.startswith(("(", "[", "{"))
-            swaps.append(source.swap(each, f"{owner}.{place.attr} = {f'({text})' if several else text}"))
+            swaps.append(source.swap(each, f"{owner}.{place.attr} = {text}"))
         if not swaps:
             raise Refused("what is written to is not named where it is written")
         written = [(each.start, each.end) for each in swaps]

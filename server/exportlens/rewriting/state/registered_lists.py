@@ -138,10 +138,10 @@ def register_held(place: UnregisteredRead, context: RewriteContext) -> Fix | Ref
         assert isinstance(node, ast.ClassDef)
         held = owner.attributes.get(place.attr)
         kind = _kind(held) + ("Dict" if isinstance(held, Mapping_) else "List")
-        value = _set_in_init(node, place.attr)
+        value = set_in_init(node, place.attr)
         for each in class_order(cls):
             if isinstance(each, ClassValue):
-                _refuse_other_uses(each.node, place.attr, kind)
+                refuse_other_uses(each.node, place.attr, kind)
         nn = spelled(draft.modules, "torch.nn") or f"{draft.torch}.nn"
         container = f"{nn}.{kind}"
         swap = draft.source.swap(value, f"{container}({draft.source.of(value)})")
@@ -158,7 +158,7 @@ def _kind(held: Value | None) -> str:
     """ "Module" or "Parameter", what the container holds. Raises Refused where it is not only one of them."""
     if isinstance(held, Mapping_):
         items = list(held.items.values())
-        if held.rest is not None or not all(map(_may_be_key, held.items)):
+        if held.rest is not None or not all(map(may_be_key, held.items)):
             raise Refused(
                 "the keys of the dict are not all known names that are free in an `nn.ModuleDict`, as its keys must be"
             )
@@ -200,7 +200,7 @@ def _follows_mode(cls: Value) -> bool:
     return not isinstance(cls, ClassValue) or _reads_mode(cls.node)
 
 
-def _may_be_key(key: object) -> bool:
+def may_be_key(key: object) -> bool:
     return (
         isinstance(key, str)
         and key != ""
@@ -227,7 +227,7 @@ def _modules_in(value: Value) -> Iterator[Instance]:
             yield from _modules_in(each)
 
 
-def _set_in_init(node: ast.ClassDef, attr: str) -> ast.expr:
+def set_in_init(node: ast.ClassDef, attr: str) -> ast.expr:
     """What `__init__` sets the attribute to, a list or dict that is written out, after the Module is made."""
     init = next(
         (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None
@@ -262,7 +262,7 @@ def _set_in_init(node: ast.ClassDef, attr: str) -> ast.expr:
     return found[0]
 
 
-def _refuse_other_uses(node: ast.ClassDef, attr: str, kind: str) -> None:
+def refuse_other_uses(node: ast.ClassDef, attr: str, kind: str) -> None:
     looks = _ONLY_LOOK if kind.endswith("Dict") else _ONLY_LOOK | {"reversed"}
     parents = {child: parent for parent in ast.walk(node) for child in ast.iter_child_nodes(parent)}
     for each in ast.walk(node):

@@ -33,6 +33,7 @@ from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_state import begun_as_buffer
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.plain_objects import made_module
+from exportlens.rewriting.state.written_constructors import constructor_written_out
 from exportlens.source.document import Chunk
 
 
@@ -196,7 +197,17 @@ def register_tensor(
         draft = Draft.of_chunk(owner.chunk, context)
         node = draft.source.find(owner.node)
         assert isinstance(node, ast.ClassDef)
-        base = made_module(draft, node, owner, place.owner if isinstance(place, AttributeWrite) else None)
+        held = (
+            place.owner
+            if isinstance(place, AttributeWrite)
+            else place.holder
+            if isinstance(place, Mutation)
+            else None
+        )
+        constructor = constructor_written_out(draft, node)
+        if constructor is not None:
+            return constructor
+        base = made_module(draft, node, owner, held)
         _refuse_other_values(context, attribute)
         for method in node.body:
             if isinstance(method, ast.FunctionDef) and method.name == "__init__":
@@ -215,13 +226,11 @@ def register_tensor(
                     raise Refused(f"`self.{attribute}` is set {often} in `__init__`")
                 swaps = []
                 for begin in begins:
-                    if not base:
-                        refuse_before_module(draft.source, begin)
+                    refuse_before_module(draft.source, begin)
                     text = _registered_apart(draft.source, begin, attribute)
                     swaps.append(draft.source.swap(begin, text))
-                return draft.replace(
-                    f"Register `{attribute}` as a buffer", [*base, *swaps], uses_torch=bool(base)
-                )
+                message = f"Register `{attribute}` as a buffer"
+                return base.joined(draft.replace(message, [*base, *swaps], uses_torch=bool(base)))
         raise Refused(f"`self.{attribute}` is not set in `__init__`")
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -252,17 +261,30 @@ def _registered_apart(source: Source, begin: ast.Assign | ast.AnnAssign, attribu
 
 def register_written(place: Mutation, context: RewriteContext) -> Fix | Refusal:
     """The attribute of the model that `place` writes in place becomes a buffer."""
-    node = place.node
-    path = node.target if isinstance(node, ast.AugAssign) else node.func.value  # type: ignore[attr-defined]
+    path = written_attribute(place.node)
     owner = place.site.function.owner if place.site.function is not None else None
     if not isinstance(path, ast.Attribute) or owner is None:
         return Refusal("it is not known which class holds the tensor")
     return register_tensor(place, path.attr, owner, context)
 
 
+def written_attribute(node: ast.AST) -> ast.AST | None:
+    """What a write in place names: `self.x` of `self.x += 1`, `self.x.add_(1)` and `self.x[0] = 1`."""
+    path = (
+        node.target
+        if isinstance(node, ast.AugAssign)
+        else getattr(getattr(node, "func", node), "value", None)
+    )
+    while isinstance(path, ast.Subscript):
+        path = path.value
+    return path
+
+
 def refuse_before_module(source: Source, statement: ast.stmt) -> None:
     """Raise Refused where `statement` of a constructor stands before `super().__init__()`: until then there are no buffers."""
     function = source.enclosing_function(statement)
+    if function in source.becoming:
+        return
     made = [
         each
         for each in (ast.walk(function) if function is not None else ())

@@ -34,13 +34,14 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 def taken_apart(place: AttributeWrite | ContainerWrite, context: RewriteContext) -> Fix | Refusal:
     """The fix that keeps each part of what the attribute is bound to in an attribute of its own."""
     try:
-        _, draft, cls = module_of(place, context)
+        _, draft, cls, base = module_of(place, context)
         given = place.value if isinstance(place, AttributeWrite) else None
         known = [each for each in ([] if given is None else options(given)) if isinstance(each, Sequence)]
         counts = {len(each.items) if each.items is not None and not each.fields else None for each in known}
         swaps = _Whole(draft, cls, place.attr, counts.pop() if len(counts) == 1 else None).swaps()
         message = f"Keep each part of `self.{place.attr}` in an attribute of its own"
-        return draft.replace(message, swaps, Applicability.UNSAFE, uses_torch=False)
+        made = draft.replace(message, [*base, *swaps], Applicability.UNSAFE, uses_torch=bool(base))
+        return base.joined(made)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 

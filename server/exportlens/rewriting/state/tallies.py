@@ -29,11 +29,20 @@ def is_tally(source: Source, node: ast.AugAssign | ast.Assign, kinds: Kinds) -> 
     elif not isinstance(node.op, (ast.Add, ast.Sub)) or not _gives_number(node.value):
         return False
     uses = [each for each in walk(owner) if isinstance(each, ast.Attribute) and each.attr == target.attr]
+    others = [
+        each
+        for chunk in kinds.around
+        for one in chunk.body
+        if isinstance(one, ast.ClassDef) and one.name != owner.name
+        for each in walk(one)
+    ]
+    # A Module that holds one of this class may run any method of it.
+    run = {each.attr for each in others if isinstance(each, ast.Attribute)}
     for each in uses:
         parent = source.parents[each]
         if isinstance(each.ctx, ast.Load):
             method = source.enclosing_function(each)
-            if method is None or method.name in _RUN or _is_named(owner, method.name):
+            if method is None or method.name in _RUN or method.name in run or _is_named(owner, method.name):
                 return False
         elif isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             if parent.value is None or not (
@@ -42,14 +51,7 @@ def is_tally(source: Source, node: ast.AugAssign | ast.Assign, kinds: Kinds) -> 
                 return False
         else:
             return False
-    others = (
-        each
-        for chunk in kinds.around
-        for one in chunk.body
-        if isinstance(one, ast.ClassDef) and one.name != owner.name
-        for each in walk(one)
-    )
-    if any(isinstance(each, ast.Attribute) and each.attr == target.attr for each in others):
+    if target.attr in run:
         return False
     # What else the class extends may read it.
     bases = {ast.unparse(each).rpartition(".")[2] for each in owner.bases}

@@ -17,7 +17,6 @@ import contextlib
 from dataclasses import dataclass
 
 from exportlens.finding import Applicability, Fix, Refusal
-from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.sizes import sizes_of
 from exportlens.inference.tensors import dtype_family
@@ -30,6 +29,7 @@ from exportlens.rewriting.kinds.float_evidence import computes_with_floats, coun
 from exportlens.rewriting.kinds.kind import Kind, of_value
 from exportlens.rewriting.kinds.undimensioned import has_no_dimensions
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, module_made, registered_by_constructor
 from exportlens.rewriting.state.begun_questions import (
     asks_for_it,
@@ -41,6 +41,7 @@ from exportlens.rewriting.state.begun_questions import (
 from exportlens.rewriting.state.begun_together import Together
 from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.kept_values import kept_apart
+from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.registrations import refuse_before_module
 
 # What hands on what it is given.
@@ -75,12 +76,13 @@ def begun_as(
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
         if not isinstance(owner, ClassValue):
             raise Refused("the class that keeps the state is not known")
-        if not any(isinstance(each, Named) for each in class_order(owner)):
-            raise Refused(f"`{owner.name}` is no Module: it has no buffers")
         draft, cls = class_with_bases(owner, place.attr, context)
         sized = SizedState.of(draft, place)
         if sized is None and not is_one_float(place.value):
             raise Refused(why)
+        base = made_module(draft, cls, class_that_begins(owner, place.attr), place.owner)
+        if base and begun_in_class(cls, place.attr) is not None:
+            return module_first(draft, cls, base)
         written = draft.source.enclosing_statement(draft.find(place.node, place.site.chunk))
         if sized is None and not all(
             isinstance(each, Tensor) and each.dtype for each in options(place.value)
@@ -91,7 +93,8 @@ def begun_as(
         of_sizes = (
             f", of the sizes that the example inputs give it: {sized.sizes}" if sized and sized.sizes else ""
         )
-        return draft.replace(f"Begin `{place.attr}` as a buffer{of_sizes}", swaps, Applicability.UNSAFE)
+        message = f"Begin `{place.attr}` as a buffer{of_sizes}"
+        return base.joined(draft.replace(message, [*base, *swaps], Applicability.UNSAFE))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
