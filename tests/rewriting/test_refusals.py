@@ -1301,3 +1301,87 @@ def test_lists_in_which_idle_rounds_would_stand_between_others(rest: str) -> Non
     body += f"    score = best + 1\n    back.append(ptr)\nfirst, last = score.argmin(), score.argmax()\n{rest}\nreturn torch.stack(path)\n"
     mended = mend(HEAD + init + textwrap.indent(body, " " * 8))
     assert "run = t <" not in mended.text
+
+
+@pytest.mark.parametrize(
+    ("method", "arm", "why"),
+    [
+        (
+            "def spread(self):\n    return self.mean * 2",
+            "self.mean.mul_(0.5)\nx = x * self.spread()",
+            "`self.spread` reads `self.mean`",
+        ),
+        (
+            "@property\ndef spread(self):\n    return self.mean * 2",
+            "self.mean.mul_(0.5)\nx = x * self.spread",
+            "`self.spread` reads `self.mean`",
+        ),
+        (
+            "def decay(self):\n    self.mean.mul_(0.5)\n    return 3.0",
+            "x = x * self.decay()",
+            "`self.decay` writes `self.mean`",
+        ),
+    ],
+    ids=["method", "property", "writing method"],
+)
+def test_what_methods_of_a_base_class_read_or_write_where_an_arm_writes_a_copy(
+    method: str, arm: str, why: str
+) -> None:
+    base = "class Base(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    base += '        self.register_buffer("mean", torch.ones(4))\n\n' + textwrap.indent(method, "    ")
+    forward = f"def forward(self, x):\n    if x.sum() > 0:\n{textwrap.indent(arm, ' ' * 8)}\n    return x, self.mean.clone()\n"
+    head = "import torch\nfrom torch import nn\n\n\n"
+    mended = mend(f"{head}{base}\n\n\nclass M(Base):\n{textwrap.indent(forward, '    ')}")
+    assert "torch.cond" not in mended.text
+    assert any(why in each for each in mended.refusals)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "class Other(Base):\n    def forward(self, x):\n        return x * self.steps\n",
+        "class Other(M):\n    def __init__(self):\n        super().__init__()\n        self.steps = 5\n",
+    ],
+    ids=["another heir reads it", "an heir begins it anew"],
+)
+def test_numbers_of_a_base_class_that_others_use(other: str) -> None:
+    text = """import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.steps = 0
+
+
+class M(Base):
+    def forward(self, x):
+        self.steps += 1
+        return x * self.steps
+
+
+"""
+    mended = mend(text + other)
+    assert "register_buffer" not in mended.text
+    assert any("`Other` uses `self.steps` as well" in each for each in mended.refusals)
+
+
+@pytest.mark.parametrize("first", ["1.0", "None", '"mean"'])
+def test_attributes_that_a_class_begins_with_no_tensor(first: str) -> None:
+    """The arm that does not set it would clone what is no tensor."""
+    text = f"""import torch
+from torch import nn
+
+
+class M(nn.Module):
+    scale = {first}
+
+    def forward(self, x):
+        if x.sum() > 0:
+            self.scale = x.mean()
+        return x if self.scale is None else x * self.scale
+"""
+    mended = mend(text)
+    assert "torch.cond" not in mended.text
+    assert any("not known to be a tensor before and after" in each for each in mended.refusals)

@@ -102,7 +102,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         left = left_behind(draft.source, node)
         if left is not None:
             return draft.fix(LEAVE_BEHIND, left, uses_torch=False)
-        named = set_behind_loop(draft.source, node)
+        named = set_behind_loop(draft.source, node, draft.others())
         if named is not None:
             return draft.fix(NAMED, named, uses_torch=False)
         seen = asked_before(draft.source, node, kinds) if isinstance(node, ast.If) else None

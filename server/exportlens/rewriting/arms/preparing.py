@@ -134,7 +134,7 @@ def _inline_readers(source: Source, node: ast.If, kinds: Kinds, torch: str) -> P
         for each in ast.walk(node)
         if isinstance(each, ast.Assign)
         and _is_on_self(each.value)
-        and any(readers(source, function, [each], path) for path in written)
+        and any(readers(source, function, [each], path, kinds) for path in written)
     ]
     taken = every_name(source.tree)
     texts = [(each, inlined(source, each, taken, callee_of(source, each, kinds))) for each in calls]

@@ -114,6 +114,10 @@ def chosen_of_both(
     """The text that gives what the branch gives, where the functions `arms` run both and have no effects. Raises Refused where
     an arm may fail that the branch would not have run; `what` is why torch.cond takes them not."""
     condition = parse_python(test, mode="eval").body
+    if isinstance(condition, ast.Call) and dotted(condition.func) == f"{torch}.sym_not":
+        # The opposite of a number of Python: the arms change places.
+        asked = ast.unparse(condition.args[0])
+        return chosen_of_both(statements, asked, [*reversed(arms)], kinds, torch, what)
     tensor = kinds.of(condition)
     answer = tensor.what == "scalar" and (tensor.type == "bool" or isinstance(condition, ast.Compare))
     if tensor.what != "tensor" and not answer:

@@ -18,7 +18,7 @@ from exportlens.rewriting.code.draft import Draft, Refused, behind_imports
 from exportlens.rewriting.code.liveness import Liveness
 from exportlens.rewriting.code.names import bound
 from exportlens.rewriting.code.precedence import primary
-from exportlens.rewriting.code.text import Function, Replacement, replaced
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.memory.moving import writes
 
 _PACK = "torch.nn.utils.rnn.pack_padded_sequence"
@@ -165,6 +165,8 @@ class _Packing:
 
     def __init__(self, draft: Draft, function: Function) -> None:
         self.draft, self.source, self.function = draft, draft.source, function
+        # Where the class, or one that it extends, makes its layers.
+        self.sources = [draft.source, *(Source(each.text) for each in draft.extended())]
         self.made: dict[ast.Call, list[Replacement]] = {}
         # Lists of lengths that stay tensors, by the statement that makes them.
         self.kept: dict[ast.Assign, Replacement] = {}
@@ -512,7 +514,8 @@ class _Packing:
             return []
         return [
             each.value
-            for each in ast.walk(self.source.tree)
+            for source in self.sources
+            for each in ast.walk(source.tree)
             if isinstance(each, ast.Assign)
             and any(isinstance(one, ast.Attribute) and one.attr == node.attr for one in each.targets)
         ]
@@ -548,9 +551,10 @@ class _Packing:
             return chosen and self.draft.qualified(node.args[0]) == "torch.nn"
         if self.draft.qualified(node) in ("torch.nn.LSTM", "torch.nn.GRU", "torch.nn.RNN"):
             return True
-        function = self.source.enclosing_function(node)
+        source = next(each for each in self.sources if node in each.parents)
+        function = source.enclosing_function(node)
         stores = [
-            self.source.parents[each]
+            source.parents[each]
             for each in (ast.walk(function) if isinstance(node, ast.Name) and function is not None else ())
             if isinstance(each, ast.Name) and each.id == ast.unparse(node) and isinstance(each.ctx, ast.Store)
         ]
@@ -581,10 +585,10 @@ class _Packing:
                 held.append(given.elt)
             else:
                 return False
-        for each in ast.walk(self.source.tree):
+        for source, each in ((one, each) for one in self.sources for each in ast.walk(one.tree)):
             taken = isinstance(each, ast.Attribute) and isinstance(each.value, ast.Attribute)
             if taken and isinstance(each, ast.Attribute) and each.value.attr == node.attr:  # type: ignore[attr-defined]
-                call = self.source.parents[each]
+                call = source.parents[each]
                 if each.attr != "append" or not isinstance(call, ast.Call):
                     return False
                 held += call.args

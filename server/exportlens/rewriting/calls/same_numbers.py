@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, bound, dotted, fresh
 from exportlens.rewriting.code.text import Replacement, Source
+from exportlens.rewriting.kinds.class_constants import class_constant
 
 if TYPE_CHECKING:
     from exportlens.rewriting.kinds.kinds import Kinds
@@ -236,32 +237,39 @@ class SameNumbers(ABC):
     def kept(self, attribute: str) -> ast.expr | None:
         """What the constructor alone sets `self.attribute` to, where that is given to it or written there."""
         sets = [
-            each
-            for each in ast.walk(self.source.tree)
+            (source, each)
+            for source in self._sources()
+            for each in ast.walk(source.tree)
             if isinstance(each, ast.Attribute)
             and each.attr == attribute
             and not isinstance(each.ctx, ast.Load)
         ]
-        if len(sets) != 1 or dotted(sets[0]) != f"self.{attribute}":
+        if not sets:
+            return class_constant(self.cls, attribute, self.draft.file())
+        source, target = sets[0]
+        if len(sets) != 1 or dotted(target) != f"self.{attribute}":
             return None
-        function, statement = (
-            self.source.enclosing_function(sets[0]),
-            self.source.enclosing_statement(sets[0]),
-        )
+        function, statement = source.enclosing_function(target), source.enclosing_statement(target)
         if function is None or function.name != "__init__" or not isinstance(statement, ast.Assign):
             return None
-        if function not in self.cls.body or any(
+        inside = function in self.cls.body if source is self.source else function in _of_classes(source)
+        if not inside or any(
             isinstance(each, ast.Call) and self.draft.qualified(each.func) not in {*TO_PYTHON, *_OF_NUMBERS}
             for each in ast.walk(statement.value)
         ):
             return None
-        target = statement.targets[0]
-        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+        several = statement.targets[0]
+        if isinstance(several, ast.Tuple) and isinstance(statement.value, ast.Tuple):
             places = {
-                ast.unparse(one): value for one, value in zip(target.elts, statement.value.elts, strict=False)
+                ast.unparse(one): value
+                for one, value in zip(several.elts, statement.value.elts, strict=False)
             }
             return places.get(f"self.{attribute}", statement.value)
         return statement.value
+
+    def _sources(self) -> list[Source]:
+        """The text of the class, and of those in the file that it extends."""
+        return [self.source, *(Source(each.text) for each in self.draft.extended())]
 
     def is_seed(self, node: ast.expr) -> bool:
         """Whether the seed `node`, which is the same in each call, certainly is not None, which would stand for any."""
@@ -274,8 +282,11 @@ class SameNumbers(ABC):
         if not isinstance(value, ast.Name):
             return value is not None and self.is_seed(value)
         made = next(
-            each for each in self.cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"
+            (source.enclosing_function(value) for source in self._sources() if value in source.parents),
+            None,
         )
+        if made is None:
+            return False
         args = [*made.args.posonlyargs, *made.args.args]
         defaults = dict(zip(args[::-1], made.args.defaults[::-1], strict=False))
         defaults.update(
@@ -292,3 +303,8 @@ class SameNumbers(ABC):
                 told = arg.annotation is not None and ast.unparse(arg.annotation) == "int"
                 return plain or (told and default is None)
         return False
+
+
+def _of_classes(source: Source) -> list[ast.stmt]:
+    """What stands in the bodies of the classes of a chunk."""
+    return [one for each in source.tree.body if isinstance(each, ast.ClassDef) for one in each.body]

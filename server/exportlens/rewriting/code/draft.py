@@ -104,21 +104,49 @@ class Draft:
         kinds.cancelled, kinds.supposed = self.context.cancelled, self.supposed
         return kinds
 
+    def find(self, node: ast.AST, chunk: Chunk) -> ast.AST:
+        """What `node`, one of `chunk`, is in this draft. Raises LookupError."""
+        if chunk is not self.chunk:
+            raise LookupError("it stands outside of its class")
+        return self.source.find(node)
+
+    def file(self) -> list[ast.stmt]:
+        """The statements of the file, those of this draft as its own nodes."""
+        return [*self.source.tree.body, *(each for chunk in self.others() for each in chunk.body)]
+
     def others(self) -> list[Chunk]:
         """The other chunks of the file."""
         return [placed.chunk for placed in self.context.document.placed if placed.chunk is not self.chunk]
 
+    def extended(self) -> list[Chunk]:
+        """The file's other chunks that define a class which a class of this draft extends, or one of those does."""
+        found: list[Sequence[ast.stmt]] = [self.source.tree.body]
+        chunks: list[Chunk] = []
+        for body in found:
+            names = {ast.unparse(base) for each in body for base in getattr(each, "bases", ())}
+            more = [
+                each
+                for each in self.others()
+                if each not in chunks
+                and any(isinstance(one, ast.ClassDef) and one.name in names for one in each.body)
+            ]
+            chunks += more
+            found += [each.body for each in more]
+        return chunks
+
     def _functions(self) -> dict[str, ast.FunctionDef]:
-        """The functions of the file and the methods of the chunk's class that no other class of the file has anew."""
+        """The functions of the file, and the methods of the chunk's class and of those that it extends which no other class of the file
+        has anew."""
         body = [each for placed in self.context.document.placed for each in placed.chunk.body]
         classes = [each for each in body if isinstance(each, ast.ClassDef)]
         own = next((each for each in self.chunk.body if isinstance(each, ast.ClassDef)), None)
         derived = _derived(own, classes) if own is not None else []
         anew = {one.name for each in derived for one in each.body if isinstance(one, ast.FunctionDef)}
         found = {each.name: each for each in body if isinstance(each, ast.FunctionDef)}
-        for each in own.body if own is not None else ():
-            if isinstance(each, ast.FunctionDef) and each.name not in anew:
-                found[f"self.{each.name}"] = each
+        for node in reversed(_with_bases(own, classes)) if own is not None else ():
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef) and each.name not in anew:
+                    found[f"self.{each.name}"] = each
         return found
 
     @property
@@ -183,11 +211,16 @@ class WholeDraft(Draft):
 
     def found(self, node: ast.expr) -> ast.AST:
         """What `node`, one of the chunk, is in the whole file. Raises LookupError."""
-        line = node.lineno + first_line(self.context.document, self.chunk)
+        return self.find(node, self.chunk)
+
+    def find(self, node: ast.AST, chunk: Chunk) -> ast.AST:
+        """What `node`, one of `chunk`, is in the whole file. Raises LookupError."""
+        assert isinstance(node, (ast.expr, ast.stmt))
+        line = node.lineno + first_line(self.context.document, chunk)
         for each in ast.walk(self.source.tree):
             if (
                 type(each) is type(node)
-                and isinstance(each, ast.expr)
+                and isinstance(each, (ast.expr, ast.stmt))
                 and (each.lineno, each.col_offset) == (line, node.col_offset)
                 and each.end_col_offset == node.end_col_offset
                 and ast.dump(each) == ast.dump(node)
@@ -241,6 +274,15 @@ def first_line(document: Document, chunk: Chunk) -> int:
         raise Refused("the code around it does not parse")
     node = chunk.body[0]
     return document.range_of(chunk, node).start.line - (node.lineno - 1)
+
+
+def _with_bases(own: ast.ClassDef, classes: Sequence[ast.ClassDef]) -> list[ast.ClassDef]:
+    """`own` and the classes that it, or one of those, extends, the nearest first."""
+    found = [own]
+    for node in found:
+        bases = map(ast.unparse, node.bases)
+        found += [each for base in bases for each in classes if each.name == base and each not in found]
+    return found
 
 
 def _derived(own: ast.ClassDef, classes: Sequence[ast.ClassDef]) -> list[ast.ClassDef]:

@@ -53,8 +53,32 @@ def callee_of(source: Source, statement: ast.Expr | ast.Assign, kinds: Kinds) ->
         method = _method(source, statement, name)
         if method is not None:
             return Callee(source, method, "self")
+        inherited = _inherited(source, statement, name, kinds)
+        if inherited is not None:
+            return inherited
         owner, name = path, "forward"
     return None if isinstance(statement, ast.Assign) else _of_submodule(statement, call, owner, name, kinds)
+
+
+def _inherited(source: Source, node: ast.AST, name: str, kinds: Kinds) -> Callee | None:
+    """The method that the class around `node` has of another one of its file, where no class that extends it has it anew."""
+    own = getattr(kinds.names.get("self"), "value", None)
+    cls = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+    if cls is None or not isinstance(own, Instance) or not isinstance(own.cls, ClassValue):
+        return None
+    function, home, hidden = class_attribute(own.cls, name)
+    if hidden or not isinstance(function, Function) or function.scope is not own.cls.scope:
+        return None
+    classes = [each for chunk in kinds.around for each in chunk.body if isinstance(each, ast.ClassDef)]
+    heirs = [cls]
+    for heir in heirs:
+        heirs += [each for each in classes if each not in heirs and heir.name in map(ast.unparse, each.bases)]
+    anew = any(getattr(one, "name", "") == name for each in heirs for one in each.body)
+    if anew or not isinstance(home, ClassValue) or home.name in {each.name for each in heirs}:
+        return None
+    inside = Source(function.chunk.text)
+    method = inside.find(function.node)
+    return Callee(inside, method, "self") if isinstance(method, ast.FunctionDef) else None
 
 
 def _of_submodule(statement: ast.Expr, call: ast.Call, owner: str, name: str, kinds: Kinds) -> Callee | None:
@@ -112,7 +136,10 @@ def inlined(
     if any(isinstance(each, _UNSUITED) for one in inner for each in ast.walk(one)):
         return None
     given = _given(source, call, method)
-    if given is None or (callee.owner != "self" and not _stands_anywhere(source, statement, [*inner], given)):
+    if given is None or (
+        (callee.owner != "self" or callee.source is not source)
+        and not _stands_anywhere(source, statement, [*inner], given)
+    ):
         return None
     given |= {method.args.args[0].arg: (callee.owner, True)}
     # What is computed for a parameter, or bound anew in the method, gets a name of its own first.

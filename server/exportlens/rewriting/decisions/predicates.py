@@ -454,7 +454,7 @@ class Predicates(ComparedNumbers):
         function = self.source.enclosing_function(self.source.enclosing_statement(node))
         for each in ast.walk(node):
             if isinstance(each, ast.Attribute) and dotted(each.value) == "self" and function is not None:
-                written = written_by_method(self.source, function, each.attr)
+                written = written_by_method(self.source, function, each.attr, self.kinds)
                 if written is not None:
                     return written
         return None

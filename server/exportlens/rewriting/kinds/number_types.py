@@ -9,6 +9,7 @@ from exportlens.inference.values import Const, Instance, Static
 from exportlens.rewriting.code.draft import Draft
 from exportlens.rewriting.code.names import arguments, assigned_pairs, defaults_of, dotted
 from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.kinds.class_constants import class_constant
 from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.kinds.constructed_types import ConstructedTypes, Scope
 from exportlens.rewriting.numbers.given_numbers import given_by_calls
@@ -227,6 +228,9 @@ class TypedNumber:
             for target, value in assigned_pairs(statement)
             if dotted(node) == dotted(target)
         ]
+        if not sets and dotted(node) == f"self.{node.attr}":
+            constant = constant_number(class_constant(self.cls, node.attr, self.draft.file()))
+            return None if constant is None else type(constant).__name__
         if len(sets) != 1 or not self.of_constructor(sets[0][0]):
             return None
         found = self.type_constructed(*sets[0], otherwise="number")

@@ -11,12 +11,13 @@ A while_loop carries what has a name. What holds the same memory sees what is wr
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from exportlens.rewriting.code.names import dotted, every_name, fresh
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import loaded, visit, writes_of
+from exportlens.source.document import Chunk
 
 
 def with_named_attributes(
@@ -25,7 +26,9 @@ def with_named_attributes(
     """The text in which `loop` writes names where it wrote attributes of `self`, and that loop, `kinds` becoming those just
     before it; None where it writes none, or where something else in it may look at them."""
     paths = _written(loop, kinds)
-    if not paths or not source.begins_line(loop) or loop.orelse or calls_methods(source, [loop], loop):
+    if not paths or not source.begins_line(loop) or loop.orelse:
+        return None
+    if calls_methods(source, [loop], loop, kinds.around):
         return None
     taken = every_name(source.tree)
     nl, indent = source.newline, source.indent_of(loop)
@@ -70,20 +73,32 @@ def _written(loop: ast.While | ast.For, kinds: Kinds) -> list[str]:
     return list(found)
 
 
-def calls_methods(source: Source, statements: Sequence[ast.stmt], inside: ast.stmt) -> bool:
-    """Whether `statements` call methods of the class around `inside`, or hand `self` to something."""
+def calls_methods(
+    source: Source, statements: Sequence[ast.stmt], inside: ast.stmt, around: Iterable[Chunk]
+) -> bool:
+    """Whether `statements` call methods of the class around `inside`, which may extend others of `around`, or hand `self` to something."""
     owner = next((each for each in source.ancestors(inside) if isinstance(each, ast.ClassDef)), None)
-    methods = {each.name for each in owner.body if isinstance(each, ast.FunctionDef)} if owner else set()
-    own = owner is not None and all(
-        (dotted(each) or "").rpartition(".")[2] == "Module" for each in owner.bases
-    )
-    return not own or any(
+    methods = None if owner is None else _methods_of(owner, [one for chunk in around for one in chunk.body])
+    return methods is None or any(
         isinstance(each, ast.Name)
         and each.id == "self"
         and not (isinstance(parent := source.parents[each], ast.Attribute) and parent.attr not in methods)
         for statement in statements
         for each in ast.walk(statement)
     )
+
+
+def _methods_of(owner: ast.ClassDef, statements: Iterable[ast.stmt]) -> set[str] | None:
+    """The methods of `owner` and of what it extends; None where that is not all in the file."""
+    classes = {each.name: each for each in statements if isinstance(each, ast.ClassDef)}
+    found = [owner]
+    for node in found:
+        for base in (dotted(each) or "" for each in node.bases):
+            if base in classes and classes[base] not in found:
+                found.append(classes[base])
+            elif base not in classes and base.rpartition(".")[2] != "Module":
+                return None
+    return {each.name for node in found for each in node.body if isinstance(each, ast.FunctionDef)}
 
 
 def _has_another_name(loop: ast.While | ast.For, path: str, kinds: Kinds) -> bool:

@@ -18,19 +18,20 @@ from exportlens.rewriting.code.names import dotted, every_name, fresh
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.loops.attributes_in_loops import calls_methods
 from exportlens.rewriting.loops.leaving import left_loop
+from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
 NAMED = "Set the attributes behind the loop"
 
 
-def set_behind_loop(source: Source, node: ast.AST) -> str | None:
+def set_behind_loop(source: Source, node: ast.AST, around: Sequence[Chunk]) -> str | None:
     """The whole text where the loop that `node` is, or leaves, sets names; None where it sets no attributes, or what looks at
     them may be anywhere."""
     loop = _loop_of(source, node)
     function = None if loop is None else source.enclosing_function(loop)
     if loop is None or function is None or not source.begins_line(loop) or loop.orelse:
         return None
-    if exits(loop.body) & {"returns", "raises"} or calls_methods(source, [loop], loop):
+    if exits(loop.body) & {"returns", "raises"} or calls_methods(source, [loop], loop, around):
         return None
     paths = dict.fromkeys(path for each in walk(loop) if (path := _set(each)) is not None)
     if not paths:
@@ -39,7 +40,7 @@ def set_behind_loop(source: Source, node: ast.AST) -> str | None:
     swaps: list[Replacement] = []
     behind = []
     for path in paths:
-        begun = _begun(source, loop, path)
+        begun = _begun(source, loop, path, around)
         if begun is None or _is_seen_elsewhere(source, function, loop, path):
             return None
         name = fresh(path.removeprefix("self.").lstrip("_") or "value", taken)
@@ -64,7 +65,7 @@ def _set(node: ast.AST) -> str | None:
     return path if path is not None and path.startswith("self.") and path.count(".") == 1 else None
 
 
-def _begun(source: Source, loop: ast.stmt, path: str) -> ast.Assign | None:
+def _begun(source: Source, loop: ast.stmt, path: str, around: Sequence[Chunk]) -> ast.Assign | None:
     """The statement before `loop` in its block that begins the attribute, where nothing may look at it in between."""
     block, index = source.block_of(loop)
     for at in range(index - 1, -1, -1):
@@ -75,7 +76,7 @@ def _begun(source: Source, loop: ast.stmt, path: str) -> ast.Assign | None:
             isinstance(each, ast.Assign)
             and [dotted(target) for target in each.targets] == [path]
             and not _mentions([each.value], path)
-            and not calls_methods(source, block[at + 1 : index], loop)
+            and not calls_methods(source, block[at + 1 : index], loop, around)
         ):
             return each
         return None

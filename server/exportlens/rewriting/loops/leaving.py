@@ -65,7 +65,9 @@ class Flagged:
                 node = getattr(node, field)[index]
             block: list[ast.stmt] = getattr(node, self.path[-1][0])
         except (AttributeError, IndexError, TypeError):
-            raise Refused("the loop stands in a branch that is rewritten with it: mend that branch first") from None
+            raise Refused(
+                "the loop stands in a branch that is rewritten with it: mend that branch first"
+            ) from None
         return block
 
 

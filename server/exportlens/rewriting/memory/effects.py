@@ -21,6 +21,7 @@ from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import LOCAL, SEVERAL, Kind, element_of, merged_names, numbers, union
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
+from exportlens.rewriting.memory.model_methods import model_methods
 from exportlens.rewriting.memory.own_containers import own_containers
 from exportlens.rewriting.numbers.operands import is_power_of_int
 from exportlens.source.parsing import parse_python
@@ -596,7 +597,7 @@ def _refuse_call(
         ):
             raise Refused(f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch")
         if isinstance(func.value, ast.Name) and func.value.id == "self":
-            written = None if function is None else written_by_method(source, function, func.attr)
+            written = None if function is None else written_by_method(source, function, func.attr, kinds)
             if written is not None:
                 raise Refused(f"`self.{func.attr}` writes `self.{written}`")
             given = unread(source, call, kinds)
@@ -618,26 +619,24 @@ def _refuse_call(
             raise Refused(f"`{_short(source, call)}` changes state")
 
 
-def written_by_method(source: Source, function: Function, name: str) -> str | None:
-    """The attribute of `self` that the method `name` of the class of `function` writes, if any."""
-    owner = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
-    for method in owner.body if owner else []:
-        if isinstance(method, ast.FunctionDef) and method.name == name:
-            for each in walk(method):
-                if (
-                    isinstance(each, ast.Attribute)
-                    and isinstance(each.ctx, ast.Store)
-                    and dotted(each.value) == "self"
-                ):
-                    return each.attr
-                if (
-                    isinstance(each, ast.Call)
-                    and isinstance(each.func, ast.Attribute)
-                    and each.func.attr.endswith("_")
-                ):
-                    base = dotted(each.func.value) or ""
-                    if base.startswith("self.") and not each.func.attr.endswith("__"):
-                        return base.split(".")[1]
+def written_by_method(source: Source, function: Function, name: str, kinds: Kinds) -> str | None:
+    """The attribute of `self` that the method `name` of the class of `function`, or one that it extends, writes, if any."""
+    for method in model_methods(source, function, kinds).get(name, ()):
+        for each in walk(method):
+            if (
+                isinstance(each, ast.Attribute)
+                and isinstance(each.ctx, ast.Store)
+                and dotted(each.value) == "self"
+            ):
+                return each.attr
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Attribute)
+                and each.func.attr.endswith("_")
+            ):
+                base = dotted(each.func.value) or ""
+                if base.startswith("self.") and not each.func.attr.endswith("__"):
+                    return base.split(".")[1]
     return None
 
 

@@ -15,6 +15,7 @@ from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, numbers
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import is_unlike, loaded, visit, writes_of
+from exportlens.rewriting.memory.model_methods import is_constant_at_first
 from exportlens.rewriting.memory.own_containers import own_containers
 from exportlens.rewriting.memory.read_elsewhere import refuse_read_elsewhere
 from exportlens.source.parsing import parse_python
@@ -113,7 +114,7 @@ class OutsideWrites:
                 raise Refused(f"`{written.path}` is both written in place and set anew in the branch")
             self._refuse_aliases(written)
             for arm in (self.then, self.other):
-                refuse_read_elsewhere(self.source, self.function, arm.statements, written.path)
+                refuse_read_elsewhere(self.source, self.function, arm.statements, written.path, self.kinds)
         for arm in (self.then, self.other):
             for written in paths.values():
                 self._localize(arm, written)
@@ -231,7 +232,8 @@ class OutsideWrites:
         if isinstance(node, ast.AugAssign) and before.what == "tensor":
             return
         value = now.of(node.value) if isinstance(node, ast.Assign) else before
-        if before.what != "tensor" or value.what not in ("tensor", "unknown"):
+        number = not self._is_set_before(path) and is_constant_at_first(path, now)
+        if number or before.what != "tensor" or value.what not in ("tensor", "unknown"):
             raise RefusedState(
                 f"the branch sets `{path}`, which is not known to be a tensor before and after", path
             )

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.model_methods import model_methods
 from exportlens.source.walking import walk
 
 # What gives out everything that a module holds.
@@ -26,7 +28,9 @@ _GIVING_OUT = frozenset(
 )
 
 
-def refuse_read_elsewhere(source: Source, function: Function, statements: list[ast.stmt], path: str) -> None:
+def refuse_read_elsewhere(
+    source: Source, function: Function, statements: list[ast.stmt], path: str, kinds: Kinds
+) -> None:
     """Raise Refused where `statements`, which write the attribute `path`, later call what reads it by another way."""
     if not path.startswith("self."):
         return
@@ -36,15 +40,17 @@ def refuse_read_elsewhere(source: Source, function: Function, statements: list[a
         for each in walk(statement)
         if isinstance(each, ast.Attribute) and dotted(each) == path
     ]
-    for each in readers(source, function, statements, path):
+    for each in readers(source, function, statements, path, kinds):
         repeated = any(isinstance(one, (ast.For, ast.While)) for one in _around(source, each, statements))
         if mentioned and (repeated or source.start(each) > min(mentioned)):
             raise Refused(f"`{source.of(each)}` reads `{path}`, which the branch writes a copy of")
 
 
-def readers(source: Source, function: Function, statements: Iterable[ast.stmt], path: str) -> list[ast.expr]:
+def readers(
+    source: Source, function: Function, statements: Iterable[ast.stmt], path: str, kinds: Kinds
+) -> list[ast.expr]:
     """What in `statements` reads the attribute `path` of the model, or hands it on, under another name."""
-    methods = _methods(source, function)
+    methods = model_methods(source, function, kinds)
     found: list[ast.expr] = []
     for statement in statements:
         for each in walk(statement):
@@ -64,19 +70,15 @@ def readers(source: Source, function: Function, statements: Iterable[ast.stmt], 
     return found
 
 
-def _methods(source: Source, function: Function) -> dict[str, ast.FunctionDef]:
-    owner = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
-    return {each.name: each for each in (owner.body if owner else ()) if isinstance(each, ast.FunctionDef)}
-
-
-def _reads(name: str, attribute: str, methods: dict[str, ast.FunctionDef], seen: set[str]) -> bool:
+def _reads(name: str, attribute: str, methods: dict[str, list[ast.FunctionDef]], seen: set[str]) -> bool:
     """Whether the method or property `name` reads `attribute` of the model, or another one that it calls does."""
     if name not in methods or name in seen:
         return False
     seen.add(name)
     named = [
         each.attr
-        for each in walk(methods[name])
+        for method in methods[name]
+        for each in walk(method)
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == "self"
     ]
     return any(

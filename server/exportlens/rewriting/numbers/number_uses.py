@@ -161,9 +161,7 @@ class UsedNumber(TypedNumber):
         """Whether `name` is a parameter of a method of the class, to which the class gives nothing but tensors."""
         if function not in self.cls.body or name in defaults_of(function.args):
             return False
-        statements = [each for placed in self.draft.context.document.placed for each in placed.chunk.body]
-        inside = [each for each in statements if each not in self.draft.chunk.body] + self.source.tree.body
-        found = given_by_calls(inside, self.cls, function, name, None) or []
+        found = given_by_calls(self.draft.file(), self.cls, function, name, None) or []
         return bool(found) and all(
             (outer := self.source.enclosing_function(each)) is not None
             and outer is not function

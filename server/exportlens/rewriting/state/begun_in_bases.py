@@ -20,19 +20,6 @@ def class_that_begins(owner: ClassValue, attr: str) -> ClassValue:
     return found[0] if found else owner
 
 
-def class_that_knows(owner: ClassValue, attr: str) -> ClassValue:
-    """The class whose constructor sets the attribute, where no other one of the object's classes names it; else `owner`."""
-    found = class_that_begins(owner, attr)
-    others = [each for each in class_order(owner) if isinstance(each, ClassValue) and each is not found]
-    named = any(
-        (isinstance(node, ast.Attribute) and node.attr == attr)
-        or (isinstance(node, ast.Constant) and node.value == attr)
-        for each in others
-        for node in ast.walk(each.node)
-    )
-    return owner if named else found
-
-
 def _begins(cls: ast.AST, attr: str) -> bool:
     return any(
         dotted(target) == f"self.{attr}"

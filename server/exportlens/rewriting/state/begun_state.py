@@ -15,6 +15,7 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Replacement, Source
+from exportlens.rewriting.state.joined_classes import class_with_bases
 
 # What gives the same tensor whenever it is called.
 _STEADY = frozenset(
@@ -28,15 +29,16 @@ _FACTS = frozenset({"shape", "ndim"})
 
 def begun_as_buffer(place: AttributeWrite, owner: ClassValue, context: RewriteContext) -> list[Edit]:
     """The edits that register the state in `__init__` as what the first call would make of it. Raises Refused."""
-    if owner.scope.path != context.document.path:
-        raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
-    draft = Draft.of_chunk(owner.chunk, context)
+    draft, cls = class_with_bases(owner, place.attr, context)
     source = draft.source
-    cls = source.find(owner.node)
-    assert isinstance(cls, ast.ClassDef)
     path = f"self.{place.attr}"
     questions = [each for each in ast.walk(cls) if _asks(each, path)]
-    guards = [each for each in ast.walk(cls) if isinstance(each, ast.If) and each.test in questions]
+    named = _named_before(source, questions)
+    guards = [
+        each
+        for each in ast.walk(cls)
+        if isinstance(each, ast.If) and (each.test in questions or each in named)
+    ]
     if len(questions) != 1 or len(guards) != 1:
         raise Refused(f"what the first call does while `{path}` is None is not one statement that makes it")
     guard = guards[0]
@@ -51,11 +53,29 @@ def begun_as_buffer(place: AttributeWrite, owner: ClassValue, context: RewriteCo
     text = f'self.register_buffer("{place.attr}", {source.of(made.value)}, persistent=False)'
     swaps = [source.swap(nones[0], text)]
     if not guard.orelse and source.begins_line(guard):
-        begin = source.start(guard)
+        begin = source.start(named.get(guard, guard))
         block, index = source.block_of(guard)
         if index + 1 < len(block):
             swaps.append(Replacement(begin, source.start(block[index + 1]), ""))
     return list(draft.replace("Register it", swaps, uses_torch=False).edits)
+
+
+def _named_before(source: Source, questions: list[ast.AST]) -> dict[ast.If, ast.Assign]:
+    """The `if` of a name that the statement before it binds to one of `questions`, and that nothing else reads, with that statement."""
+    found = {}
+    for each in questions:
+        made = source.parents.get(each)
+        if not (isinstance(made, ast.Assign) and len(made.targets) == 1 and source.begins_line(made)):
+            continue
+        block, index = source.block_of(made)
+        asked = block[index + 1] if index + 1 < len(block) else None
+        name, function = made.targets[0], source.enclosing_function(made)
+        if function is None or not isinstance(name, ast.Name) or not isinstance(asked, ast.If):
+            continue
+        uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name.id]
+        if not asked.orelse and dotted(asked.test) == name.id and len(uses) == 2:
+            found[asked] = made
+    return found
 
 
 def _asks(node: ast.AST, path: str) -> bool:

@@ -18,7 +18,7 @@ from exportlens.finding import Applicability, Edit, Fix, Refusal
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Const, Instance, TensorScalar, Value, options
 from exportlens.rewriting.code.context import RewriteContext
-from exportlens.rewriting.code.draft import Draft, Refused
+from exportlens.rewriting.code.draft import Draft, Refused, WholeDraft
 from exportlens.rewriting.code.names import (
     assigned_pairs,
     bound,
@@ -39,6 +39,7 @@ from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_in_class import begun_in_class, registered_by_constructor
 from exportlens.rewriting.state.counted_untraced import counted_untraced
+from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.labels import labels
 from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
@@ -56,25 +57,23 @@ def number_in_buffer(place: AttributeWrite, context: RewriteContext) -> Fix | Re
     """The fix that makes the attribute a buffer, and reads numbers out of it."""
     try:
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
-        if owner is None or owner.scope.path != context.document.path:
-            raise Refused("the class that counts is not in this file")
-        draft = Draft.of_chunk(owner.chunk, context)
-        cls = draft.source.find(owner.node)
-        assert isinstance(cls, ast.ClassDef)
-        written_out = constructor_written_out(draft, cls)
-        if written_out is not None:
-            return written_out
-        begun_with_flag = begun_as_number(draft, cls, place)
-        if begun_with_flag is not None:
-            return begun_with_flag
-        base = made_module(draft, cls, owner, place.owner)
+        if not isinstance(owner, ClassValue):
+            raise Refused("the class that counts is not known")
+        draft, cls = class_with_bases(owner, place.attr, context)
+        if not isinstance(draft, WholeDraft):
+            written_out = constructor_written_out(draft, cls)
+            if written_out is not None:
+                return written_out
+            begun_with_flag = begun_as_number(draft, cls, place)
+            if begun_with_flag is not None:
+                return begun_with_flag
+        base = made_module(draft, cls, class_that_begins(owner, place.attr), place.owner)
         function = place.site.function.node if place.site.function is not None else None
         assert isinstance(place.owner, Instance)
         number = _Number(draft, cls, place.owner, place.attr, getattr(function, "name", ""))
         number.became = type_of_number(place.value)
         with contextlib.suppress(LookupError):
-            number.known = draft.source.enclosing_statement(draft.source.find(place.node))
+            number.known = draft.source.enclosing_statement(draft.find(place.node, place.site.chunk))
         if number.is_needed():
             begun = begun_by_method(draft, cls, place.attr)
             if begun is not None:
@@ -157,7 +156,7 @@ class _Number(UsedNumber):
         return [*swaps, *inside]
 
     def _statements(self) -> list[ast.stmt]:
-        return [each for one in self.draft.context.document.placed for each in one.chunk.body]
+        return self.draft.file()
 
     def _method_around(self, node: ast.AST) -> ast.AST | None:
         """The method of the class that `node` stands in."""
@@ -287,23 +286,22 @@ class _Number(UsedNumber):
         """Raise Refused where others than methods of the class know of the attribute."""
         inside = {id(each) for each in ast.walk(self.cls)}
         called: set[int] = set()
-        named = labels(self._statements()) | labels(self.source.tree.body)
-        for placed in self.draft.context.document.placed:
-            chunk = self.source.tree if placed.chunk is self.draft.chunk else None
-            for statement in chunk.body if chunk is not None else placed.chunk.body:
-                for each in ast.walk(statement):
-                    if isinstance(each, ast.Call):
-                        # Nobody calls a number: `x.size(0)` is of a tensor.
-                        called.add(id(each.func))
-                    if (
-                        isinstance(each, ast.Attribute)
-                        and each.attr == self.attr
-                        and id(each) not in called
-                        and (id(each) not in inside or dotted(each) != self.path)
-                    ):
-                        self.by_owners.append(self._by_owner(placed.chunk, each))
-                    if isinstance(each, ast.Constant) and each.value == self.attr and id(each) not in named:
-                        raise Refused(f"`{self.attr}` is also used by its name, as a text")
+        named = labels(self.draft.file())
+        own = [(self.draft.chunk, each) for each in self.source.tree.body]
+        others = [(chunk, each) for chunk in self.draft.others() for each in chunk.body]
+        for chunk, each in ((chunk, each) for chunk, one in [*own, *others] for each in ast.walk(one)):
+            if isinstance(each, ast.Call):
+                # Nobody calls a number: `x.size(0)` is of a tensor.
+                called.add(id(each.func))
+            if (
+                isinstance(each, ast.Attribute)
+                and each.attr == self.attr
+                and id(each) not in called
+                and (id(each) not in inside or dotted(each) != self.path)
+            ):
+                self.by_owners.append(self._by_owner(chunk, each))
+            if isinstance(each, ast.Constant) and each.value == self.attr and id(each) not in named:
+                raise Refused(f"`{self.attr}` is also used by its name, as a text")
 
     def _by_owner(self, chunk: Chunk, read: ast.Attribute) -> tuple[Draft, ast.Attribute, ast.ClassDef]:
         """`read` of `chunk`, by a Module that holds one of this class, with a draft of it and that Module. Raises Refused."""
@@ -312,7 +310,7 @@ class _Number(UsedNumber):
         draft = Draft.of_chunk(chunk, self.draft.context)
         found = draft.source.find(read)
         assert isinstance(found, ast.Attribute)
-        return draft, found, owner_that_reads(draft.source, found, self.cls.name)
+        return draft, found, owner_that_reads(draft, found, self.cls.name)
 
     def _refuse_owners(self) -> None:
         """Raise Refused where a Module that holds one of the class takes no number that is known only when the program runs."""

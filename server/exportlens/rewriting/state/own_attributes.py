@@ -18,6 +18,8 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import dotted, fresh
 from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.state.begun_in_bases import class_that_begins
+from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.plain_objects import Made, made_module
 from exportlens.rewriting.state.registrations import refuse_before_module
 
@@ -45,27 +47,27 @@ def module_of(
     owner = place.owner.cls if isinstance(place.owner, Instance) else None
     if not isinstance(owner, ClassValue) or owner.scope.path != context.document.path:
         raise Refused("the class that keeps it is not in this file")
-    draft = Draft.of_chunk(owner.chunk, context)
-    cls = draft.source.find(owner.node)
-    assert isinstance(cls, ast.ClassDef)
-    return owner, draft, cls, made_module(draft, cls, owner, place.owner)
+    draft, cls = class_with_bases(owner, place.attr, context)
+    return (
+        owner,
+        draft,
+        cls,
+        made_module(draft, cls, class_that_begins(owner, place.attr), place.owner),
+    )
 
 
 def uses_of(draft: Draft, cls: ast.ClassDef, attr: str) -> list[ast.Attribute]:
     """The uses of the attribute, all of which are methods' own. Raises Refused where others may use it."""
     inside = {id(each) for each in ast.walk(cls)}
     uses = []
-    for placed in draft.context.document.placed:
-        own = placed.chunk is draft.chunk
-        for statement in draft.source.tree.body if own else placed.chunk.body:
-            for each in ast.walk(statement):
-                if isinstance(each, ast.Constant) and each.value == attr:
-                    raise Refused(f"`{attr}` is also used by its name, as a text")
-                if not isinstance(each, ast.Attribute) or each.attr != attr:
-                    continue
-                if id(each) not in inside or dotted(each) != f"self.{attr}":
-                    raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
-                uses.append(each)
+    for each in (one for statement in draft.file() for one in ast.walk(statement)):
+        if isinstance(each, ast.Constant) and each.value == attr:
+            raise Refused(f"`{attr}` is also used by its name, as a text")
+        if not isinstance(each, ast.Attribute) or each.attr != attr:
+            continue
+        if id(each) not in inside or dotted(each) != f"self.{attr}":
+            raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
+        uses.append(each)
     return uses
 
 

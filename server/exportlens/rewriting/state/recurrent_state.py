@@ -14,6 +14,7 @@ from exportlens.inference.values import ClassValue, Instance, Sequence, Tensor
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.text import Replacement
+from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.registrations import register_tensor
 
 _LAYERS = frozenset(f"torch.nn.{name}{cell}" for name in ("LSTM", "GRU", "RNN") for cell in ("", "Cell"))
@@ -119,12 +120,8 @@ def _registered_items(place: AttributeWrite, owner: ClassValue, context: Rewrite
     items = old.items if isinstance(old, Sequence) and old.kind == "tuple" else None
     if not items or not all(isinstance(each, Tensor) for each in items):
         raise Refused("the state is not known to be a tuple of tensors")
-    if owner.scope.path != context.document.path:
-        raise Refused(f"`{owner.name}` is defined in {owner.scope.path.name}")
-    draft = Draft.of_chunk(owner.chunk, context)
+    draft, node = class_with_bases(owner, place.attr, context)
     source = draft.source
-    node = source.find(owner.node)
-    assert isinstance(node, ast.ClassDef)
     text = f"self.{place.attr}"
     made = [
         each

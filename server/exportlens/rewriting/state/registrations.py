@@ -29,7 +29,7 @@ from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_arms import set_in_one_arm_each
-from exportlens.rewriting.state.begun_in_bases import class_that_begins, class_that_knows
+from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_state import begun_as_buffer
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.plain_objects import made_module
@@ -386,7 +386,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         ):
             return fix
         if place.began == Const(None):
-            edits = begun_as_buffer(place, class_that_knows(place.owner.cls, place.attr), context)
+            edits = begun_as_buffer(place, place.owner.cls, context)
             return Fix(fix.message, (*edits, *fix.edits), Applicability.UNSAFE)
         registered = register_tensor(place, place.attr, place.owner.cls, context)
         if isinstance(registered, Refusal) or registered.message.startswith("Write out"):

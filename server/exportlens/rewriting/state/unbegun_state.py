@@ -39,6 +39,7 @@ from exportlens.rewriting.state.begun_questions import (
     reads_it,
 )
 from exportlens.rewriting.state.begun_together import Together
+from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.kept_values import kept_apart
 from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.registrations import refuse_before_module
@@ -73,19 +74,16 @@ def begun_as(
     """The fix that registers `state`; `why` there is none where the tensor is not known to be one number."""
     try:
         owner = place.owner.cls if isinstance(place.owner, Instance) else None
-        owner = class_that_begins(owner, place.attr) if isinstance(owner, ClassValue) else None
-        if owner is None or owner.scope.path != context.document.path:
-            raise Refused("the class that keeps the state is not in this file")
-        draft = Draft.of_chunk(owner.chunk, context)
+        if not isinstance(owner, ClassValue):
+            raise Refused("the class that keeps the state is not known")
+        draft, cls = class_with_bases(owner, place.attr, context)
         sized = SizedState.of(draft, place)
         if sized is None and not is_one_float(place.value):
             raise Refused(why)
-        cls = draft.source.find(owner.node)
-        assert isinstance(cls, ast.ClassDef)
-        base = made_module(draft, cls, owner, place.owner)
+        base = made_module(draft, cls, class_that_begins(owner, place.attr), place.owner)
         if base and begun_in_class(cls, place.attr) is not None:
             return module_first(draft, cls, base)
-        written = draft.source.enclosing_statement(draft.source.find(place.node))
+        written = draft.source.enclosing_statement(draft.find(place.node, place.site.chunk))
         if sized is None and not all(
             isinstance(each, Tensor) and each.dtype for each in options(place.value)
         ):
@@ -123,7 +121,7 @@ class SizedState:
         written = set()
         for node, each in made.items():
             with contextlib.suppress(LookupError):
-                statement = draft.source.enclosing_statement(draft.source.find(node))
+                statement = draft.source.enclosing_statement(draft.find(node, each.site.chunk))
                 one = each.value
                 alike = isinstance(one, Tensor) and dtype_family(one.dtype) == dtype_family(tensor.dtype)
                 if alike and sizes_of(one) == sizes:
@@ -242,33 +240,25 @@ class UnbegunState:
         inside = {id(each) for each in ast.walk(self.cls)} | self._of_other_classes()
         asked = {id(part) for each in ast.walk(self.cls) for part in names_it(each, self.attr)}
         called: set[int] = set()
-        for placed in self.draft.context.document.placed:
-            own = placed.chunk is self.draft.chunk
-            for statement in self.source.tree.body if own else placed.chunk.body:
-                for each in ast.walk(statement):
-                    if isinstance(each, ast.Call):
-                        # Nobody calls a tensor: `x.mean()` is of another object.
-                        called.add(id(each.func))
-                    if isinstance(each, ast.Constant) and each.value == self.attr and id(each) not in asked:
-                        raise Refused(f"`{self.attr}` is also used by its name, as a text")
-                    other = isinstance(each, ast.Attribute) and each.attr == self.attr
-                    if (
-                        other
-                        and id(each) not in called
-                        and (id(each) not in inside or dotted(each) != self.path)
-                    ):
-                        raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
+        for each in (one for statement in self.draft.file() for one in ast.walk(statement)):
+            if isinstance(each, ast.Call):
+                # Nobody calls a tensor: `x.mean()` is of another object.
+                called.add(id(each.func))
+            if isinstance(each, ast.Constant) and each.value == self.attr and id(each) not in asked:
+                raise Refused(f"`{self.attr}` is also used by its name, as a text")
+            other = isinstance(each, ast.Attribute) and each.attr == self.attr
+            if other and id(each) not in called and (id(each) not in inside or dotted(each) != self.path):
+                raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
 
     def _of_other_classes(self) -> set[int]:
         """What stands in classes of the file that neither extend this one nor are extended by it: their `self` is another object."""
         found: set[int] = set()
         bases = {ast.unparse(each).rpartition(".")[2] for each in self.cls.bases}
-        for placed in self.draft.context.document.placed:
-            for each in placed.chunk.body:
-                if isinstance(each, ast.ClassDef) and each.name != self.cls.name and each.name not in bases:
-                    known = [ast.unparse(base) for base in each.bases]
-                    if all("Module" in base or base == "object" for base in known):
-                        found |= {id(one) for one in ast.walk(each)}
+        for each in self.draft.file():
+            if isinstance(each, ast.ClassDef) and each.name != self.cls.name and each.name not in bases:
+                known = [ast.unparse(base) for base in each.bases]
+                if all("Module" in base or base == "object" for base in known):
+                    found |= {id(one) for one in ast.walk(each)}
         return found
 
     def _refuse_none(self, read: ast.expr) -> None:
