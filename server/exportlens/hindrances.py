@@ -138,7 +138,8 @@ def inside(
         apart = decides or (code.startswith("EXL4") and code != _NO_SHAPE_RULE)
         own = other.place.site.chunk is chunk and not apart
         nodes = [other.node] if own else []
-        calls = [node for _, called, node in other.place.site.trail if called is chunk]
+        trails = (other.place.site.trail, *other.ways)
+        calls = [node for trail in trails for _, called, node in trail if called is chunk]
         if any(first <= getattr(node, "lineno", 0) <= last for node in [*nodes, *calls]):
             yield other
             continue

@@ -133,10 +133,6 @@ REFUSED = {
         ),
         "state",
     ),
-    "what a constructor has written": (
-        forward("o = Made(x)\nif (x > 1).any():\n    o.a = o.a.cumsum(0)\nreturn o.a + x\n"),
-        "a",
-    ),
     "what a constructor has written, in a method": (
         program("""
             def turn(self, o: Made, x):
@@ -160,6 +156,9 @@ REFUSED = {
 }
 
 MENDED = {
+    "what a constructor has written": forward(
+        "o = Made(x)\nif (x > 1).any():\n    o.a = o.a.cumsum(0)\nreturn o.a + x\n"
+    ),
     "written once": forward(f"{CHANGED}self.seen = x\nreturn self.seen + 1\n"),
     "the second write is not read": forward(
         f"self.a = x.mean()\n{CHANGED}self.b = x.mean()\nreturn x * self.a\n"

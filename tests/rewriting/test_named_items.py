@@ -20,7 +20,6 @@ class M(nn.Module):
     "body",
     [
         # Only one side has the item.
-        'if x.sum() > 0:\n    out["b"] = x * 2\nreturn out["a"]',
         'if x.sum() > 0:\n    out["c"] = x\n    return out\nout["c"] = x\nout["b"] = x * 2\nreturn out',
         # Two keys may be one.
         'for one, other in (("p", "q"), ("r", "r")):\n'

@@ -173,7 +173,7 @@ class Made:
             elif None in counted:
                 open_dim = None
             elif short in ("matmul", "mm", "bmm", "mv", "dot") and len(self.tensors) == 2:
-                unbacked, open_dim = open_dims.after_product(*self.tensors, rank)
+                unbacked, open_dim = open_dims.after_product(self.tensors[0], self.tensors[1], rank)
             elif self.op.pointwise:
                 unbacked, open_dim = broadcast_size(self.tensors, rank)
         elif self.op.pointwise and not unbacked:

@@ -168,8 +168,9 @@ def _in_place_of(source: Source, node: ast.If, asked: ast.If, statements: list[a
 def _where_not(asked: ast.If, kinds: Kinds) -> Kinds:
     """The kinds where the option does not hold: the name that is asked whether it is not None is None."""
     now, test = kinds.copy(), asked.test
-    named = isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and len(test.ops) == 1
-    if named and isinstance(test.ops[0], ast.IsNot) and is_none(test.comparators[0]):
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name) or len(test.ops) != 1:
+        return now
+    if isinstance(test.ops[0], ast.IsNot) and is_none(test.comparators[0]):
         now.names[test.left.id] = Kind("none")
     return now
 

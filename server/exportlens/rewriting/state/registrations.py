@@ -25,7 +25,8 @@ from exportlens.rewriting.code.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.code.names import assigned_pairs, dotted, fresh
 from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.exporting.fake_kernels import fake_kernel
-from exportlens.rewriting.kinds.kind import Kind
+from exportlens.rewriting.kinds.kind import LOCAL, Kind
+from exportlens.rewriting.memory.afterwards import afterwards
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_arms import set_in_one_arm_each
@@ -355,6 +356,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         if new != old and (old in ("int", "bool") or None not in (old, new)):
             raise Refused("the new tensor may be of another dtype than the old one")
         target = draft.source.of(written)
+        _refuse_written_later(draft, statement, target)
         others = _bound_elsewhere(draft, statement, target)
         found = [each for one in (statement, *others) for each in _copies(draft, one, target)]
         kept = list({(each.start, each.end): each for each in found}.values())
@@ -394,6 +396,19 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _refuse_written_later(draft: Draft, statement: ast.Assign, path: str) -> None:
+    """Raise Refused where what the attribute is bound to is memory that is written in place later: a copy would not see that."""
+    function = draft.source.enclosing_function(statement)
+    if function is None:
+        return
+    now = kinds_before(function, statement, draft.kinds({}))
+    shared = {each for each in now.of(statement.value).roots or () if not each.startswith(LOCAL)} - {path}
+    if shared:
+        written = shared & afterwards(draft.source, statement, function, now).in_tensors
+        if written:
+            raise Refused(f"`{path}` may share memory with `{min(written)}`, and one is written later")
 
 
 def _bound_elsewhere(draft: Draft, statement: ast.stmt, path: str) -> list[ast.Assign]:
