@@ -7,6 +7,7 @@ calls, what cannot be traced and has no fix of its own, the code would no longer
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator
 
@@ -119,6 +120,7 @@ def inside(
     chunk = report.place.site.chunk
     first, last = _region(report)
     again = _calls_itself(report, first, last)
+    called_there = functools.cache(lambda: _called_between(chunk, first, last))
     for other in others:
         if other is report or other.rule.targets or not other.place.site.certain:
             continue
@@ -143,6 +145,10 @@ def inside(
         if any(first <= getattr(node, "lineno", 0) <= last for node in [*nodes, *calls]):
             yield other
             continue
+        # Of several calls with the same arguments the first alone is followed.
+        if any(isinstance(each, ast.Call) and dotted(each.func) in called_there() for each in calls):
+            yield other
+            continue
         # A function that calls itself comes to all of its own statements again, inside of the branch.
         if again and other.place.site.function is report.place.site.function:
             yield other
@@ -151,6 +157,13 @@ def inside(
         behind = [each for each in calls if written[0] <= getattr(each, "lineno", 0) <= written[1]]
         if any(isinstance(each, ast.Call) and dotted(each.func) in moved_calls() for each in behind):
             yield other
+
+
+def _called_between(chunk: Chunk, first: int, last: int) -> frozenset[str]:
+    """The names of what is called in these lines of a chunk."""
+    nodes = (node for statement in chunk.body for node in walk(statement))
+    calls = (each for each in nodes if isinstance(each, ast.Call) and first <= each.lineno <= last)
+    return frozenset(filter(None, (dotted(each.func) for each in calls)))
 
 
 def replaced(report: Report) -> tuple[Chunk, ast.AST]:

@@ -23,6 +23,9 @@ def continuation(source: Source, node: ast.If, function: Function, of_loop: bool
     while True:
         block, index = source.block_of(statement)
         following = block[index + 1 :]
+        # A function has no `continue` of the loop that it stands in, and one that continues gives no result.
+        if exits(following) & ({"breaks", "returns"} if of_loop else {"breaks", "continues"}):
+            raise Refused("what follows the branch leaves a loop")
         if following:
             blocks.append(following)
             if statement is not node:
