@@ -365,6 +365,8 @@ class Engine:
             return report.rule.fix(report, context)
         except Refused as refused:
             return Refusal(str(refused))
+        except RecursionError:
+            return Refusal("the code around it is nested too deeply to be rewritten")
 
     def _context(self, document: Document, cancelled: Callable[[], bool]) -> RewriteContext:
         return RewriteContext(

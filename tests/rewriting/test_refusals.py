@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "the `else` of an inner loop that leaves the outer one",
+        "k = 0\nwhile k < 3:\n    k += 1\n    for _ in range(2):\n        x = x * 0.9\n    else:\n        if x.sum() > 4:\n"
+        "            x = x * 0.5\n        else:\n            break\nreturn x",
+        "the `else` of an inner loop leaves the loop around it",
+    ),
+    (
         "as many columns as data says",
         "k = (x[0] > 0).sum().item()\nif x.sum() > 0:\n    y = x.narrow(1, 0, k)\nelse:\n    y = -x.narrow(1, 0, k)\nreturn y",
         "a size from data behind its first",

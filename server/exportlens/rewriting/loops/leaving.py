@@ -82,8 +82,9 @@ def left_loop(source: Source, node: ast.stmt) -> Loop | None:
         if "continues" in ways and isinstance(statement, ast.stmt):
             block, index = source.block_of(statement)
             ways = ways | (exits(block[index + 1 :]) & {"breaks", "returns"})
-        statement = outer
-        if isinstance(outer, (ast.For, ast.While)):
+        inner, statement = statement, outer
+        # The `else` of a loop leaves the loop around it.
+        if isinstance(outer, (ast.For, ast.While)) and inner not in outer.orelse:
             return outer if ways & {"breaks", "returns"} else None
         if isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
             return None
@@ -110,6 +111,11 @@ class _Flags:
         messages = errors_of(source, loop, function, kinds) if "raises" in ways else {}
         if exits(loop.orelse) - {"falls", "returns"} and exits(loop.orelse) != {"raises"}:
             raise Refused("the loop's `else` leaves a loop around it, or raises on some of its ways")
+        inner = (
+            each for each in ast.walk(loop) if isinstance(each, (ast.For, ast.While)) and each is not loop
+        )
+        if any(exits(each.orelse) & {"breaks", "continues"} for each in inner):
+            raise Refused("the `else` of an inner loop leaves the loop around it")
         texts = self._returned() if "returns" in ways else []
         taken = every_name(source.tree)
         # One flag ends the loop; where it is left in several ways, each return has one of its own beside it.

@@ -121,8 +121,12 @@ class LoopRewrite(LoopCondition):
 
     def _is_own(self, node: ast.Continue) -> bool:
         """Whether `node` goes on with a round of this loop, and of none inside of it."""
-        loops = (each for each in self.source.ancestors(node) if isinstance(each, (ast.For, ast.While)))
-        return next(loops, None) is self.node
+        inner: ast.AST = node
+        for each in self.source.ancestors(node):
+            if isinstance(each, (ast.For, ast.While)) and inner not in each.orelse:
+                return each is self.node
+            inner = each
+        return False
 
     def _carried(self, written: list[str], counter: str | None) -> list[str]:
         after = self.live.live_after(self.node)
