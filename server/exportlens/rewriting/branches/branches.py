@@ -357,10 +357,14 @@ class BranchRewrite(CondText):
         return live | self.liveness.before[first]
 
     def _end_kinds(self, arm: Arm, values: Mapping[str, Value], names: list[str]) -> Kinds:
+        """What names are where `arm` ends: at its last statement, and where it goes on with the next round."""
         end = self._entry_kinds(arm)
+        continues = self._own(arm, ast.Continue)
+        ways: list[Kinds] = []
 
         def see(node: ast.stmt, now: Kinds) -> None:
-            return None
+            if node in continues:
+                ways.append(now.copy())
 
         visit(arm.statements, end, see)
         for written in self.writes.written:
@@ -369,26 +373,39 @@ class BranchRewrite(CondText):
                 self._follow_attribute(arm, written, probe)
                 end.names[written.path] = probe.names.get(written.path, Kind("unknown", roots=None))
         for name in names:
-            known = end.names.get(name)
-            if known is not None and known.what == "unknown" and name in values and not arm.rest:
-                told = of_value(values[name], name)
-                if told.what != "unknown":
-                    # What the arm binds on some of its ways only is on the others what it was before.
-                    unshared = (
-                        isinstance(values[name], Tensor)
-                        and getattr(values[name], "origin", "") == "fresh"
-                        and name in always_bound(arm.statements)
-                    )
-                    end.names[name] = Kind(
-                        told.what,
-                        told.dtype,
-                        told.rank,
-                        frozenset({f"{LOCAL}{self.kinds.mark()}"}) if unshared else None,
-                        told.type,
-                        told.items,
-                        told.value,
-                    )
+            kinds = [
+                self._told(arm, values, name, way.names.get(name))
+                for way in ([end, *ways] if arm.falls or not ways else ways)
+            ]
+            known = [each for each in kinds if each is not None]
+            if len(known) == len(kinds):
+                end.names[name] = merged(known)
+            else:
+                end.names.pop(name, None)
         return end
+
+    def _told(self, arm: Arm, values: Mapping[str, Value], name: str, known: Kind | None) -> Kind | None:
+        """What `name` is at an end of `arm`, where it is `known`, or what the interpreter tells."""
+        if known is None or known.what != "unknown" or name not in values or arm.rest:
+            return known
+        told = of_value(values[name], name)
+        if told.what == "unknown":
+            return known
+        # What the arm binds on some of its ways only is on the others what it was before.
+        unshared = (
+            isinstance(values[name], Tensor)
+            and getattr(values[name], "origin", "") == "fresh"
+            and name in always_bound(arm.statements)
+        )
+        return Kind(
+            told.what,
+            told.dtype,
+            told.rank,
+            frozenset({f"{LOCAL}{self.kinds.mark()}"}) if unshared else None,
+            told.type,
+            told.items,
+            told.value,
+        )
 
     def _follow_attribute(self, arm: Arm, written: Written, probe: Kinds) -> None:
         def see(node: ast.stmt, now: Kinds) -> None:
