@@ -48,11 +48,34 @@ def rows_unbound(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
                 if not name or name.partition(".")[0] in own:
                     continue
                 found = [kinds.of(taken), now.of(taken)]
+                if isinstance(taken, ast.Name):
+                    copied = _copied_of(source, arm, taken.id)
+                    found += [kinds.of(copied), now.of(copied)]
                 # Rows of which data says how many there are become rounds of while_loop.
                 if any(one.what == "tensor" for one in found) and not any(map(length_from_data, found)):
                     swap = Replacement(source.end(taken), source.end(taken), way)
                     swaps[(swap.start, swap.end)] = swap
     return replaced(text, swaps.values()) if swaps else text
+
+
+def _copied_of(source: Source, arm: ast.AST, name: str) -> ast.Name:
+    """What an arm around `arm` copies into `name`, which is a name of that arm alone, by `name = other.clone()`; else `name`."""
+    function = source.enclosing_function(arm)
+    while function is not None:
+        values = [each for each in walk(function) if isinstance(each, ast.Name) and each.id == name]
+        made = [each for each in values if not isinstance(each.ctx, ast.Load)]
+        if len(made) == 1:
+            parent = source.parents[made[0]]
+            if (
+                isinstance(parent, ast.Assign)
+                and isinstance(parent.value, ast.Call)
+                and isinstance(parent.value.func, ast.Attribute)
+                and parent.value.func.attr == "clone"
+                and isinstance(parent.value.func.value, ast.Name)
+            ):
+                name = parent.value.func.value.id
+        function = source.enclosing_function(function)
+    return ast.Name(name, ast.Load())
 
 
 def arms_given(source: Source, function: Function) -> Iterator[ast.FunctionDef | ast.Lambda]:

@@ -251,9 +251,11 @@ class BranchRewrite(CondText):
                 refuse_still_none(name, self.kinds.names.get(name), arm.statements)
         if not names and not self.writes.written:
             return self.without_branch(), []
-        ends = []
-        for arm, values in zip((self.then, self.other), self.arm_values, strict=True):
-            ends.append(self._end_kinds(arm, values, names))
+        each_end = [
+            self._end_kinds(arm, values, names)
+            for arm, values in zip((self.then, self.other), self.arm_values, strict=True)
+        ]
+        ends = [end for end, _, _ in each_end]
         outputs = self.outputs_of(self.source, self.torch, self.mark)
         outputs.anew = self._bound_in_rounds()
         for name in names:
@@ -278,19 +280,17 @@ class BranchRewrite(CondText):
         self._refuse_later_writes(names, ends)
         self.outputs = names
         functions = []
-        for arm, end in zip((self.then, self.other), ends, strict=True):
+        for arm, (_, end, ways) in zip((self.then, self.other), each_end, strict=True):
             arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset(names))
-            leaf = outputs.names(names, end, set(bound(arm.statements)), self.writes.memory(end))
-            leaf = [self._in_shape(arm, *each, ends) for each in zip(names, leaf, strict=True)]
-            leaf += [self.writes.output(arm, each, end) for each in self.writes.written]
-            result = leaf[0] if len(leaf) == 1 else f"({', '.join(leaf)})"
-            returned = leaf[0] if len(leaf) == 1 else ", ".join(leaf)
-            for each in [
-                *self._own(arm, ast.Continue),
-                *(self._own(arm, ast.Return) if self.leaving else []),
+            for way, now in [
+                *ways,
+                *((each, end) for each in (self._own(arm, ast.Return) if self.leaving else [])),
             ]:
-                arm.replacements.append(self.source.swap(each, f"return {result}"))
-            functions.append(self.function_text(arm, returned if arm.falls else None))
+                leaf = self._leaf(arm, names, now, outputs, ends)
+                result = leaf[0] if len(leaf) == 1 else f"({', '.join(leaf)})"
+                arm.replacements.append(self.source.swap(way, f"return {result}"))
+            leaf = self._leaf(arm, names, end, outputs, ends)
+            functions.append(self.function_text(arm, ", ".join(leaf) if arm.falls else None))
         targets = list(names)
         indent = self.indent()
         after = [
@@ -326,6 +326,12 @@ class BranchRewrite(CondText):
             return self.assembled(functions, [f"{indent}{head}{{call}}" + ("" if binds else ")"), *ending])
         return self.assembled(functions, [f"{indent}{', '.join(targets)} = {{call}}", *after, *ending])
 
+    def _leaf(self, arm: Arm, names: list[str], end: Kinds, outputs: Outputs, ends: list[Kinds]) -> list[str]:
+        """The outputs of `arm` where names are of the kinds `end`."""
+        leaf = outputs.names(names, end, set(bound(arm.statements)), self.writes.memory(end))
+        leaf = [self._in_shape(arm, *each, ends) for each in zip(names, leaf, strict=True)]
+        return leaf + [self.writes.output(arm, each, end) for each in self.writes.written]
+
     def _in_shape(self, arm: Arm, name: str, text: str, ends: list[Kinds]) -> str:
         """The output `text` of the arm, in the shape that `name` has where the other arm keeps it."""
         if not arm.falls or self._own(arm, ast.Continue) or self._own(arm, ast.Return):
@@ -356,39 +362,62 @@ class BranchRewrite(CondText):
         first = loop.body[0]
         return live | self.liveness.before[first]
 
-    def _end_kinds(self, arm: Arm, values: Mapping[str, Value], names: list[str]) -> Kinds:
+    def _end_kinds(
+        self, arm: Arm, values: Mapping[str, Value], names: list[str]
+    ) -> tuple[Kinds, Kinds, list[tuple[ast.stmt, Kinds]]]:
+        """What names are where `arm` ends: at any of its ends, at its last statement, and at each that goes on with the next
+        round."""
         end = self._entry_kinds(arm)
+        continues = self._own(arm, ast.Continue)
+        ways: dict[ast.stmt, Kinds] = dict.fromkeys(continues, end)
 
         def see(node: ast.stmt, now: Kinds) -> None:
-            return None
+            if node in continues:
+                ways[node] = now.copy()
 
         visit(arm.statements, end, see)
         for written in self.writes.written:
             if written.rebinds:
                 probe = self.kinds.copy()
                 self._follow_attribute(arm, written, probe)
-                end.names[written.path] = probe.names.get(written.path, Kind("unknown", roots=None))
+                for way in (end, *ways.values()):
+                    way.names[written.path] = probe.names.get(written.path, Kind("unknown", roots=None))
+        for way in {id(each): each for each in (end, *ways.values())}.values():
+            for name in names:
+                known = self._told(arm, values, name, way.names.get(name))
+                if known is not None:
+                    way.names[name] = known
+        reached = [end, *ways.values()] if arm.falls or not ways else [*ways.values()]
+        merging = end.copy()
         for name in names:
-            known = end.names.get(name)
-            if known is not None and known.what == "unknown" and name in values and not arm.rest:
-                told = of_value(values[name], name)
-                if told.what != "unknown":
-                    # What the arm binds on some of its ways only is on the others what it was before.
-                    unshared = (
-                        isinstance(values[name], Tensor)
-                        and getattr(values[name], "origin", "") == "fresh"
-                        and name in always_bound(arm.statements)
-                    )
-                    end.names[name] = Kind(
-                        told.what,
-                        told.dtype,
-                        told.rank,
-                        frozenset({f"{LOCAL}{self.kinds.mark()}"}) if unshared else None,
-                        told.type,
-                        told.items,
-                        told.value,
-                    )
-        return end
+            kinds = [way.names[name] for way in reached if name in way.names]
+            merging.names.pop(name, None)
+            if len(kinds) == len(reached):
+                merging.names[name] = merged(kinds)
+        return merging, end, list(ways.items())
+
+    def _told(self, arm: Arm, values: Mapping[str, Value], name: str, known: Kind | None) -> Kind | None:
+        """What `name` is at an end of `arm`, where it is `known`, or what the interpreter tells."""
+        if known is None or known.what != "unknown" or name not in values or arm.rest:
+            return known
+        told = of_value(values[name], name)
+        if told.what == "unknown":
+            return known
+        # What the arm binds on some of its ways only is on the others what it was before.
+        unshared = (
+            isinstance(values[name], Tensor)
+            and getattr(values[name], "origin", "") == "fresh"
+            and name in always_bound(arm.statements)
+        )
+        return Kind(
+            told.what,
+            told.dtype,
+            told.rank,
+            frozenset({f"{LOCAL}{self.kinds.mark()}"}) if unshared else None,
+            told.type,
+            told.items,
+            told.value,
+        )
 
     def _follow_attribute(self, arm: Arm, written: Written, probe: Kinds) -> None:
         def see(node: ast.stmt, now: Kinds) -> None:
