@@ -20,7 +20,7 @@ class ElementFunctions(CallOf):
 
     ## Why it matters
     While tracing, tensors have no elements that Python could compute with: both modes fail, strict tracing because it has no node for
-    a function of Python, non-strict tracing with "Cannot access data pointer of Tensor". Operators compute all elements at once, and far faster.
+    a function of Python, non-strict tracing with "Cannot access data pointer of Tensor". Operators compute all elements at once.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.Tensor.apply_.html

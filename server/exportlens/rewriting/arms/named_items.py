@@ -93,21 +93,17 @@ def _items_given(source: Source, call: ast.Call) -> list[tuple[str, str]]:
         if not isinstance(each, ast.Dict) or not all(isinstance(key, ast.Constant) for key in each.keys):
             return []
         found += [
-            (source.of(key), _value(source, value))
+            (source.of(key), source.of(value))
             for key, value in zip(each.keys, each.values, strict=True)
             if key is not None
         ]
     for keyword in call.keywords:
         if keyword.arg is None:
             return []
-        found.append((f'"{keyword.arg}"', _value(source, keyword.value)))
+        found.append((f'"{keyword.arg}"', source.of(keyword.value)))
     # Each value is computed before the first is set.
     name = ast.unparse(call.func).rpartition(".")[0]
     return [] if len(call.args) > 1 or name in reads([*call.args, *call.keywords]) else found
-
-
-def _value(source: Source, node: ast.expr) -> str:
-    return source.of(node)
 
 
 def _is_dict(function: Function, name: str) -> bool:
@@ -156,8 +152,8 @@ def _returned_behind(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source
             continue
         name = fresh("result", taken)
         results.append(name)
-        given[0].append(f"{name} = {_value(source, one)}")
-        given[1].append(f"{name} = {_value(source, other)}")
+        given[0].append(f"{name} = {source.of(one)}")
+        given[1].append(f"{name} = {source.of(other)}")
     held = {each for each in results if kinds.of(ast.Name(each, ast.Load())).what == "container"}
     if not held & _owners_set(node.body) & _owners_set(rest):
         return None

@@ -215,7 +215,7 @@ def _with_tail(
     word, each, at, way = "if", node, source.start(node), 0
     while True:
         lines += [
-            f"{indent}{word} {_test(source, each)}:",
+            f"{indent}{word} {source.of(each.test)}:",
             *_end(
                 source,
                 each.body,
@@ -242,10 +242,6 @@ def _with_tail(
         )
     )
     return changed, changed.branch_at(begin)
-
-
-def _test(source: Source, node: ast.If) -> str:
-    return source.of(node.test)
 
 
 def _end(
