@@ -11,6 +11,16 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "rows that a loop goes through, of a tensor that a branch writes",
+        "x = self.linear(x)\ny = x.sum(0)\nfor row in x:\n    y = y + row\n    if (x < -5).all():\n        x += 0.5\nreturn y, x",
+        "is written while a loop goes through its rows",
+    ),
+    (
+        "one of several views of a tensor that a branch writes",
+        "x = self.linear(x)\na, b = x.chunk(2, -1)\nif (a < -5).all():\n    x += 0.5\nreturn b, x",
+        "`b`, one of several views of it, is read later",
+    ),
+    (
         "the `else` of an inner loop that leaves the outer one",
         "k = 0\nwhile k < 3:\n    k += 1\n    for _ in range(2):\n        x = x * 0.9\n    else:\n        if x.sum() > 4:\n"
         "            x = x * 0.5\n        else:\n            break\nreturn x",

@@ -402,3 +402,32 @@ def test_a_method_of_a_submodule_that_writes_its_state(method: str, written: str
     text += "        self.cell = Cell()\n\n    def forward(self, x):\n        if x.sum() > 0:\n            x = self.cell.step(x)\n        return x\n"
     reason = f"`self.cell.step(x)` calls a submodule that writes its `{written}`"
     assert any(reason in each for each in mend(text).refusals)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.sum() > 0:\n            x += 0.5\n            y = y * 2.0\n        return y",
+        "if x[0, 0] > y[1, 1]:\n            x[0] = 0.5\n            return y * 1.0\n        return y * 2.0",
+        "n = 0\n        while n < 3 and y.sum() > 0:\n            x -= 0.5\n            n += 1\n        return y * 2.0",
+    ],
+)
+def test_one_tensor_given_twice(body: str) -> None:
+    """What a copy of the one parameter gets would not be seen in the other."""
+    text = f"""import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def added(self, x, y):
+        {body}
+
+    def forward(self, x):
+        h = x * 1.0
+        z = self.added(h, %s)
+        return z, h.sum()
+"""
+    refused = mend(text % "h")
+    assert refused.text == text % "h"
+    assert any("gives one tensor both as `x` and as `y`" in each for each in refused.refusals)
+    assert "torch.cond" in mend(text % "h.clone()").text or "while_loop" in mend(text % "h.clone()").text

@@ -37,6 +37,9 @@ def shaped_as_before(
         return None
     old = fresh(f"old_{name}", taken)
     arm.first_lines.append(f"{old} = {name}")
+    if name in bound(arm.statements) and name not in arm.parameters:
+        # Else the arm would know only its own.
+        arm.parameters.append(name)
     arm.last_lines.append(f"{torch}._check({name}.shape == {old}.shape)")
     options = [old]
     if given.dtype is None or given.dtype != before.dtype or given.dtype in ("float", "int"):

@@ -19,6 +19,7 @@ from exportlens.rewriting.code.names import arguments, bound
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.cut_tensors import CUTTING
 from exportlens.rewriting.memory.effects import visit
 from exportlens.rewriting.memory.watching import Watch
 from exportlens.source.document import Chunk
@@ -88,9 +89,12 @@ def callers_write(source: Source, function: Function, kinds: Kinds) -> bool:
     return _Search(Facts.of(source.tree.body), kinds).written(function, 0)
 
 
-def given_together(source: Source, function: Function, kinds: Kinds) -> set[frozenset[str]]:
-    """The pairs of parameters of `function` that a caller gives two views of one tensor, or a tensor and its view."""
-    return _Search(Facts.of(source.tree.body), kinds).given_together(function)
+def given_together(
+    source: Source, function: Function, kinds: Kinds, *, same: bool = False
+) -> set[frozenset[str]]:
+    """The pairs of parameters of `function` that a caller gives two views of one tensor, or a tensor and its view; with `same`
+    also those that a caller gives one tensor twice."""
+    return _Search(Facts.of(source.tree.body), kinds).given_together(function, same)
 
 
 def given_to(source: Source, function: Function, name: str, kinds: Kinds) -> list[Kind]:
@@ -140,12 +144,12 @@ class _Search:
                     return True
         return False
 
-    def given_together(self, function: Function) -> set[frozenset[str]]:
+    def given_together(self, function: Function, same: bool) -> set[frozenset[str]]:
         pairs: set[frozenset[str]] = set()
 
         def see(call: ast.Call, now: Kinds, caller: Function) -> None:
             given = _given(call, function)
-            pairs.update(_sharing(given, now, _views(caller)))
+            pairs.update(_sharing(given, now, _views(caller), same))
             pairs.update(_pieces(given, caller))
 
         self.calls_of(function, see)
@@ -258,12 +262,6 @@ def _views(function: Function) -> set[str]:
     return views - others
 
 
-# Methods and functions that give the views of which one tensor consists.
-_CUTTING = frozenset(
-    {"split", "chunk", "unbind", "tensor_split", "split_with_sizes", "hsplit", "vsplit", "dsplit"}
-)
-
-
 def _pieces(given: Mapping[str, ast.expr], caller: Function) -> Iterator[frozenset[str]]:
     """The pairs of what is `given` that `caller` unpacks from one cut tensor, whatever that is: `q, k = qk.chunk(2, -1)`."""
     stores: dict[str, int] = {}
@@ -277,7 +275,7 @@ def _pieces(given: Mapping[str, ast.expr], caller: Function) -> Iterator[frozens
             and isinstance(node.targets[0], (ast.Tuple, ast.List))
             and isinstance(node.value, ast.Call)
             and isinstance(node.value.func, ast.Attribute)
-            and node.value.func.attr in _CUTTING
+            and node.value.func.attr in CUTTING
         ):
             continue
         pieces = {name for name in bound(node.targets[0]) if stores.get(name) == 1}
@@ -305,14 +303,16 @@ def _given(call: ast.Call, function: Function) -> dict[str, ast.expr]:
     return given | {each.arg: each.value for each in call.keywords if each.arg}
 
 
-def _sharing(given: Mapping[str, ast.expr], kinds: Kinds, views: set[str]) -> Iterator[frozenset[str]]:
-    """The pairs of what is `given` that share memory, and are not one tensor under two names."""
+def _sharing(
+    given: Mapping[str, ast.expr], kinds: Kinds, views: set[str], same: bool
+) -> Iterator[frozenset[str]]:
+    """The pairs of what is `given` that share memory; one tensor under two names only where `same` asks for it."""
     parts: list[tuple[str, Kind]] = []
     for name, value in given.items():
         kind = kinds.of(value)
         known = kind.what == "tensor" or (kind.what == "unknown" and _part_of(value) in views)
         if known and kind.roots:
             for other, another in parts:
-                if kind is not another and kind.roots & (another.roots or frozenset()):
+                if (same or kind is not another) and kind.roots & (another.roots or frozenset()):
                     yield frozenset({name, other})
             parts.append((name, kind))

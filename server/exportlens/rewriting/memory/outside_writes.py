@@ -14,6 +14,7 @@ from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, rea
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, numbers
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.cut_tensors import refuse_cut
 from exportlens.rewriting.memory.effects import is_unlike, loaded, visit, writes_of
 from exportlens.rewriting.memory.model_methods import is_constant_at_first
 from exportlens.rewriting.memory.own_containers import own_containers
@@ -121,6 +122,11 @@ class OutsideWrites:
         # What no one else can hold is bound anew; the rest is written back in place.
         self.rebound = [path for path, written in paths.items() if self.is_unshared(written)]
         self.written = [written for written in paths.values() if written.path not in self.rebound]
+        region = next(iter([*self.then.statements, *self.other.statements]), None)
+        for written in self.written if region is not None else ():
+            if written.in_place and written.path.isidentifier():
+                roots = self._kind_of_path(written.path).roots or frozenset()
+                refuse_cut(self.source, self.function, region, written.path, roots, self.kinds)
 
     def _is_of_one_way(self, written: Written) -> bool:
         """Whether each arm only writes in place, or only sets anew."""

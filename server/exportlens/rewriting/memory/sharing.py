@@ -7,17 +7,18 @@ views) are not, be they arguments or closures ("Input-to-input aliasing").
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from exportlens.rewriting.code.callers import given_together
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.imports import spelled
-from exportlens.rewriting.code.names import arguments, dotted
+from exportlens.rewriting.code.names import arguments, dotted, reads
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.function_kinds import own_function
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.cut_tensors import CUTTING
 from exportlens.source.parsing import parse_python
 
 
@@ -86,6 +87,8 @@ def to_separate(
             clones[cloned] = f"{_made_tensor(cloned, kind.roots, kinds)}.clone()"
             continue
         seen.append((name, kind, kind.roots))
+    if function is not None:
+        refuse_given_twice(source, function, kinds, written & parameters, parameters & reads(function.body))
     if inside and clones:
         copied = [kinds.names[each].roots or frozenset() for each in clones if each in kinds.names]
         for name, _, held in seen:
@@ -101,6 +104,19 @@ def to_separate(
                 if copy is not None:
                     clones[name] = copy
     return clones
+
+
+def refuse_given_twice(
+    source: Source, function: Function, kinds: Kinds, written: Iterable[str], read: Iterable[str]
+) -> None:
+    """Raise Refused where a caller gives one tensor both as a parameter that is `written` and as another that is `read`: what is
+    written to a copy of the one would not be seen in the other."""
+    pairs = {frozenset({each, other}) for each in written for other in read if each != other}
+    for pair in pairs and pairs & given_together(source, function, kinds, same=True):
+        one, other = sorted(pair)
+        raise Refused(
+            f"a call of `{function.name}` gives one tensor both as `{one}` and as `{other}`, and one of them is written"
+        )
 
 
 def _made_tensor(name: str, roots: frozenset[str], kinds: Kinds) -> str:
@@ -216,7 +232,7 @@ def _maker(node: ast.expr) -> str:
     if isinstance(node, (ast.Dict, ast.DictComp)):
         return "dict"
     called = _called(node)
-    return called if called in ("list", "tuple") else "tuple" if called in _CUTS else ""
+    return called if called in ("list", "tuple") else "tuple" if called in CUTTING else ""
 
 
 def _given_by(node: ast.expr, kinds: Kinds) -> list[str]:
@@ -232,7 +248,7 @@ def _given_by(node: ast.expr, kinds: Kinds) -> list[str]:
 def _cuts_tensor(node: ast.expr, kinds: Kinds) -> bool:
     """Whether `node` makes several views of one tensor: `x.chunk(2)`, `torch.unbind(x)`, `list(x)`."""
     called = _called(node)
-    return called in _CUTS or (
+    return called in CUTTING or (
         called in ("list", "tuple")
         and isinstance(node, ast.Call)
         and len(node.args) == 1
@@ -257,21 +273,6 @@ def _called(node: ast.expr) -> str:
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func) or ""
-
-
-_CUTS = frozenset(
-    {
-        "chunk",
-        "dsplit",
-        "hsplit",
-        "split",
-        "split_with_sizes",
-        "tensor_split",
-        "unbind",
-        "unsafe_chunk",
-        "vsplit",
-    }
-)
 
 
 def _bound_to(name: str, function: Function) -> list[ast.expr]:
