@@ -306,7 +306,7 @@ def wild_modules(draw: st.DrawFn) -> str:
     method = block(draw, given, " " * 8)
     scope = Scope(["x", "y"], wild=True, calls=True, deepest=2)
     lines = ["        x = x * 1.0", "        y = x.roll(1, 0)"]
-    last = f"        return {{}} * 1.0"
+    last = "        return {} * 1.0"
     if draw(st.integers(0, 3)) == 0:
         lines.append("        out = [x]")
         scope.lists.append("out")
