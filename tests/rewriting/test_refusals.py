@@ -12,7 +12,7 @@ from tests.rewriting.fixing_all import mend
 REFUSED = [
     (
         "found rows without a dimension where one is found, in a loop",
-        "n = int((x > 0).sum())\ntotal = x.sum()\nfor k in range(n):\n    own = (x[:, 0] > k).nonzero().squeeze()\n"
+        "n = (x > 0).sum().item()\ntotal = x.sum()\nfor k in range(n):\n    own = (x[:, 0] > k).nonzero().squeeze()\n"
         "    total = total + own.dim()\nreturn total",
         "`own` has no dimension where one row is found, which the loop would not know",
     ),
@@ -181,7 +181,7 @@ REFUSED = [
         "rows of which there are more in each round, and none at first",
         "seen = None\nfor t in range(1, 3):\n    if x[t].sum() > 0:\n        seen = x[:t]\n"
         "return x.sum() if seen is None else seen.sum()",
-        "`seen` may still be the number",
+        "`seen` may be None after the branch",
     ),
     (
         "rows that are joined to what may be None",
@@ -204,13 +204,13 @@ REFUSED = [
     (
         "None that a function gives where no round says otherwise",
         "last = None\nfor t in range(3):\n    if x[t].sum() > 0:\n        last = x[t]\nreturn x, last",
-        "`last` may still be the number",
+        "`last` may be None after the branch",
     ),
     (
         "a bound that is used where it may be None",
         "t, low = x.sum(), None\nfor _ in range(3):\n    if t > 1:\n        low = t\n        t = t / 2\n    else:\n"
         "        t = t * 2 if low is None else t + 1\nreturn t * low",
-        "`low` may still be the number",
+        "`low` may be None after the branch",
     ),
     (
         "a deep copy of a dict that holds one tensor twice",
@@ -251,7 +251,7 @@ REFUSED = [
         "the best round, of which the caller asks whether there is one",
         "def search(t):\n    best, kept = 9.0, None\n    for row in t:\n        if row.sum() < best:\n            best, kept = row.sum(), row\n"
         "    return kept\nfound = search(x)\nreturn x if found is None else x - found",
-        "may still be the number that it starts with",
+        "`kept` may be None after the branch",
     ),
     (
         "the best round, which keeps what only later rounds have",

@@ -18,7 +18,7 @@ from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedNumbe
 from exportlens.rewriting.code.names import bound, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source
-from exportlens.rewriting.kinds.kind import LOCAL, NUMPY, SEVERAL, Kind, holds_tensors_alone, merged
+from exportlens.rewriting.kinds.kind import LOCAL, NUMPY, SEVERAL, Kind, holds_tensors_alone, may_be_none, merged
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.same_kinds import is_constant, refuse_object, same_tensor
 from exportlens.source.walking import walk
@@ -87,7 +87,7 @@ class NamedOutputs:
         whats = {a.what, b.what}
         if "unknown" in whats and _is_called(self.source, name):
             raise Refused(f"`{name}` is called, and is a function that tensor data would choose")
-        if "none" in whats:
+        if "none" in whats or any(may_be_none(each) for each in (a, b)):
             raise Refused(
                 f"`{name}` may be None after the branch: choose a tensor that does the same, as a mask of ones"
             )

@@ -217,6 +217,11 @@ def _options(kinds: list[Kind]) -> tuple[Kind, ...] | None:
     return tuple(each for row in known for each in row) if len(known) == len(rows) else None
 
 
+def may_be_none(kind: Kind) -> bool:
+    """Whether one of the ways to what is of `kind` gives None, as far as they are known."""
+    return kind.type == SEVERAL and any(each.what == "none" for each in kind.items or ())
+
+
 def _merged_items(kinds: list[Kind]) -> tuple[Kind, ...] | None:
     """The parts of containers that have equally many, each as it is on one of the ways."""
     rows = [kind.items for kind in kinds if kind.items is not None and kind.keys == kinds[0].keys]

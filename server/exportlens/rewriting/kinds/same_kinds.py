@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from exportlens.inference.values import Const, Mapping_
 from exportlens.rewriting.code.draft import Refused, RefusedNumber
-from exportlens.rewriting.kinds.kind import Kind
+from exportlens.rewriting.kinds.kind import Kind, may_be_none
 
 
 def same_kind(name: str, a: Kind, b: Kind) -> None:
     """Raise Refused where `a` and `b`, two ways to the result `name`, cannot both be outputs."""
     whats = {a.what, b.what}
-    if "none" in whats:
+    if "none" in whats or may_be_none(a) or may_be_none(b):
         raise Refused(f"{name} is None on one way")
     if whats <= {"number", "size", "scalar"} and {a.type, b.type} == {"int"}:
         return
