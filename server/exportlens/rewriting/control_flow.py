@@ -37,6 +37,7 @@ from exportlens.rewriting.conversion import converted
 from exportlens.rewriting.decisions.asked_numbers import read_as_bools
 from exportlens.rewriting.decisions.decisions import decided_loop, same_place, test_of, whole
 from exportlens.rewriting.decisions.logical_values import why_not
+from exportlens.rewriting.decisions.named_tests import asked_at_once
 from exportlens.rewriting.decisions.searched_constants import (
     WRITE_OUT_SEARCH,
     found_by_comprehension,
@@ -85,6 +86,8 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         if comprehension is not None:
             return _filtered(draft, comprehension, kinds)
         searched_out = found_by_loop(draft, node, kinds)
+        if searched_out is None and (asked := asked_at_once(draft.source, node, kinds)) is not None:
+            searched_out = found_by_loop(replace(draft, source=asked[0]), asked[1], kinds)
         if searched_out is not None:
             return draft.fix(WRITE_OUT_SEARCH, searched_out, uses_torch=False)
         value = place.value if test_of(node) is None or same_place(test_of(node), place.node) else None

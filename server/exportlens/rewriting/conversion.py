@@ -40,6 +40,7 @@ from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.decisions.decisions import with_what_follows
 from exportlens.rewriting.decisions.logical_values import logical, why_not
 from exportlens.rewriting.decisions.matching import as_branches
+from exportlens.rewriting.decisions.named_tests import asked_at_once
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.kept_lists import with_kept
 from exportlens.rewriting.lists.sorting import sorted_text
@@ -91,6 +92,11 @@ def converted(
         text, message = convert(*changed, before, torch, value, ({}, {}))
         # In eager, too, torch compiles what an operator runs.
         message += "; what is printed or logged in it is left out"
+    except Refused:
+        asked = asked_at_once(source, node, before)
+        if asked is None:
+            raise
+        return converted(*asked, before, torch, None, ({}, {}))
     text = numbers_chosen_flat(source, text, before, torch)
     try:
         refuse_nested_without_gradients(source, node, text, torch)

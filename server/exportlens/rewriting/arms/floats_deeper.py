@@ -1,5 +1,5 @@
-"""Floats that calls of a function give it, read in a branch inside of a branch: where two calls give other floats, tracing takes
-them for symbols, and torch.cond takes in none of those from another arm. A tensor holds them (measured on torch 2.13, in eager
+"""Floats that calls of a function give it, or rounds of a loop, read in a branch inside of a branch: where two are other floats, tracing
+takes them for symbols, and torch.cond takes in none of those from another arm. A tensor holds them (measured on torch 2.13, in eager
 and in both modes; ints are taken, and so is what a Module holds)."""
 
 from __future__ import annotations
@@ -44,14 +44,56 @@ def floats_held_deeper(text: str, functions: list[str], kinds: Kinds, torch: str
         held = fresh(f"{name}_held", taken)
         lines.append(f"{held} = {torch}.full((), {name}, dtype={torch}.float64)")
         swaps |= {source.start(use): source.swap(use, f"{held}.item()") for use in uses}
+    looped = _of_rounds(source, arms, home, inner, kinds)
+    rounds: list[str] = []
+    for name, uses in looped.items():
+        held = fresh(f"{name}_held", taken)
+        rounds.append(f"{held} = {torch}.full((), {name}, dtype={torch}.float64)")
+        swaps |= {source.start(use): source.swap(use, f"{held}.item()") for use in uses}
+    begins = [_before(source, arms[0], rounds)] if rounds else []
     if not lines:
-        return text
+        return replaced(text, [*begins, *swaps.values()]) if begins else text
     first = next(each for each in home.body if any(arm is part for arm in arms for part in ast.walk(each)))
+    return replaced(text, [_before(source, first, lines), *begins, *swaps.values()])
+
+
+def _before(source: Source, first: ast.stmt, lines: list[str]) -> Replacement:
+    """`lines` in front of the statement `first`."""
     begin = source.start(first)
     head = "".join(f"{line}{source.newline}{source.indent_of(first)}" for line in lines)
     if isinstance(first, ast.FunctionDef):
         head = head.rstrip(" \t") + source.newline + source.indent_of(first)
-    return replaced(text, [Replacement(begin, begin, head), *swaps.values()])
+    return Replacement(begin, begin, head)
+
+
+def _of_rounds(
+    source: Source,
+    arms: list[ast.FunctionDef],
+    home: Function,
+    inner: list[ast.Lambda | ast.FunctionDef],
+    kinds: Kinds,
+) -> dict[str, list[ast.Name]]:
+    """The floats that a loop around `arms` goes through, and where the arms `inner` of branches inside of them read those."""
+    found: dict[str, list[ast.Name]] = {}
+    for loop in source.ancestors(arms[0]):
+        if loop is home:
+            break
+        if not isinstance(loop, (ast.For, ast.AsyncFor)):
+            continue
+        for name in bound(loop.target):
+            known = kinds.names.get(name)
+            if known is None or known.what != "number" or known.type != "float":
+                continue
+            stores = [
+                each
+                for each in ast.walk(loop)
+                if (isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load))
+                or (isinstance(each, ast.arg) and each.arg == name)
+            ]
+            uses = {source.start(use): use for arm in inner for use in _uses(arm, name)}
+            if len(stores) == 1 and uses:
+                found[name] = list(uses.values())
+    return found
 
 
 def _arms_of(call: ast.Call, around: ast.FunctionDef) -> Iterator[ast.Lambda | ast.FunctionDef]:

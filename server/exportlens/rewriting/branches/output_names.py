@@ -18,7 +18,15 @@ from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedNumbe
 from exportlens.rewriting.code.names import bound, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source
-from exportlens.rewriting.kinds.kind import LOCAL, NUMPY, SEVERAL, Kind, holds_tensors_alone, may_be_none, merged
+from exportlens.rewriting.kinds.kind import (
+    LOCAL,
+    NUMPY,
+    SEVERAL,
+    Kind,
+    holds_tensors_alone,
+    may_be_none,
+    merged,
+)
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.same_kinds import is_constant, refuse_object, same_tensor
 from exportlens.source.walking import walk
@@ -223,7 +231,9 @@ class NamedOutputs:
         if kind.what == "unknown" and bound:
             attributes = sorted(root for root in kind.roots or () if root.startswith("self."))
             if attributes:
-                raise Refused(f"it is not known whether `{attributes[0]}`, which `{text}` may be, is a tensor")
+                raise Refused(
+                    f"it is not known whether `{attributes[0]}`, which `{text}` may be, is a tensor"
+                )
             if f"text {text}" in used or (kind.roots and not self._unshared(kind, set())):
                 return f"{primary(text)}.clone()"
             used.add(f"text {text}")
