@@ -60,6 +60,7 @@ from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
 from exportlens.rewriting.loops.running_down import running_down, without_else
 from exportlens.rewriting.loops.slices_in_loops import slices_at_counts
+from exportlens.rewriting.loops.settled_first_rounds import first_round_settled
 from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
@@ -226,6 +227,15 @@ def _other_ends(
 ) -> Iterator[tuple[Source, ast.For | ast.While, Kinds]]:
     """The texts in which `loop`, which was refused, and what follows it do the same in another form, the loop of each and the
     kinds inside of it."""
+    yield from _changed_ends(source, loop, kinds, torch)
+    settled = first_round_settled(source, loop, kinds)
+    if settled is not None:
+        yield settled
+
+
+def _changed_ends(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str
+) -> Iterator[tuple[Source, ast.For | ast.While, Kinds]]:
     instead = none_as_else(source, loop, kinds)
     if instead is not None:
         yield *instead, kinds
@@ -259,6 +269,9 @@ def _other_loops(
         started = first_round_out(source, loop, kinds)
         if started is not None:
             yield started
+        settled = first_round_settled(source, loop, kinds)
+        if settled is not None:
+            yield settled
 
 
 def _looped(
