@@ -49,7 +49,7 @@ from exportlens.rewriting.loops.begun_by_else import begun_by_else
 from exportlens.rewriting.loops.best_rounds import begun_by_first_round
 from exportlens.rewriting.loops.bound_by_tests import bound_before
 from exportlens.rewriting.loops.counted_loops import as_while
-from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP, left_early, with_asked_result
+from exportlens.rewriting.loops.early_exits import left_behind_first, WITH_WHILE_LOOP, left_early, with_asked_result
 from exportlens.rewriting.loops.else_first import else_first, none_as_else
 from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
@@ -160,6 +160,14 @@ def convert(
             for changed, same, now in _other_ends(source, loop, kinds, torch):
                 with contextlib.suppress(Refused, LookupError, SyntaxError):
                     return left_early(changed, same, now, torch, converted_inside)
+            first = first_round_settled(source, loop, kinds, torch)
+            if first is None:
+                raise
+            changed, same, now = first.source, first.loop, first.kinds
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                if first.breaking:
+                    return left_behind_first(changed, same, now, torch, converted_inside, first.breaking)
+                return left_early(changed, same, now, torch, converted_inside)
             raise
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
@@ -227,15 +235,6 @@ def _other_ends(
 ) -> Iterator[tuple[Source, ast.For | ast.While, Kinds]]:
     """The texts in which `loop`, which was refused, and what follows it do the same in another form, the loop of each and the
     kinds inside of it."""
-    yield from _changed_ends(source, loop, kinds, torch)
-    settled = first_round_settled(source, loop, kinds)
-    if settled is not None:
-        yield settled
-
-
-def _changed_ends(
-    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str
-) -> Iterator[tuple[Source, ast.For | ast.While, Kinds]]:
     instead = none_as_else(source, loop, kinds)
     if instead is not None:
         yield *instead, kinds
@@ -269,9 +268,9 @@ def _other_loops(
         started = first_round_out(source, loop, kinds)
         if started is not None:
             yield started
-        settled = first_round_settled(source, loop, kinds)
-        if settled is not None:
-            yield settled
+        first = first_round_settled(source, loop, kinds, torch)
+        if first is not None and not first.breaking and isinstance(first.loop, ast.While):
+            yield first.source, first.loop, first.kinds
 
 
 def _looped(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator
 
 from exportlens.inference.values import TensorScalar, Value
 from exportlens.rewriting.arms.preparing import keep_tensors
 from exportlens.rewriting.code.draft import Refused, RefusedLog
-from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.decisions.decisions import hazard_among
 from exportlens.rewriting.decisions.searched_lists import SEARCH
 from exportlens.rewriting.kinds.kind import Kind
@@ -31,17 +32,55 @@ _MOST_UNROLLED = 10
 WITH_WHILE_LOOP = "Rewrite with while_loop, for inference: gradients through it may be incomplete"
 
 
+def left_behind_first(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert, first: int
+) -> tuple[str, str]:
+    """As `left_early`, where the `first` statements before `loop` are its first round, which tensor data breaks off as well."""
+    if isinstance(loop, ast.For) and not 0 <= _rounds(source, loop, kinds) <= _MOST_UNROLLED:
+        with contextlib.suppress(Refused, LookupError, SyntaxError):
+            before = _kinds_around(source, loop, kinds)
+            changed, found, now = as_while(source, loop, before.copy(), torch)
+            inside = kinds.copy()
+            inside.names |= {name: kind for name, kind in now.names.items() if name not in before.names}
+            more = changed.block_of(found)[1] - source.block_of(loop)[1]
+            return _without_leaving(
+                *_counter_first(changed, found, first, more), inside, torch, convert, first=first
+            )
+    return _without_leaving(source, loop, kinds, torch, convert, first=first)
+
+
+def _counter_first(source: Source, loop: ast.While, first: int, more: int) -> tuple[Source, ast.While]:
+    """The text with the `more` statements in front of `loop`, which begin its counter, before those of its `first` round."""
+    block, index = source.block_of(loop)
+    begun, round_ = block[index - more : index], block[index - more - first : index - more]
+    indent = source.indent_of(loop)
+    start, end = source.span(round_)[0], source.start(loop)
+    lines = [source.block(begun, indent), source.block(round_, indent), indent]
+    text = source.newline.join(lines)
+    changed = Source(replaced(source.text, [Replacement(start, end, text)]))
+    loops = (each for each in ast.walk(changed.tree) if isinstance(each, ast.While))
+    return changed, next(each for each in loops if changed.start(each) == start + len(text))
+
+
 def _without_leaving(
-    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert, runs: bool = False
+    source: Source,
+    loop: ast.For | ast.While,
+    kinds: Kinds,
+    torch: str,
+    convert: Convert,
+    runs: bool = False,
+    first: int = 0,
 ) -> tuple[str, str]:
     """`loop` with a flag in the place of its `break` or `return`, and all branches on the flag rewritten. A `while` that `runs`
-    has a first round."""
+    has a first round; `first` statements before the loop are one."""
     function = source.enclosing_function(loop)
     if function is None:
         raise Refused("the loop is not inside a function")
     source, loop, kinds = _asked_of_tensors(source, loop, kinds, torch)
-    before = kinds_before(function, loop, kinds)
-    made = flagged(source, loop, kinds, torch, runs)
+    block, index = source.block_of(loop)
+    rounds = block[index - first : index]
+    before = kinds_before(function, rounds[0] if rounds else loop, kinds)
+    made = flagged(source, loop, kinds, torch, runs, rounds)
     text, more = made.text, 0
     for _ in range(MOST_NESTED):
         changed = Source(text)

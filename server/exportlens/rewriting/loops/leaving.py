@@ -91,21 +91,30 @@ def left_loop(source: Source, node: ast.stmt) -> Loop | None:
     return None
 
 
-def flagged(source: Source, loop: Loop, kinds: Kinds, torch: str, runs: bool = False) -> Flagged:
+def flagged(
+    source: Source, loop: Loop, kinds: Kinds, torch: str, runs: bool = False, first: Sequence[ast.stmt] = ()
+) -> Flagged:
     """The whole text with a flag in the place of what leaves `loop`, which has a first round where it `runs`; `kinds` are those
-    inside of it. Raises Refused."""
+    inside of it. `first` is a first round that stands before it and breaks off as others do. Raises Refused."""
     function = source.enclosing_function(loop)
     if function is None:
         raise Refused("the loop is not inside a function")
-    return _Flags(source, loop, function, kinds, torch, runs).result()
+    return _Flags(source, loop, function, kinds, torch, runs, first).result()
 
 
 class _Flags:
     def __init__(
-        self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str, runs: bool
+        self,
+        source: Source,
+        loop: Loop,
+        function: Function,
+        kinds: Kinds,
+        torch: str,
+        runs: bool,
+        first: Sequence[ast.stmt],
     ) -> None:
         self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
-        self.runs = runs
+        self.runs, self.first = runs, first
         self.unit, self.nl = source.indent_unit(), source.newline
         ways = exits(loop.body)
         messages = errors_of(source, loop, function, kinds) if "raises" in ways else {}
@@ -190,6 +199,9 @@ class _Flags:
         head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
         before = len(head)
         rounds = ""
+        if self.first:
+            head.append(self._block(self.first, indent))
+            before += len(parse_python(_undented(head[-1], indent)).body)
         if peeled:
             if isinstance(loop, ast.For) and not self._counts():
                 # The first element is taken before the loop over the others.
@@ -243,10 +255,10 @@ class _Flags:
             # What `else` holds runs where nothing has left the loop.
             after += [f"{indent}if not {self.flag}:", source.block(loop.orelse, inner)]
             behind += 1
-        start, end = source.span([loop])
-        comments = source.comments_between(start, source.start(loop))
+        start, end = source.span([*self.first, loop])
+        comments = source.comments_between(source.span([loop])[0], source.start(loop))
         text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
-        _, index = source.block_of(loop)
+        index = source.block_of(loop)[1] - len(self.first)
         return Flagged(
             replaced(source.text, [Replacement(start, end, text)]),
             _path(source, loop),

@@ -10,7 +10,7 @@ before the loop, and neither asks for it any more.
                                                    last = cost
 
 torch.cond and while_loop carry no None: what a name begins with is then what the first round gives it. Only a loop that certainly
-has a first round, which nothing leaves, is written so.
+has a first round is written so.
 """
 
 from __future__ import annotations
@@ -18,10 +18,18 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from exportlens.inference.values import Const
-from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.liveness import (
+    Liveness,
+    always_bound,
+    certainly_bound_before,
+    exits,
+    leaves,
+    live_before,
+)
 from exportlens.rewriting.code.names import assigned_pairs, bound, every_name, fresh, is_none, reads
 from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
@@ -46,25 +54,36 @@ _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 _JOINED = {ast.And: " and ", ast.Or: " or "}
 Facts = dict[str, Any]
+_BEGUN = "  # torch.cond gives a tensor, also where there is none yet"
 
 
-def first_round_settled(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop, Kinds] | None:
-    """The text with the first round of `loop` before it, the loop of that and its kinds; None where the rounds ask for nothing that
-    tells the first one."""
+@dataclass(frozen=True)
+class SettledFirst:
+    """The text with the first round of a loop before it, the loop of that, the kinds inside of it, and how many statements are the
+    first round, where that may break off; else 0."""
+
+    source: Source
+    loop: Loop
+    kinds: Kinds
+    breaking: int
+
+
+def first_round_settled(source: Source, loop: Loop, kinds: Kinds, torch: str) -> SettledFirst | None:
+    """None where the rounds ask for nothing that tells the first one."""
     function = source.enclosing_function(loop)
     size = sum(isinstance(each, ast.stmt) for one in loop.body for each in ast.walk(one))
     if function is None or not source.begins_line(loop) or size > _MOST_COPIED:
         return None
-    return _Settled(source, loop, function, kinds).result()
+    return _Settled(source, loop, function, kinds, torch).result()
 
 
 class _Settled:
-    def __init__(self, source: Source, loop: Loop, function: Function, kinds: Kinds) -> None:
-        self.source, self.loop, self.function, self.kinds = source, loop, function, kinds
+    def __init__(self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str) -> None:
+        self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
         self.before = kinds_before(function, loop, kinds)
         self.given: dict[str, ast.expr] = {}
 
-    def result(self) -> tuple[Source, Loop, Kinds] | None:
+    def result(self) -> SettledFirst | None:
         source, loop = self.source, self.loop
         start = self._header()
         if start is None:
@@ -79,8 +98,14 @@ class _Settled:
             return None
         rest = _Round(source, self.before, later, False)
         body = rest.block(loop.body, indent + source.indent_unit())
-        if not first.folded or not rest.folded or exits(_parsed(text, indent)) != {"falls"}:
+        written = _parsed(text, indent)
+        ways = exits(written) - {"falls"}
+        if not first.folded or not rest.folded or leaves(written) or not ways <= {"breaks"}:
             return None
+        begun = self._begun_where_left(written) if ways else []
+        if begun is None:
+            return None
+        text = self._with_lines(text, written, begun, indent)
         nl, begin = source.newline, source.start(loop)
         head = nl.join([*(line if not n else indent + line for n, line in enumerate(lines)), ""]) + (
             indent if lines else ""
@@ -95,7 +120,8 @@ class _Settled:
         kinds = self.kinds.copy()
         for name, value in self.given.items():
             kinds.assign(ast.Name(name, ast.Store()), self._of(value))
-        return changed, next(each for each in same if changed.start(each) == begin + len(head)), kinds
+        found = next(each for each in same if changed.start(each) == begin + len(head))
+        return SettledFirst(changed, found, kinds, len(written) + len(begun) if ways else 0)
 
     # --- the first round --------------------------------------------------------------------------------------
 
@@ -119,6 +145,35 @@ class _Settled:
         rounds = fresh("rounds", every_name(source.tree))
         lines = [f"{rounds} = list({source.of(loop.iter)})", f"{target} = {rounds}[0]"]
         return lines, f"for {target} in {rounds}[1:]:"
+
+    def _begun_where_left(self, written: list[ast.stmt]) -> list[str] | None:
+        """The lines for what the first round binds behind its break and later rounds read: torch.cond gives a tensor, also where
+        nothing reads it any more. None where a name can begin with nothing."""
+        at = _leaving(written)
+        there = always_bound(written[:at])
+        certain = (certainly_bound_before(self.function, self.loop) - set(self.given)) | there
+        carried = live_before(self.loop.body, frozenset(), self.function)
+        after = Liveness(self.function).live_after(self.loop)
+        lines = []
+        for name in bound(written[at:]):
+            if name in certain or not (name in carried or name in after):
+                continue
+            value = next((each for each in map(self._given, self._stores(name)) if each is not None), None)
+            if value is None or name in after or self._of(value).what != "tensor":
+                return None
+            known = certain | set(self.kinds.modules)
+            like = next((each for each in _same_as(value, written) if reads(each) <= known), None)
+            if like is None or not repeatable(like, self.before):
+                return None
+            lines.append(f"{name} = {self.torch}.zeros_like({ast.unparse(like)}){_BEGUN}")
+        return lines
+
+    def _with_lines(self, text: str, written: list[ast.stmt], begun: list[str], indent: str) -> str:
+        if not begun:
+            return text
+        lines = text.split(self.source.newline)
+        at = written[_leaving(written)].lineno - 1
+        return self.source.newline.join([*lines[:at], *(indent + each for each in begun), *lines[at:]])
 
     def _header_end(self) -> int:
         assert isinstance(self.loop, ast.While)
@@ -351,6 +406,23 @@ class _Round:
         # Of any int from 1 on.
         at_one = {ast.GtE: True, ast.Lt: False}
         return at_one.get(type(op)) if other.value == 1 else None
+
+
+def _leaving(statements: list[ast.stmt]) -> int:
+    """Which is the first of `statements` that may leave the round."""
+    return next((n for n, each in enumerate(statements) if exits([each]) != {"falls"}), len(statements))
+
+
+def _same_as(value: ast.expr, statements: list[ast.stmt]) -> list[ast.expr]:
+    """`value`, and what the one of `statements` that binds it as a name binds it to."""
+    given = [
+        one
+        for each in statements
+        if isinstance(each, ast.Assign) and isinstance(value, ast.Name)
+        for target, one in assigned_pairs(each)
+        if isinstance(target, ast.Name) and target.id == value.id
+    ]
+    return [value, *given] if len(given) == 1 else [value]
 
 
 def _common(ends: list[Facts]) -> Facts:
