@@ -11,6 +11,11 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "what a round writes, which is the round before's",
+        "for i in range(4):\n    y = x\n    y[0] = y.mean()\n    if y.norm() < 2:\n        return y * 2, i\n    x = y * 0.7\nreturn x, i",
+        "`i` is read after the loop",
+    ),
+    (
         "what is None before a loop that may have no round",
         "last, n = None, len(self.sizes)\nfor _ in range(n):\n    cost = x.pow(2).sum()\n"
         "    if last is not None and cost > last:\n        break\n    last = cost\n    x = x * 0.9\nreturn x, last",

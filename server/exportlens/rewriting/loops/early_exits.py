@@ -21,7 +21,7 @@ from exportlens.rewriting.loops.cut_lists import cut_behind
 from exportlens.rewriting.loops.held_through_rounds import held_through_rounds
 from exportlens.rewriting.loops.leaving import Flagged, flagged
 from exportlens.rewriting.loops.left_counters import last_round_named
-from exportlens.rewriting.loops.rounds import count_of, in_rounds, ways_out
+from exportlens.rewriting.loops.rounds import count_of, has_rounds, in_rounds, ways_out
 from exportlens.rewriting.loops.searched_loops import first_round_found
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.nested_decisions import MOST_NESTED, Convert, settled
@@ -136,7 +136,15 @@ def _left_or_cut(
     """`loop`, which tensor data leaves, with a flag or as a function, or to its end where it only fills lists."""
     named = last_round_named(source, loop, kinds) if isinstance(loop, ast.For) else None
     if named is not None:
-        return _left_or_cut(*named, torch, convert)
+        try:
+            return _left_or_cut(*named, torch, convert)
+        except RefusedLog:
+            raise
+        except (Refused, LookupError, SyntaxError):
+            named = last_round_named(source, loop, kinds, True) if isinstance(loop, ast.For) else None
+            if named is None:
+                raise
+            return _left_or_cut(*named, torch, convert)
     try:
         return _left(source, loop, kinds, torch, convert)
     except (Refused, LookupError, SyntaxError):
@@ -191,9 +199,12 @@ def _left(
             reason = refused
     try:
         return _by_rounds(source, loop, kinds, torch, convert)
-    except (Refused, LookupError, SyntaxError):
+    except (Refused, LookupError, SyntaxError) as refused:
         if flags is not None:
             return flags
+        if isinstance(refused, RefusedLog):
+            # What is printed can be kept out.
+            raise
         if reason is not None:
             raise reason from None
     return _without_leaving(source, loop, kinds, torch, convert)
@@ -218,7 +229,7 @@ def _as_while_left(
 ) -> tuple[str, str]:
     """`loop`, which tensor data leaves, as a `while` with a counter: torch.export would take long to trace all of its rounds."""
     before = _kinds_around(source, loop, kinds)
-    runs = before.has_elements(loop.iter)
+    runs = has_rounds(loop.iter, before)
     changed, found, now = as_while(source, loop, before.copy(), torch)
     inside = kinds.copy()
     inside.names |= {name: kind for name, kind in now.names.items() if name not in before.names}
@@ -299,7 +310,19 @@ def _own_callee(node: ast.expr) -> str:
 def _by_rounds(
     source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert
 ) -> tuple[str, str]:
-    """`loop` as a function that calls itself, whose branches are rewritten."""
+    """`loop` as a function that calls itself, whose branches are rewritten; tensors decide where numbers of them cannot."""
+    try:
+        return _in_rounds(source, loop, kinds, torch, convert)
+    except (Refused, LookupError, SyntaxError):
+        asked = _asked_of_tensors(source, loop, kinds, torch)
+        if asked[0] is source:
+            raise
+        return _in_rounds(*asked, torch, convert)
+
+
+def _in_rounds(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert
+) -> tuple[str, str]:
     if isinstance(loop, ast.For):
         before = _kinds_around(source, loop, kinds)
         now = before.copy()

@@ -26,6 +26,7 @@ from exportlens.rewriting.code.liveness import (
     live_before,
 )
 from exportlens.rewriting.code.names import bound, every_name, fresh, reads
+from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.conditions import scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
@@ -34,6 +35,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.changing_sizes import grows
 from exportlens.rewriting.loops.idle_rest import may_run_idly
 from exportlens.rewriting.loops.raised_in_loops import errors_of
+from exportlens.rewriting.loops.rounds import has_rounds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.parsing import parse_python
 
@@ -203,7 +205,7 @@ class _Flags:
             head.append(self._block(self.first, indent))
             before += len(parse_python(_undented(head[-1], indent)).body)
         if peeled:
-            if isinstance(loop, ast.For) and not self._counts():
+            if isinstance(loop, ast.For) and not self._counted():
                 # The first element is taken before the loop over the others.
                 rounds = fresh("rounds", every_name(source.tree))
                 head.append(f"{indent}{rounds} = list({source.of(loop.iter)})")
@@ -214,7 +216,7 @@ class _Flags:
                 and isinstance(loop.target, ast.Name)
                 and loop.target.id in reads(loop.body)
             ):
-                head.append(f"{indent}{loop.target.id} = 0")
+                head.append(f"{indent}{loop.target.id} = {self._counted()[0]}")
                 before += 1
             head.append(self._block(loop.body, indent))
             before += len(parse_python(_undented(head[-1], indent)).body)
@@ -224,9 +226,8 @@ class _Flags:
             if rounds:
                 header = f"for {source.of(loop.target)} in {rounds}[1:]:"
             elif peeled:
-                assert isinstance(loop.iter, ast.Call)
-                count = source.of(loop.iter.args[0])
-                header = f"for {source.of(loop.target)} in range(1, {count}):"
+                start, stop = self._counted()
+                header = f"for {source.of(loop.target)} in range({start + 1}, {source.of(stop)}):"
             lines = [
                 f"{indent}{header}",
                 *(inner + each for each in source.header_comments(loop)),
@@ -304,19 +305,17 @@ class _Flags:
         loop = self.loop
         if isinstance(loop, ast.While):
             return self.runs or _is_true(loop.test)
-        return self.kinds.has_elements(loop.iter)
+        return has_rounds(loop.iter, self.kinds)
 
-    def _counts(self) -> bool:
-        """Whether the loop runs over `range(n)`."""
+    def _counted(self) -> tuple[()] | tuple[int, ast.expr]:
+        """Where the range starts and what it stops before that the loop runs over, one by one; nothing where it runs over anything
+        else."""
         loop = self.loop
-        return (
-            isinstance(loop, ast.For)
-            and isinstance(loop.iter, ast.Call)
-            and isinstance(loop.iter.func, ast.Name)
-            and loop.iter.func.id == "range"
-            and len(loop.iter.args) == 1
-            and isinstance(loop.target, ast.Name)
-        )
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+            return ()
+        is_range = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name)
+        bounds = bounds_of(loop.iter) if is_range and loop.iter.func.id == "range" else None
+        return bounds[:2] if bounds is not None and bounds[2] == 1 else ()
 
     def _refuse_peeling(self, names: list[str]) -> None:
         if not self._runs():

@@ -21,7 +21,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from exportlens.inference.values import Const
 from exportlens.rewriting.code.liveness import (
     Liveness,
     always_bound,
@@ -35,6 +34,7 @@ from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.first_rounds import holds
+from exportlens.rewriting.loops.rounds import has_rounds
 from exportlens.rewriting.memory.effects import kinds_before, repeatable
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
@@ -134,13 +134,11 @@ class _Settled:
         target = source.of(loop.target)
         bounds = bounds_of(loop.iter)
         if bounds is not None and _is_range(loop.iter) and bounds[2] == 1:
-            stop = self.before.of(bounds[1]).value
-            number = stop.value if isinstance(stop, Const) else None
-            if type(number) is not int or number <= bounds[0] or not isinstance(loop.target, ast.Name):
+            if not has_rounds(loop.iter, self.before) or not isinstance(loop.target, ast.Name):
                 return None
             lines = [f"{target} = {bounds[0]}"] if self._is_read(loop.target.id) else []
             return lines, f"for {target} in range({bounds[0] + 1}, {source.of(bounds[1])}):"
-        if not self.before.has_elements(loop.iter):
+        if not has_rounds(loop.iter, self.before):
             return None
         rounds = fresh("rounds", every_name(source.tree))
         lines = [f"{rounds} = list({source.of(loop.iter)})", f"{target} = {rounds}[0]"]
