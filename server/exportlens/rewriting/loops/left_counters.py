@@ -81,7 +81,9 @@ def _read_behind(source: Source, function: Function, loop: ast.For, name: str) -
 def _read_by_returns(source: Source, loop: ast.For, name: str) -> list[ast.Name]:
     """What reads `name` in the statements of `loop` that return."""
     returns = [each for each in walk(loop) if isinstance(each, ast.Return) and source.begins_line(each)]
-    reading = [each for one in returns for each in walk(one) if isinstance(each, ast.Name) and each.id == name]
+    reading = [
+        each for one in returns for each in walk(one) if isinstance(each, ast.Name) and each.id == name
+    ]
     return [each for each in reading if isinstance(each.ctx, ast.Load)]
 
 

@@ -207,7 +207,7 @@ class _Settled:
             for each in walk(self.function)
             if isinstance(each, (ast.FunctionDef, ast.Lambda, ast.Global, ast.Nonlocal))
             and each is not self.function
-            for name in bound(each)
+            for name in (*bound(each), *reads(each))
         }
         return {name: value for name, value in facts.items() if name not in nested}
 
@@ -229,14 +229,16 @@ class _Settled:
                         return None
                     continue
                 found[name] = _SET
-                self.given |= {name: each for each in given[:1] if each is not None}
+                self.given.update((name, each) for each in given[:1] if each is not None)
             elif not stores:
                 found[name] = value
-            elif all(isinstance(each, ast.Constant) and each.value is ended.get(name, _SET) for each in given):
+            elif all(
+                isinstance(each, ast.Constant) and each.value is ended.get(name, _SET) for each in given
+            ):
                 found[name] = ended[name]
             elif type(value) is int and value >= 0 and type(ended.get(name)) is int and ended[name] > 0:
-                if all(_adds(self.source.enclosing_statement(each)) for each in stores):
-                    found[name] = _POSITIVE
+                counting = all(_adds(self.source.enclosing_statement(each)) for each in stores)
+                found |= {name: _POSITIVE} if counting else {}
         return found
 
     def _stores(self, name: str) -> list[ast.Name]:
@@ -304,7 +306,9 @@ class _Round:
     def _branch(self, node: ast.If, indent: str, outermost: bool) -> tuple[list[str], bool]:
         source = self.source
         answer = self._answer(node.test)
-        above = [indent + each for each in source.comments_between(source.span([node])[0], source.start(node))]
+        above = [
+            indent + each for each in source.comments_between(source.span([node])[0], source.start(node))
+        ]
         if answer is not None:
             self.folded += 1
             lines, ended = self._lines(node.body if answer else node.orelse, indent, outermost)
@@ -425,7 +429,9 @@ def _same_as(value: ast.expr, statements: list[ast.stmt]) -> list[ast.expr]:
 
 def _common(ends: list[Facts]) -> Facts:
     return {
-        name: value for name, value in ends[0].items() if all(each.get(name, _POSITIVE) is value for each in ends)
+        name: value
+        for name, value in ends[0].items()
+        if all(each.get(name, _POSITIVE) is value for each in ends)
     }
 
 
