@@ -13,7 +13,7 @@ REFUSED = [
     (
         "what a round writes, which is the round before's",
         "for i in range(4):\n    y = x\n    y[0] = y.mean()\n    if y.norm() < 2:\n        return y * 2, i\n    x = y * 0.7\nreturn x, i",
-        "`i` is read after the loop",
+        "may share memory with `x`",
     ),
     (
         "what is None before a loop that may have no round",

@@ -200,12 +200,12 @@ class _Flags:
         flags = dict.fromkeys([self.flag, *self.returned.values(), *self.checked])
         head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
         before = len(head)
-        rounds = ""
+        rounds, counted = "", self._counted()
         if self.first:
             head.append(self._block(self.first, indent))
             before += len(parse_python(_undented(head[-1], indent)).body)
         if peeled:
-            if isinstance(loop, ast.For) and not self._counted():
+            if isinstance(loop, ast.For) and counted is None:
                 # The first element is taken before the loop over the others.
                 rounds = fresh("rounds", every_name(source.tree))
                 head.append(f"{indent}{rounds} = list({source.of(loop.iter)})")
@@ -216,7 +216,7 @@ class _Flags:
                 and isinstance(loop.target, ast.Name)
                 and loop.target.id in reads(loop.body)
             ):
-                head.append(f"{indent}{loop.target.id} = {self._counted()[0]}")
+                head.append(f"{indent}{loop.target.id} = {counted[0] if counted is not None else 0}")
                 before += 1
             head.append(self._block(loop.body, indent))
             before += len(parse_python(_undented(head[-1], indent)).body)
@@ -225,9 +225,8 @@ class _Flags:
             header = source.between(source.start(loop), self._header_end())
             if rounds:
                 header = f"for {source.of(loop.target)} in {rounds}[1:]:"
-            elif peeled:
-                start, stop = self._counted()
-                header = f"for {source.of(loop.target)} in range({start + 1}, {source.of(stop)}):"
+            elif peeled and counted is not None:
+                header = f"for {source.of(loop.target)} in range({counted[0] + 1}, {source.of(counted[1])}):"
             lines = [
                 f"{indent}{header}",
                 *(inner + each for each in source.header_comments(loop)),
@@ -307,15 +306,15 @@ class _Flags:
             return self.runs or _is_true(loop.test)
         return has_rounds(loop.iter, self.kinds)
 
-    def _counted(self) -> tuple[()] | tuple[int, ast.expr]:
-        """Where the range starts and what it stops before that the loop runs over, one by one; nothing where it runs over anything
+    def _counted(self) -> tuple[int, ast.expr] | None:
+        """Where the range starts and what it stops before that the loop runs over, one by one; None where it runs over anything
         else."""
         loop = self.loop
         if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
-            return ()
-        is_range = isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Name)
-        bounds = bounds_of(loop.iter) if is_range and loop.iter.func.id == "range" else None
-        return bounds[:2] if bounds is not None and bounds[2] == 1 else ()
+            return None
+        is_range = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range"
+        bounds = bounds_of(loop.iter) if is_range else None
+        return bounds[:2] if bounds is not None and bounds[2] == 1 else None
 
     def _refuse_peeling(self, names: list[str]) -> None:
         if not self._runs():

@@ -343,8 +343,9 @@ class _Round:
                     facts[target.id] = value.value if isinstance(value, ast.Constant) else _SET
         elif isinstance(node, ast.AugAssign) and _adds(node) and isinstance(node.target, ast.Name):
             begun = self.facts.get(node.target.id)
-            if type(begun) is int and isinstance(node.value, ast.Constant):
-                facts[node.target.id] = begun + node.value.value
+            more = node.value.value if isinstance(node.value, ast.Constant) else None
+            if type(begun) is int and isinstance(more, int):
+                facts[node.target.id] = begun + more
         self.facts = facts
 
     def _swaps(self, node: ast.AST) -> list[Replacement]:
