@@ -17,6 +17,23 @@ REFUSED = [
         "`own` has no dimension where one row is found, which the loop would not know",
     ),
     (
+        "what a round writes, which is the round before's",
+        "for i in range(4):\n    y = x\n    y[0] = y.mean()\n    if y.norm() < 2:\n        return y * 2, i\n    x = y * 0.7\nreturn x, i",
+        "may share memory with `x`",
+    ),
+    (
+        "what is None before a loop that may have no round",
+        "last, n = None, len(self.sizes)\nfor _ in range(n):\n    cost = x.pow(2).sum()\n"
+        "    if last is not None and cost > last:\n        break\n    last = cost\n    x = x * 0.9\nreturn x, last",
+        "`last` may",
+    ),
+    (
+        "what a later round may make None again",
+        "last = None\nfor _ in range(12):\n    cost = x.pow(2).sum()\n    if last is not None and cost > last:\n        break\n"
+        "    last = self.cost(x) if cost < 9 else None\n    x = x * 0.9\nreturn x",
+        "whether `last` is a tensor",
+    ),
+    (
         "rows that a loop goes through, of a tensor that a branch writes",
         "x = self.linear(x)\ny = x.sum(0)\nfor row in x:\n    y = y + row\n    if (x < -5).all():\n        x += 0.5\nreturn y, x",
         "is written while a loop goes through its rows",

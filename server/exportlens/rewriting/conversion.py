@@ -50,7 +50,12 @@ from exportlens.rewriting.loops.begun_by_else import begun_by_else
 from exportlens.rewriting.loops.best_rounds import begun_by_first_round
 from exportlens.rewriting.loops.bound_by_tests import bound_before
 from exportlens.rewriting.loops.counted_loops import as_while
-from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP, left_early, with_asked_result
+from exportlens.rewriting.loops.early_exits import (
+    WITH_WHILE_LOOP,
+    left_behind_first,
+    left_early,
+    with_asked_result,
+)
 from exportlens.rewriting.loops.else_first import else_first, none_as_else
 from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
@@ -60,6 +65,7 @@ from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_non
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
 from exportlens.rewriting.loops.running_down import running_down, without_else
+from exportlens.rewriting.loops.settled_first_rounds import first_round_settled
 from exportlens.rewriting.loops.slices_in_loops import slices_at_counts
 from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.memory.transposed import transposed_by_methods
@@ -165,6 +171,14 @@ def convert(
             for changed, same, now in _other_ends(source, loop, kinds, torch):
                 with contextlib.suppress(Refused, LookupError, SyntaxError):
                     return left_early(changed, same, now, torch, converted_inside)
+            first = first_round_settled(source, loop, kinds, torch)
+            if first is None:
+                raise
+            changed, same, now = first.source, first.loop, first.kinds
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                if first.breaking:
+                    return left_behind_first(changed, same, now, torch, converted_inside, first.breaking)
+                return left_early(changed, same, now, torch, converted_inside)
             raise
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
@@ -265,6 +279,9 @@ def _other_loops(
         started = first_round_out(source, loop, kinds)
         if started is not None:
             yield started
+        first = first_round_settled(source, loop, kinds, torch)
+        if first is not None and not first.breaking and isinstance(first.loop, ast.While):
+            yield first.source, first.loop, first.kinds
 
 
 def _looped(

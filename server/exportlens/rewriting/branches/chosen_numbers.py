@@ -206,7 +206,8 @@ def _summed(
         ):
             # Beside a whole number that may be one as well.
             return []
-        summed = [now.of(term) for term in added]
+        # A number beside what is added (`gain + (1 - error)`) leaves a tensor of floats one.
+        summed = [kind for kind in map(now.of, added) if kind.what != "number"] or [now.of(added[0])]
         if any(kind.what == "tensor" and kind.rank is None for kind in summed):
             rows.add(summed_rows(source, function, each, added, now) or "")
         elif any(kind.rank != 0 for kind in summed):
@@ -294,6 +295,7 @@ def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast
     outer = source.parents[node]
     while (
         isinstance(outer, (ast.Tuple, ast.List, ast.Dict))
+        or _is_sign(outer)
         or (isinstance(outer, ast.IfExp) and outer.test is not inner)
         or (
             isinstance(outer, ast.BinOp)
@@ -304,11 +306,15 @@ def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast
         inner, outer = outer, source.parents[outer]
     if isinstance(outer, ast.Return):
         return True
-    if isinstance(outer, ast.Call) and inner in outer.args[:1] and not _is_whole(start):
-        # torch takes no number of Python there: where nothing was added it would raise.
-        module, _, name = (now.qualified(outer.func) or "").rpartition(".")
-        if module in ("torch", "torch.special") and name in OF_ELEMENTS:
-            return True
+    if not _is_whole(start) or (isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Div)):
+        # torch takes no number of Python there, and a number has no such method: where nothing was added it would raise.
+        if isinstance(outer, ast.Call) and inner in outer.args[:1]:
+            module, _, name = (now.qualified(outer.func) or "").rpartition(".")
+            if module in ("torch", "torch.special") and name in OF_ELEMENTS:
+                return True
+        if isinstance(outer, ast.Attribute) and outer.attr in OF_ELEMENTS:
+            called = source.parents[outer]
+            return isinstance(called, ast.Call) and called.func is outer
     if isinstance(outer, ast.Compare) and _is_tested(source, outer):
         # It decides as the number would.
         return len(outer.ops) == 1 and not isinstance(outer.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot))
@@ -320,6 +326,10 @@ def _takes_tensor(source: Source, function: Function, node: ast.Name, start: ast
     kind = _met(source, node, now)
     is_float = (kind.dtype or "").startswith(("float", "bfloat"))
     return kind.what == "tensor" and (is_float or (kind.dtype is None and not _is_whole(start)))
+
+
+def _is_sign(node: ast.AST) -> bool:
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd))
 
 
 def _is_tested(source: Source, node: ast.expr) -> bool:

@@ -74,11 +74,12 @@ def same_place(a: ast.AST | None, b: ast.AST) -> bool:
 
 
 def with_what_follows(source: Source, node: ast.stmt) -> ast.AST:
-    """What a rewrite of `node` takes into the program: the loop that it leaves, or what runs behind it where it may return."""
+    """What a rewrite of `node` takes into the program: the loop that it leaves, and what runs behind it where it may return."""
     loop = left_loop(source, node)
-    if loop is not None or exits([node]) == {"falls"}:
+    if "returns" not in exits([node]) and (loop is not None or exits([node]) == {"falls"}):
         return loop or node
     following: list[ast.stmt] = []
+    node = node if loop is None else loop
     for each in (node, *source.ancestors(node)):
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) or not isinstance(each, ast.stmt):
             break

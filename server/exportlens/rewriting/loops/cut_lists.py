@@ -47,6 +47,7 @@ _ITERATORS = (
     "islice",
     "chain",
 )
+_JOINING = ("stack", "cat", "concat", "vstack", "hstack")
 # Operators that raise where a matrix has no inverse or a weight is no number.
 _FAILING = frozenset(
     {"bernoulli", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "inv", "inverse", "lstsq", "multinomial", "solve", "svd"}
@@ -293,7 +294,27 @@ class _Cut:
         )
         behind = source.span([self.loop])[1]
         used = [each for each in same if isinstance(each.ctx, ast.Load) and source.start(each) < behind]
-        return end if begins and len(used) == 1 else None
+        # A round that eager has finds in the list what it finds in eager.
+        filling = [each for each in used if not self._is_read_within(each)]
+        return end if begins and len(filling) == 1 else None
+
+    def _is_read_within(self, use: ast.Name) -> bool:
+        """Whether `use` takes a list in the loop for a tensor of its own, for its length, or an item of it for an operand."""
+        source, outer = self.source, self.source.parents[use]
+        if not any(each is self.loop for each in source.ancestors(use)):
+            return False
+        if isinstance(outer, ast.Call) and use in outer.args[:1]:
+            return ast.unparse(outer.func) in ("len", *(f"{self.torch}.{each}" for each in _JOINING))
+        if not isinstance(outer, ast.Subscript) or outer.value is not use or reads(outer.slice):
+            return False
+        around = source.parents[outer]
+        if isinstance(outer.slice, ast.Slice):
+            return (
+                isinstance(around, ast.Call)
+                and outer in around.args[:1]
+                and ast.unparse(around.func) in [f"{self.torch}.{each}" for each in _JOINING]
+            )
+        return isinstance(around, (ast.BinOp, ast.Compare))
 
     def _is_empty(self, start: ast.Assign | ast.AnnAssign, target: ast.Name) -> bool:
         """Whether `start` makes `target` an empty list of its own."""

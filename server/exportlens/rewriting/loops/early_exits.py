@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 from collections.abc import Iterator
 
 from exportlens.inference.values import TensorScalar, Value
 from exportlens.rewriting.arms.preparing import keep_tensors
 from exportlens.rewriting.code.draft import Refused, RefusedLog
-from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.decisions.decisions import hazard_among
 from exportlens.rewriting.decisions.searched_lists import SEARCH
 from exportlens.rewriting.kinds.kind import Kind
@@ -20,7 +21,7 @@ from exportlens.rewriting.loops.cut_lists import cut_behind
 from exportlens.rewriting.loops.held_through_rounds import held_through_rounds
 from exportlens.rewriting.loops.leaving import Flagged, flagged
 from exportlens.rewriting.loops.left_counters import last_round_named
-from exportlens.rewriting.loops.rounds import count_of, in_rounds, ways_out
+from exportlens.rewriting.loops.rounds import count_of, has_rounds, in_rounds, ways_out
 from exportlens.rewriting.loops.searched_loops import first_round_found
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.nested_decisions import MOST_NESTED, Convert, settled
@@ -31,17 +32,55 @@ _MOST_UNROLLED = 10
 WITH_WHILE_LOOP = "Rewrite with while_loop, for inference: gradients through it may be incomplete"
 
 
+def left_behind_first(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert, first: int
+) -> tuple[str, str]:
+    """As `left_early`, where the `first` statements before `loop` are its first round, which tensor data breaks off as well."""
+    if isinstance(loop, ast.For) and not 0 <= _rounds(source, loop, kinds) <= _MOST_UNROLLED:
+        with contextlib.suppress(Refused, LookupError, SyntaxError):
+            before = _kinds_around(source, loop, kinds)
+            changed, found, now = as_while(source, loop, before.copy(), torch)
+            inside = kinds.copy()
+            inside.names |= {name: kind for name, kind in now.names.items() if name not in before.names}
+            more = changed.block_of(found)[1] - source.block_of(loop)[1]
+            return _without_leaving(
+                *_counter_first(changed, found, first, more), inside, torch, convert, first=first
+            )
+    return _without_leaving(source, loop, kinds, torch, convert, first=first)
+
+
+def _counter_first(source: Source, loop: ast.While, first: int, more: int) -> tuple[Source, ast.While]:
+    """The text with the `more` statements in front of `loop`, which begin its counter, before those of its `first` round."""
+    block, index = source.block_of(loop)
+    begun, round_ = block[index - more : index], block[index - more - first : index - more]
+    indent = source.indent_of(loop)
+    start, end = source.span(round_)[0], source.start(loop)
+    lines = [source.block(begun, indent), source.block(round_, indent), indent]
+    text = source.newline.join(lines)
+    changed = Source(replaced(source.text, [Replacement(start, end, text)]))
+    loops = (each for each in ast.walk(changed.tree) if isinstance(each, ast.While))
+    return changed, next(each for each in loops if changed.start(each) == start + len(text))
+
+
 def _without_leaving(
-    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert, runs: bool = False
+    source: Source,
+    loop: ast.For | ast.While,
+    kinds: Kinds,
+    torch: str,
+    convert: Convert,
+    runs: bool = False,
+    first: int = 0,
 ) -> tuple[str, str]:
     """`loop` with a flag in the place of its `break` or `return`, and all branches on the flag rewritten. A `while` that `runs`
-    has a first round."""
+    has a first round; `first` statements before the loop are one."""
     function = source.enclosing_function(loop)
     if function is None:
         raise Refused("the loop is not inside a function")
     source, loop, kinds = _asked_of_tensors(source, loop, kinds, torch)
-    before = kinds_before(function, loop, kinds)
-    made = flagged(source, loop, kinds, torch, runs)
+    block, index = source.block_of(loop)
+    rounds = block[index - first : index]
+    before = kinds_before(function, rounds[0] if rounds else loop, kinds)
+    made = flagged(source, loop, kinds, torch, runs, rounds)
     text, more = made.text, 0
     for _ in range(MOST_NESTED):
         changed = Source(text)
@@ -97,7 +136,15 @@ def _left_or_cut(
     """`loop`, which tensor data leaves, with a flag or as a function, or to its end where it only fills lists."""
     named = last_round_named(source, loop, kinds) if isinstance(loop, ast.For) else None
     if named is not None:
-        return _left_or_cut(*named, torch, convert)
+        try:
+            return _left_or_cut(*named, torch, convert)
+        except RefusedLog:
+            raise
+        except (Refused, LookupError, SyntaxError):
+            named = last_round_named(source, loop, kinds, True) if isinstance(loop, ast.For) else None
+            if named is None:
+                raise
+            return _left_or_cut(*named, torch, convert)
     try:
         return _left(source, loop, kinds, torch, convert)
     except (Refused, LookupError, SyntaxError):
@@ -152,9 +199,12 @@ def _left(
             reason = refused
     try:
         return _by_rounds(source, loop, kinds, torch, convert)
-    except (Refused, LookupError, SyntaxError):
+    except (Refused, LookupError, SyntaxError) as refused:
         if flags is not None:
             return flags
+        if isinstance(refused, RefusedLog):
+            # What is printed can be kept out.
+            raise
         if reason is not None:
             raise reason from None
     return _without_leaving(source, loop, kinds, torch, convert)
@@ -179,7 +229,7 @@ def _as_while_left(
 ) -> tuple[str, str]:
     """`loop`, which tensor data leaves, as a `while` with a counter: torch.export would take long to trace all of its rounds."""
     before = _kinds_around(source, loop, kinds)
-    runs = before.has_elements(loop.iter)
+    runs = has_rounds(loop.iter, before)
     changed, found, now = as_while(source, loop, before.copy(), torch)
     inside = kinds.copy()
     inside.names |= {name: kind for name, kind in now.names.items() if name not in before.names}
@@ -260,7 +310,19 @@ def _own_callee(node: ast.expr) -> str:
 def _by_rounds(
     source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert
 ) -> tuple[str, str]:
-    """`loop` as a function that calls itself, whose branches are rewritten."""
+    """`loop` as a function that calls itself, whose branches are rewritten; tensors decide where numbers of them cannot."""
+    try:
+        return _in_rounds(source, loop, kinds, torch, convert)
+    except (Refused, LookupError, SyntaxError):
+        asked = _asked_of_tensors(source, loop, kinds, torch)
+        if asked[0] is source:
+            raise
+        return _in_rounds(*asked, torch, convert)
+
+
+def _in_rounds(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds, torch: str, convert: Convert
+) -> tuple[str, str]:
     if isinstance(loop, ast.For):
         before = _kinds_around(source, loop, kinds)
         now = before.copy()

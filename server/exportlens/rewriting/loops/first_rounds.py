@@ -60,7 +60,7 @@ def first_round_out(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Sour
     unsure = _unsure(source, loop)
     if unsure and not unsure <= always_bound(loop.body):
         return None
-    runs = _holds(loop.test, kinds)
+    runs = holds(loop.test, kinds)
     # Without a first round Python raises where it reads what no round has bound.
     if not (unsure or becomes) or not (runs or any(_is_read_behind(source, loop, name) for name in unsure)):
         return None
@@ -137,10 +137,12 @@ def _what(kinds: Kinds, name: str) -> str:
     return kind.what if kind is not None else "unknown"
 
 
-def _holds(test: ast.expr, kinds: Kinds) -> bool:
+def holds(test: ast.expr, kinds: Kinds) -> bool:
     """Whether `test` holds for numbers that are known."""
+    if isinstance(test, ast.Constant):
+        return bool(test.value)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return all(_holds(each, kinds) for each in test.values)
+        return all(holds(each, kinds) for each in test.values)
     negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     known = kinds.of(test.operand if isinstance(test, ast.UnaryOp) and negated else test).value
     if isinstance(known, Const) and type(known.value) is bool:

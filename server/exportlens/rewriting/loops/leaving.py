@@ -26,6 +26,7 @@ from exportlens.rewriting.code.liveness import (
     live_before,
 )
 from exportlens.rewriting.code.names import bound, every_name, fresh, reads
+from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.conditions import scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
@@ -34,6 +35,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.changing_sizes import grows
 from exportlens.rewriting.loops.idle_rest import may_run_idly
 from exportlens.rewriting.loops.raised_in_loops import errors_of
+from exportlens.rewriting.loops.rounds import has_rounds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.parsing import parse_python
 
@@ -91,21 +93,30 @@ def left_loop(source: Source, node: ast.stmt) -> Loop | None:
     return None
 
 
-def flagged(source: Source, loop: Loop, kinds: Kinds, torch: str, runs: bool = False) -> Flagged:
+def flagged(
+    source: Source, loop: Loop, kinds: Kinds, torch: str, runs: bool = False, first: Sequence[ast.stmt] = ()
+) -> Flagged:
     """The whole text with a flag in the place of what leaves `loop`, which has a first round where it `runs`; `kinds` are those
-    inside of it. Raises Refused."""
+    inside of it. `first` is a first round that stands before it and breaks off as others do. Raises Refused."""
     function = source.enclosing_function(loop)
     if function is None:
         raise Refused("the loop is not inside a function")
-    return _Flags(source, loop, function, kinds, torch, runs).result()
+    return _Flags(source, loop, function, kinds, torch, runs, first).result()
 
 
 class _Flags:
     def __init__(
-        self, source: Source, loop: Loop, function: Function, kinds: Kinds, torch: str, runs: bool
+        self,
+        source: Source,
+        loop: Loop,
+        function: Function,
+        kinds: Kinds,
+        torch: str,
+        runs: bool,
+        first: Sequence[ast.stmt],
     ) -> None:
         self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
-        self.runs = runs
+        self.runs, self.first = runs, first
         self.unit, self.nl = source.indent_unit(), source.newline
         ways = exits(loop.body)
         messages = errors_of(source, loop, function, kinds) if "raises" in ways else {}
@@ -189,9 +200,12 @@ class _Flags:
         flags = dict.fromkeys([self.flag, *self.returned.values(), *self.checked])
         head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
         before = len(head)
-        rounds = ""
+        rounds, counted = "", self._counted()
+        if self.first:
+            head.append(self._block(self.first, indent))
+            before += len(parse_python(_undented(head[-1], indent)).body)
         if peeled:
-            if isinstance(loop, ast.For) and not self._counts():
+            if isinstance(loop, ast.For) and counted is None:
                 # The first element is taken before the loop over the others.
                 rounds = fresh("rounds", every_name(source.tree))
                 head.append(f"{indent}{rounds} = list({source.of(loop.iter)})")
@@ -202,7 +216,7 @@ class _Flags:
                 and isinstance(loop.target, ast.Name)
                 and loop.target.id in reads(loop.body)
             ):
-                head.append(f"{indent}{loop.target.id} = 0")
+                head.append(f"{indent}{loop.target.id} = {counted[0] if counted is not None else 0}")
                 before += 1
             head.append(self._block(loop.body, indent))
             before += len(parse_python(_undented(head[-1], indent)).body)
@@ -211,10 +225,8 @@ class _Flags:
             header = source.between(source.start(loop), self._header_end())
             if rounds:
                 header = f"for {source.of(loop.target)} in {rounds}[1:]:"
-            elif peeled:
-                assert isinstance(loop.iter, ast.Call)
-                count = source.of(loop.iter.args[0])
-                header = f"for {source.of(loop.target)} in range(1, {count}):"
+            elif peeled and counted is not None:
+                header = f"for {source.of(loop.target)} in range({counted[0] + 1}, {source.of(counted[1])}):"
             lines = [
                 f"{indent}{header}",
                 *(inner + each for each in source.header_comments(loop)),
@@ -243,10 +255,10 @@ class _Flags:
             # What `else` holds runs where nothing has left the loop.
             after += [f"{indent}if not {self.flag}:", source.block(loop.orelse, inner)]
             behind += 1
-        start, end = source.span([loop])
-        comments = source.comments_between(start, source.start(loop))
+        start, end = source.span([*self.first, loop])
+        comments = source.comments_between(source.span([loop])[0], source.start(loop))
         text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
-        _, index = source.block_of(loop)
+        index = source.block_of(loop)[1] - len(self.first)
         return Flagged(
             replaced(source.text, [Replacement(start, end, text)]),
             _path(source, loop),
@@ -292,19 +304,17 @@ class _Flags:
         loop = self.loop
         if isinstance(loop, ast.While):
             return self.runs or _is_true(loop.test)
-        return self.kinds.has_elements(loop.iter)
+        return has_rounds(loop.iter, self.kinds)
 
-    def _counts(self) -> bool:
-        """Whether the loop runs over `range(n)`."""
+    def _counted(self) -> tuple[int, ast.expr] | None:
+        """Where the range starts and what it stops before that the loop runs over, one by one; None where it runs over anything
+        else."""
         loop = self.loop
-        return (
-            isinstance(loop, ast.For)
-            and isinstance(loop.iter, ast.Call)
-            and isinstance(loop.iter.func, ast.Name)
-            and loop.iter.func.id == "range"
-            and len(loop.iter.args) == 1
-            and isinstance(loop.target, ast.Name)
-        )
+        if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Name):
+            return None
+        is_range = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range"
+        bounds = bounds_of(loop.iter) if is_range else None
+        return bounds[:2] if bounds is not None and bounds[2] == 1 else None
 
     def _refuse_peeling(self, names: list[str]) -> None:
         if not self._runs():

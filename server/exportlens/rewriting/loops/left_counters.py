@@ -13,9 +13,12 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.source.walking import walk
 
 
-def last_round_named(source: Source, loop: ast.For, kinds: Kinds) -> tuple[Source, ast.For, Kinds] | None:
+def last_round_named(
+    source: Source, loop: ast.For, kinds: Kinds, returned: bool = False
+) -> tuple[Source, ast.For, Kinds] | None:
     """The text where what reads the loop's counter behind `loop` reads the last round's, the loop of it, and the kinds inside; None
-    where nothing does, or that is not certain."""
+    where nothing does, or that is not certain. What the loop returns reads that as well where it is `returned`: in the round that
+    returns, both are the same number."""
     function = source.enclosing_function(loop)
     first = _first(loop)
     if (
@@ -31,13 +34,16 @@ def last_round_named(source: Source, loop: ast.For, kinds: Kinds) -> tuple[Sourc
     read = _read_behind(source, function, loop, counter)
     if read is None:
         return None
+    within = _read_by_returns(source, loop, counter) if returned else []
+    if returned and not within:
+        return None
     name = fresh(f"last_{counter}", taken)
     begin, body = source.start(loop), source.start(loop.body[0])
     before = counter if _is_set_before(source, function, loop, counter) else first
     head = f"{name} = {before}{source.newline}{source.indent_of(loop)}"
     bound = f"{name} = {counter}{source.newline}{source.indent_of(loop.body[0])}"
     swaps = [Replacement(begin, begin, head), Replacement(body, body, bound)]
-    changed = Source(replaced(source.text, [*swaps, *(source.swap(each, name) for each in read)]))
+    changed = Source(replaced(source.text, [*swaps, *(source.swap(each, name) for each in [*within, *read])]))
     found = next(
         each
         for each in walk(changed.tree)
@@ -70,6 +76,15 @@ def _read_behind(source: Source, function: Function, loop: ast.For, name: str) -
     if not alone or any(source.enclosing_function(each) is not function for each in uses):
         return None
     return [each for each in uses if source.start(each) > source.end(loop)]
+
+
+def _read_by_returns(source: Source, loop: ast.For, name: str) -> list[ast.Name]:
+    """What reads `name` in the statements of `loop` that return."""
+    returns = [each for each in walk(loop) if isinstance(each, ast.Return) and source.begins_line(each)]
+    reading = [
+        each for one in returns for each in walk(one) if isinstance(each, ast.Name) and each.id == name
+    ]
+    return [each for each in reading if isinstance(each.ctx, ast.Load)]
 
 
 def _is_set_before(source: Source, function: Function, loop: ast.For, name: str) -> bool:

@@ -150,13 +150,41 @@ class _Rounds:
     def _refuse_writes(self) -> None:
         def see(node: ast.stmt, now: Kinds) -> None:
             for write in writes_of(node, now):
-                raise Refused(f"`{self.source.of(write.base)}` is written in place")
+                if not (now.of(write.base).fresh or self._is_of_the_round(write.base)):
+                    raise Refused(f"`{self.source.of(write.base)}` is written in place")
             targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
             for target in targets:
-                if isinstance(target, (ast.Attribute, ast.Subscript)):
+                own = isinstance(target, ast.Subscript) and self._is_of_the_round(target.value)
+                if isinstance(target, (ast.Attribute, ast.Subscript)) and not own:
                     raise Refused(f"the loop sets `{self.source.of(target)}`")
 
         visit([self.loop, *self.after], self.before.copy(), see)
+
+    def _is_of_the_round(self, base: ast.expr) -> bool:
+        """Whether `base` is a tensor that each round makes for itself: torch.cond lets an arm write what it has made."""
+        stores = [
+            each
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.Name)
+            and each.id == getattr(base, "id", "")
+            and not isinstance(each.ctx, ast.Load)
+        ]
+        inside = set(ast.walk(self.loop))
+        entering = live_before(self.loop.body, frozenset(), self.function)
+        if not stores or not isinstance(base, ast.Name) or base.id in entering:
+            return False
+        if base not in inside or not inside.issuperset(stores):
+            return False
+        for each in stores:
+            statement = self.source.enclosing_statement(each)
+            if isinstance(statement, ast.AugAssign):
+                continue
+            if not isinstance(statement, ast.Assign) or statement.targets != [each]:
+                return False
+            now = kinds_before(self.function, statement, self.kinds)
+            if not now.of(statement.value).fresh:
+                return False
+        return True
 
     def _carried(self) -> list[str]:
         """The names that a round takes from the one before it, or from before the loop."""
@@ -325,6 +353,11 @@ def begins_in_first_round(body: Sequence[ast.stmt], name: str) -> bool:
     asks = asks_for_none(choice.test, name) is not None
     inner = [each for each in ast.walk(first) if each is not choice and isinstance(each, _DECIDING)]
     return asks and not inner and name in always_bound([first])
+
+
+def has_rounds(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether iterating over `node` certainly gives an element."""
+    return kinds.has_elements(node) or bool(count_of(node, kinds))
 
 
 def count_of(node: ast.expr, kinds: Kinds) -> int | None:
