@@ -13,6 +13,18 @@ from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import repeatable
 
+# What holds values for others to look at one by one.
+_HOLDING = (
+    ast.List,
+    ast.Set,
+    ast.Dict,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+    ast.Lambda,
+)
+
 
 def asked_at_once(source: Source, node: ast.AST, kinds: Kinds) -> tuple[Source, ast.If] | None:
     """The text where the condition of `node` says what the statements just before it name for it, and `node` in it; None where
@@ -34,6 +46,8 @@ def asked_at_once(source: Source, node: ast.AST, kinds: Kinds) -> tuple[Source, 
         if not isinstance(target, ast.Name) or target.id not in wanted:
             break
         if not _is_read_once(function, target.id) or not repeatable(statement.value, kinds):
+            break
+        if any(isinstance(each, _HOLDING) for each in ast.walk(statement.value)):
             break
         begin = source.text.rfind("\n", 0, source.start(statement)) + 1
         end = source.text.find("\n", source.end(statement)) + 1
