@@ -43,6 +43,31 @@ REFUSED = [
         "cannot be traced either and has no fix (EXL106)",
     ),
     (
+        "an arm that draws between bounds from data",
+        "if x.sum() > 0:\n    x = x + torch.empty(3).uniform_(x.min(), x.max()).sum()\nreturn x",
+        "cannot be traced either and has no fix (EXL425)",
+    ),
+    (
+        "an arm that asks for a number from data",
+        "if x.sum() > 0:\n    x = torch.nn.functional.layer_norm(x, (4,), eps=x.abs().max().item())\nreturn x",
+        "cannot be traced either and has no fix (EXL425)",
+    ),
+    (
+        "an arm that works on a dimension from data",
+        "if x.sum() > 0:\n    x = x.cumsum(x.argmax().item() % 2)\nreturn x",
+        "cannot be traced either and has no fix (EXL415)",
+    ),
+    (
+        "an arm that computes with a complex number",
+        "if x.sum() > 0:\n    x = x * complex(x.sum().item(), 0).real\nreturn x",
+        "cannot be traced either and has no fix (EXL401)",
+    ),
+    (
+        "an arm that normalizes what a mask selects",
+        "if x.sum() > 0:\n    x = x + torch.nn.functional.batch_norm(x[x[:, 0] > 0], None, None, training=True).sum()\nreturn x",
+        "cannot be traced either and has no fix (EXL423)",
+    ),
+    (
         "a function of elements that counts",
         "seen = []\ny = x.clone()\ny.apply_(lambda v: seen.append(v) or v)\nreturn y",
         "more than arithmetic on an element",
