@@ -4,7 +4,7 @@ Module M."""
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hypothesis import strategies as st
 
@@ -29,18 +29,31 @@ class M(nn.Module):
 
 @dataclass
 class Scope:
-    """The names that may be read here: tensors of shape (3, 4), and ints."""
+    """The names that may be read here: tensors of shape (3, 4), ints, tensors of one element, flags and lists of tensors.
+
+    What is `wild` leaves loops in all ways, and calls the method `added`, which takes two tensors.
+    """
 
     tensors: list[str]
     ints: list[str] = field(default_factory=list)
+    scalars: list[str] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
+    wild: bool = False
+    calls: bool = False
     depth: int = 0
     in_loop: bool = False
     may_return: bool = True
     deepest: int = 2
 
     def inner(self, **changes: object) -> Scope:
-        scope = Scope(
-            list(self.tensors), list(self.ints), self.depth + 1, self.in_loop, self.may_return, self.deepest
+        scope = replace(
+            self,
+            tensors=list(self.tensors),
+            ints=list(self.ints),
+            scalars=list(self.scalars),
+            flags=list(self.flags),
+            depth=self.depth + 1,
         )
         for name, value in changes.items():
             setattr(scope, name, value)
@@ -70,6 +83,10 @@ def expression(draw: st.DrawFn, scope: Scope) -> str:
     ]
     if scope.ints:
         forms.append(f"{a} + {draw(st.sampled_from(scope.ints))}")
+    if scope.scalars:
+        forms.append(f"{a} * {draw(st.sampled_from(scope.scalars))}.clamp(-1, 1)")
+    if scope.calls:
+        forms.append(f"self.added({a}, {b})")
     return draw(st.sampled_from(forms))
 
 
@@ -88,6 +105,12 @@ def condition(draw: st.DrawFn, scope: Scope, depth: int = 0) -> str:
         f"float({a}.min()) < {number}",
         f"{a}[0, 0] > {number}",
     ]
+    if scope.scalars:
+        forms.append(f"{draw(st.sampled_from(scope.scalars))} > {number}")
+    if scope.flags:
+        forms += [draw(st.sampled_from(scope.flags)), f"not {draw(st.sampled_from(scope.flags))}"]
+    if scope.wild and scope.ints:
+        forms.append(f"{draw(st.sampled_from(scope.ints))} > 1")
     if depth < 2:
         forms += ["not", "and", "or", "static"]
     form = draw(st.sampled_from(forms))
@@ -110,6 +133,8 @@ def block(draw: st.DrawFn, scope: Scope, indent: str, at_least: int = 1) -> list
 
 def statement(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
     kinds = ["assign"] * 5
+    if scope.wild and draw(st.integers(0, 3)) == 0:
+        return wilder(draw, scope, indent)
     if draw(st.integers(0, 2)) == 0:
         kinds = ["augment", "write", "method"]
     elif scope.depth < scope.deepest:
@@ -140,10 +165,12 @@ def statement(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
     elif kind in ("if", "else", "elif"):
         return branch(draw, scope, indent, kind)
     elif kind == "for":
-        inner = scope.inner(in_loop=True, may_return=False)
+        inner = scope.inner(in_loop=True, may_return=scope.wild and scope.may_return)
+        body = block(draw, inner, indent + "    ")
         return [
             f"{indent}for step in range({draw(st.integers(1, 2))}):{comment}",
-            *block(draw, inner, indent + "    "),
+            *(ending(draw, inner, indent + "    ", body) if scope.wild else body),
+            *otherwise(draw, scope, indent),
         ]
     elif kind == "while":
         return loop(draw, scope, indent)
@@ -152,6 +179,51 @@ def statement(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
     if name not in scope.tensors:
         scope.tensors.append(name)
     return [text]
+
+
+def wilder(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
+    """A number or flag from data, an int that is counted up, a list that grows, or a loop over rows."""
+    a = draw(st.sampled_from(scope.tensors))
+    kinds = ["scalar", "flag", "count", "state"]
+    if scope.lists:
+        kinds += ["append"] * 2
+    if scope.depth < scope.deepest:
+        kinds += ["rows"] * 2
+    kind = draw(st.sampled_from(kinds))
+    if kind == "scalar":
+        name = draw(st.sampled_from(["p", "q"]))
+        scope.scalars.append(name) if name not in scope.scalars else None
+        return [f"{indent}{name} = {a}.{draw(st.sampled_from(['sum()', 'mean()', 'max()']))}"]
+    if kind == "flag":
+        name = draw(st.sampled_from(["done", "hit"]))
+        value = draw(st.sampled_from(["True", "False", condition(draw, scope)]))
+        scope.flags.append(name) if name not in scope.flags else None
+        return [f"{indent}{name} = {value}"]
+    if kind == "count":
+        if not scope.ints:
+            scope.ints.append("k")
+            return [f"{indent}k = {draw(st.integers(0, 2))}"]
+        return [f"{indent}{draw(st.sampled_from(scope.ints))} += 1"]
+    if kind == "state":
+        return [
+            f"{indent}{draw(st.sampled_from(['self.count += 1', 'self.total = self.total * 0.5 + ' + a + '.mean().detach()']))}"
+        ]
+    if kind == "append":
+        return [f"{indent}{draw(st.sampled_from(scope.lists))}.append({expression(draw, scope)})"]
+    inner = scope.inner(in_loop=True)
+    name = f"row{scope.depth}"
+    lines = [f"{indent}for {name} in {a}:", f"{indent}    h = {a} * 0.5 + {name}"]
+    if "h" not in inner.tensors:
+        inner.tensors.append("h")
+    lines += ending(draw, inner, indent + "    ", block(draw, inner, indent + "    "))
+    return lines + otherwise(draw, scope, indent)
+
+
+def otherwise(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
+    """The `else` of a loop, now and then."""
+    if not scope.wild or draw(st.integers(0, 7)):
+        return []
+    return [f"{indent}else:", *block(draw, scope.inner(), indent + "    ")]
 
 
 def branch(draw: st.DrawFn, scope: Scope, indent: str, kind: str) -> list[str]:
@@ -183,18 +255,25 @@ def ending(draw: st.DrawFn, scope: Scope, indent: str, lines: list[str]) -> list
         return [*lines, f"{indent}return {expression(draw, scope)}"]
     if choice == 1 and scope.in_loop:
         return [*lines, f"{indent}continue"]
+    if choice == 2 and scope.in_loop and scope.wild:
+        return [*lines, f"{indent}break"]
     return lines
 
 
 def loop(draw: st.DrawFn, scope: Scope, indent: str) -> list[str]:
     name = draw(st.sampled_from(scope.tensors))
     count = f"n{scope.depth}"
-    inner = scope.inner(may_return=False, in_loop=False)
+    inner = scope.inner(may_return=scope.wild and scope.may_return, in_loop=scope.wild)
     body = block(draw, inner, indent + "    ")
+    if scope.wild:
+        body = ending(draw, inner, indent + "    ", body)
     test = draw(
         st.sampled_from([f"{name}.abs().sum() < 40 and {count} < 3", f"{count} < 2 and ({name} < 3).all()"])
     )
-    return [f"{indent}{count} = 0", f"{indent}while {test}:", *body, f"{indent}    {count} += 1"]
+    step = f"{indent}    {count} += 1"
+    # What begins the next round early has counted before.
+    body = [step, *body] if scope.wild else [*body, step]
+    return [f"{indent}{count} = 0", f"{indent}while {test}:", *body, *otherwise(draw, scope, indent)]
 
 
 @st.composite
@@ -217,3 +296,32 @@ def modules(draw: st.DrawFn) -> str:
         else f"        return {result} * 2"
     )
     return HEAD + "\n".join(["    def forward(self, x):", *lines, last]) + "\n"
+
+
+@st.composite
+def wild_modules(draw: st.DrawFn) -> str:
+    """As `modules`, with loops that are left in all ways, over rows too, numbers and flags of data, lists that grow, state in
+    plain attributes and a method beside `forward`."""
+    given = Scope(["x", "y"], depth=1, deepest=2, wild=True)
+    method = block(draw, given, " " * 8)
+    scope = Scope(["x", "y"], wild=True, calls=True, deepest=2)
+    lines = ["        x = x * 1.0", "        y = x.roll(1, 0)"]
+    last = "        return {} * 1.0"
+    if draw(st.integers(0, 3)) == 0:
+        lines.append("        out = [x]")
+        scope.lists.append("out")
+        scope.may_return = False
+        last = "        return {} + torch.stack(out).sum(0)"
+    lines += block(draw, scope, " " * 8)
+    lines += branch(draw, scope, " " * 8, draw(st.sampled_from(["if", "else", "elif"])))
+    lines += block(draw, scope, " " * 8)
+    result = draw(st.sampled_from(scope.tensors))
+    return (
+        HEAD.rstrip("\n")
+        + "\n"
+        + "        self.count = 0\n        self.total = torch.zeros(())\n\n    def added(self, x, y):\n"
+        + "\n".join(
+            [*method, "        return y * 1.0", "", "    def forward(self, x):", *lines, last.format(result)]
+        )
+        + "\n"
+    )

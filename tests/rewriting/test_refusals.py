@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "found rows without a dimension where one is found, in a loop",
+        "n = int((x > 0).sum())\ntotal = x.sum()\nfor k in range(n):\n    own = (x[:, 0] > k).nonzero().squeeze()\n"
+        "    total = total + own.dim()\nreturn total",
+        "`own` has no dimension where one row is found, which the loop would not know",
+    ),
+    (
         "rows that a loop goes through, of a tensor that a branch writes",
         "x = self.linear(x)\ny = x.sum(0)\nfor row in x:\n    y = y + row\n    if (x < -5).all():\n        x += 0.5\nreturn y, x",
         "is written while a loop goes through its rows",

@@ -658,3 +658,26 @@ def test_what_a_constructor_sets_twice_is_no_buffer(begun: str) -> None:
     mended = mend(text)
     assert "copy_" not in mended.text
     assert "`self.low` is set several times in `__init__`" in mended.refusals
+
+
+@pytest.mark.parametrize("value", ["self.scale", "self.options.scale"])
+def test_an_attribute_that_may_be_no_tensor_is_not_cloned(value: str) -> None:
+    text = f"""import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self, options, scale):
+        super().__init__()
+        self.options = options
+        self.scale = scale
+
+    def forward(self, x):
+        y = x * 2
+        if x.sum() > 0:
+            y = {value}
+        return y
+"""
+    refused = mend(text)
+    assert refused.text == text
+    assert any(f"it is not known whether `{value}`" in each for each in refused.refusals)

@@ -33,7 +33,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.same_kinds import same_kind
 from exportlens.rewriting.lists.filtered import listed_out
 from exportlens.rewriting.memory.afterwards import afterwards
-from exportlens.rewriting.memory.effects import kinds_before, repeatable, writes_of
+from exportlens.rewriting.memory.effects import kinds_before, refuse_effects, repeatable, writes_of
 from exportlens.rewriting.memory.placed_views import NOTE, placed_by_data
 from exportlens.rewriting.memory.sharing import to_separate
 
@@ -64,6 +64,7 @@ def ternary_text(
         for each in (node.body, node.orelse):
             refuse_unbound(source, node, function, [each], kinds, torch)
             refuse_endless(source, node, [each], kinds)
+    _refuse_effects(source, node, kinds)
     if any(asks_for_rows(source, each) for each in (node.body, node.orelse)):
         raise Refused("an operator asks whether a mask picks any rows, which only a statement can say")
     for each in (node.body, node.orelse):
@@ -121,6 +122,15 @@ def ternary_text(
     return _put(source, node, call, before)
 
 
+def _refuse_effects(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
+    """Raise Refused where a side does what torch.cond does not take, or writes to what it is given: a lambda writes nothing back."""
+    sides: list[ast.stmt] = [ast.copy_location(ast.Return(each), each) for each in (node.body, node.orelse)]
+    for side in sides:
+        refuse_effects(source, [side], kinds, source.enclosing_function(node))
+        for write in writes_of(side, kinds):
+            raise Refused(f"a side of the ternary writes `{source.of(write.base)}` in place")
+
+
 def _refuse_numbers_from_data(source: Source, node: ast.IfExp, kinds: Kinds) -> None:
     for each in (part for arm in (node.body, node.orelse) for part in ast.walk(arm)):
         known: Kind | None = None
@@ -152,8 +162,11 @@ def as_statement(source: Source, node: ast.IfExp, kinds: Kinds) -> tuple[Source,
     taken = isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return))
     if not (taken or append_of(statement)) or not source.begins_line(statement):
         return None
-    # What the statement itself writes, it writes once either way.
-    writes = [each for each in writes_of(statement, kinds) if each.node is not statement]
+    # What the statement itself writes, it writes once either way, and what a side writes, where that is chosen.
+    chosen = {each for side in (node.body, node.orelse) for each in ast.walk(side)}
+    writes = [
+        each for each in writes_of(statement, kinds) if each.node is not statement and each.node not in chosen
+    ]
     if writes or not repeatable(node.test, kinds):
         return None
     for each in source.ancestors(node):

@@ -221,6 +221,9 @@ class NamedOutputs:
         ):
             raise Refused(f"`{text}` may be a Python number: start with a tensor, as `torch.zeros(())`")
         if kind.what == "unknown" and bound:
+            attributes = sorted(root for root in kind.roots or () if root.startswith("self."))
+            if attributes:
+                raise Refused(f"it is not known whether `{attributes[0]}`, which `{text}` may be, is a tensor")
             if f"text {text}" in used or (kind.roots and not self._unshared(kind, set())):
                 return f"{primary(text)}.clone()"
             used.add(f"text {text}")

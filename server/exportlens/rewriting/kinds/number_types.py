@@ -266,7 +266,7 @@ def is_size(node: ast.expr) -> bool:
         return False
     if isinstance(node.func, ast.Attribute):
         return node.func.attr in ("numel", "dim", "nelement") or (
-            node.func.attr == "size" and len(node.args) == 1
+            node.func.attr == "size" and len([*node.args, *node.keywords]) == 1
         )
     return isinstance(node.func, ast.Name) and node.func.id == "len"
 

@@ -73,6 +73,9 @@ def _is_repeatable(node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.BinOp):
         return _is_repeatable(node.left) and _is_repeatable(node.right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+        given = [*node.args, *(each.value for each in node.keywords)]
+        return dotted(node.func) is not None and all(isinstance(each, ast.Constant) for each in given)
     return (
         isinstance(node, ast.Subscript)
         and isinstance(node.value, ast.Attribute)

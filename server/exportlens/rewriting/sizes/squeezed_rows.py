@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import dotted, reads
-from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.source.walking import walk
 
@@ -67,21 +67,54 @@ def squeezed_along_rows(
 
 
 def kept_in_rounds(source: Source, loop: _Loop) -> tuple[Source, _Loop] | None:
-    """The text where found rows keep their dimension that the body of `loop` gives back where it is lost, `if i.dim() == 0: i =
-    i.unsqueeze(0)`, and the loop of it; None where it does so with none."""
+    """The text where found rows keep their dimension in the body of `loop`, which gives it back where it is lost, `if i.dim() == 0: i
+    = i.unsqueeze(0)`, or asks for nothing that tells; None where it squeezes none. Raises Refused where it may be told: a loop's
+    body is compiled, and takes the number of rows for another than one."""
     swaps = []
+    around = source.enclosing_function(loop) or loop
     for name, call in _squeezed(loop):
-        block, index = source.block_of(source.enclosing_statement(call))
-        following = ast.unparse(block[index + 1]) if index + 1 < len(block) else ""
-        asked = (f"{name}.dim() == 0", f"{name}.ndim == 0", f"len({name}.shape) == 0")
-        given = (f"{name}.unsqueeze(0)", f"{name}.view(-1)", f"{name}.reshape(-1)", f"{name}[None]")
-        if any(following == f"if {test}:\n    {name} = {text}" for test in asked for text in given):
-            swaps.append(Replacement(source.end(call) - 1, source.end(call) - 1, "1"))
+        if not _is_given_back(source, name, call, around):
+            for each in _uses(around, name):
+                if not _is_blind(source, each):
+                    raise Refused(
+                        f"`{name}` has no dimension where one row is found, which the loop would not know: squeeze the last "
+                        "dimension only, as `.squeeze(1)`"
+                    )
+        swaps.append(Replacement(source.end(call) - 1, source.end(call) - 1, "1"))
     if not swaps:
         return None
     begin, changed = source.start(loop), Source(replaced(source.text, swaps))
     found = (each for each in walk(changed.tree) if isinstance(each, type(loop)))
     return changed, next(each for each in found if changed.start(each) == begin)
+
+
+def _is_given_back(source: Source, name: str, call: ast.Call, around: ast.AST) -> bool:
+    """Whether what follows `name = i.nonzero().squeeze()` gives the dimension back where it is lost: `if name.dim() == 0: name =
+    name.unsqueeze(0)`, also where the number of dimensions got a name of its own that is read there alone."""
+    block, index = source.block_of(source.enclosing_statement(call))
+    following = block[index + 1 : index + 3]
+    asked = {f"{name}.dim()", f"{name}.ndim", f"len({name}.shape)", f"len({name}.size())"}
+    given = {f"{name}.unsqueeze(0)", f"{name}.view(-1)", f"{name}.reshape(-1)", f"{name}[None]"}
+    if following and isinstance(following[0], ast.Assign) and ast.unparse(following[0].value) in asked:
+        target = following[0].targets[0]
+        if not isinstance(target, ast.Name) or len(list(_uses(around, target.id))) != 1:
+            return False
+        asked, following = {target.id}, following[1:]
+    if not following or not isinstance(following[0], ast.If) or following[0].orelse:
+        return False
+    test = following[0].test
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return False
+    left = test.left
+    if isinstance(left, ast.NamedExpr):
+        if any(_uses(around, left.target.id)):
+            return False
+        left = left.value
+    sides = (ast.unparse(left), type(test.ops[0]), ast.unparse(test.comparators[0]))
+    lost = sides[0] in asked and sides[1:] in ((ast.Eq, "0"), (ast.Lt, "1"))
+    return lost and [ast.unparse(each) for each in following[0].body] in [
+        [f"{name} = {text}"] for text in given
+    ]
 
 
 def _squeezed(function: ast.AST) -> Iterator[tuple[str, ast.Call]]:
@@ -107,7 +140,7 @@ def _squeezed(function: ast.AST) -> Iterator[tuple[str, ast.Call]]:
             yield target.id, call
 
 
-def _uses(function: Function, name: str) -> Iterator[ast.Name]:
+def _uses(function: ast.AST, name: str) -> Iterator[ast.Name]:
     for each in walk(function):
         if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load):
             yield each

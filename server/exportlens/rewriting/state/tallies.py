@@ -69,6 +69,11 @@ def is_plain_number(source: Source, node: ast.expr) -> bool:
         return (
             is_size(node) and isinstance(node.value, ast.Attribute) and isinstance(node.value.value, ast.Name)
         )
+    if isinstance(node, ast.Call):
+        of = node.func.value if isinstance(node.func, ast.Attribute) else (*node.args, None)[0]
+        asked = node.args if isinstance(node.func, ast.Attribute) else []
+        plain = all(isinstance(each, (ast.Constant, ast.UnaryOp)) for each in asked)
+        return is_size(node) and isinstance(of, ast.Name) and plain
     function = source.enclosing_function(node)
     if not isinstance(node, ast.Name) or function is None:
         return False
