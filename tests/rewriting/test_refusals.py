@@ -12,7 +12,7 @@ from tests.rewriting.fixing_all import mend
 REFUSED = [
     (
         "found rows without a dimension where one is found, in a loop",
-        "n = int((x > 0).sum())\ntotal = x.sum()\nfor k in range(n):\n    own = (x[:, 0] > k).nonzero().squeeze()\n"
+        "n = (x > 0).sum().item()\ntotal = x.sum()\nfor k in range(n):\n    own = (x[:, 0] > k).nonzero().squeeze()\n"
         "    total = total + own.dim()\nreturn total",
         "`own` has no dimension where one row is found, which the loop would not know",
     ),
@@ -47,6 +47,17 @@ REFUSED = [
         "an arm that combines a tensor and a number by `and`",
         "if x.sum() > 0:\n    hit = (x.mean() > 0) and (x.max().item() > 2)\n    x = x * hit\nreturn x",
         "cannot be traced either and has no fix (EXL106)",
+    ),
+    (
+        "found rows that are squeezed behind an early end",
+        "y = x * 2\nif x.sum() < 0:\n    return y\nrows = (x[:, 0] > 0).nonzero().squeeze()\nif rows.dim() == 0:\n"
+        "    rows = rows.unsqueeze(0)\nreturn y + x[rows].sum(0)",
+        "has no dimension where one row is found",
+    ),
+    (
+        "an arm that goes through what is found in a mask of unknown rank",
+        "y = x.exp()\nif x.sum() > 0:\n    rows = given.nonzero().t().squeeze()\n    for row in rows:\n        y = y + row.sum()\nreturn y",
+        "runs as often as rows are found",
     ),
     (
         "an arm that draws between bounds from data",

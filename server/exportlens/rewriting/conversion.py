@@ -64,7 +64,7 @@ from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
 from exportlens.rewriting.sizes.indexing import indexed_by_tensors
-from exportlens.rewriting.sizes.squeezed_rows import kept_in_rounds
+from exportlens.rewriting.sizes.squeezed_rows import kept_in_rounds, refuse_rounds
 from exportlens.rewriting.state.unset_reads import refuse_unset
 
 
@@ -117,6 +117,7 @@ def convert(
     before = kinds.copy()
     functions: list[str] = []
     refuse_unset(source, node, kinds.around)
+    refuse_rounds(source, node)
     if isinstance(node, ast.If):
         behind = error_as_way(source, node)
         if behind is not None:
