@@ -60,6 +60,12 @@ REFUSED = [
         "runs as often as rows are found",
     ),
     (
+        "an arm without autocast binds what autocast has lowered",
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n    h = self.linear(x)\nif h.amax() > 3:\n"
+        "    with torch.autocast('cpu', enabled=False):\n        h = self.linear(x)\nreturn h",
+        "torch.autocast has chosen the dtype of `h` above",
+    ),
+    (
         "an arm that draws between bounds from data",
         "if x.sum() > 0:\n    x = x + torch.empty(3).uniform_(x.min(), x.max()).sum()\nreturn x",
         "cannot be traced either and has no fix (EXL425)",
