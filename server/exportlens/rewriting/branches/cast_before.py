@@ -39,8 +39,8 @@ def refuse_cast_before(source: Source, node: ast.If, kinds: Kinds) -> None:
                 continue
             if not all(_keeps(each, name, kinds) for statement in arm for each in walk(statement)):
                 raise Refused(
-                    f"torch.autocast has chosen the dtype of `{name}` above, and the branch may leave another one in it: convert it to "
-                    f"`{name}.dtype` there"
+                    f"torch.autocast has chosen the dtype of `{name}` above, and the branch may leave another one in it: convert it by "
+                    f"`.type_as({name})` there"
                 )
 
 
@@ -48,8 +48,8 @@ def _keeps(node: ast.AST, name: str, kinds: Kinds) -> bool:
     """Whether `node`, where it binds `name`, leaves it in the dtype that it has."""
     if not isinstance(node, ast.Assign) or name not in bound([node]):
         return not isinstance(node, (ast.For, ast.NamedExpr, ast.AnnAssign)) or name not in bound([node])
-    value = ast.unparse(node.value)
-    if value.endswith((f".to({name}.dtype)", f".type_as({name})")):
+    if ast.unparse(node.value).endswith(f".type_as({name})"):
+        # Of `.to(h.dtype)` strict tracing takes the dtype that there is without autocast (torch 2.13).
         return True
     others = {
         each for each in reads(node.value) - {name} if kinds.of(ast.Name(each, ast.Load())).what != "number"

@@ -216,7 +216,7 @@ class Scope:
         """Whether a call that comes to `node` certainly has set `kept`."""
         return self._is_settled(node, kept, None)
 
-    def settles(self, block: list[ast.AST], kept: Kept) -> bool:
+    def settles(self, block: Sequence[ast.AST], kept: Kept) -> bool:
         """Whether `kept` is certainly set behind `block`."""
         return self._settle([each for each in block if isinstance(each, ast.stmt)], kept, None) is True
 
