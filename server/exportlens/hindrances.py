@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 
 from exportlens.finding import Fix, Refusal
 from exportlens.fixing import apply_edits
-from exportlens.inference.places import Truth
+from exportlens.inference.places import Conversion, Truth
 from exportlens.lost_writes import lost_attribute
 from exportlens.outcome import FAILS, Mode, TorchVersion
 from exportlens.rewriting.code.names import dotted, own_calls
@@ -29,8 +29,9 @@ _TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
 OPEN_SIZE = "EXL408"
 # A list of as many items as tensor data says: before the branch it becomes a tensor or numbers, in an arm nothing finds it.
 OPEN_LIST = "EXL113"
-# An operator that nothing traces stays what it is in an arm: no rewrite of the branch takes it along.
-_NO_SHAPE_RULE = "EXL409"
+# What stays as it is in an arm, as no rewrite of the branch takes it along: an operator that nothing traces, a call that asks
+# which number, which dimension, or how many rows it is given, and a complex number.
+_STAYING = frozenset({"EXL409", "EXL415", "EXL423", "EXL425"})
 # `and` and `or` of tensors outside of a test: where they cannot become torch's, they stay in the arm as they are.
 _COMBINED = "EXL106"
 _SCRIPTED = ("jit.script", "jit.script_method")
@@ -137,7 +138,8 @@ def inside(
         # Decisions and indices of the moved code itself (EXL1xx, EXL4xx) are rewritten with it, or the whole is refused.
         code = other.rule.code
         decides = isinstance(other.place, Truth) and code != _COMBINED
-        apart = decides or (code.startswith("EXL4") and code != _NO_SHAPE_RULE)
+        stays = code in _STAYING or (isinstance(other.place, Conversion) and other.place.to == "complex")
+        apart = decides or (code.startswith("EXL4") and not stays)
         own = other.place.site.chunk is chunk and not apart
         nodes = [other.node] if own else []
         trails = (other.place.site.trail, *other.ways)

@@ -66,6 +66,48 @@ REFUSED = [
         "cannot be traced either and has no fix (EXL106)",
     ),
     (
+        "found rows that are squeezed behind an early end",
+        "y = x * 2\nif x.sum() < 0:\n    return y\nrows = (x[:, 0] > 0).nonzero().squeeze()\nif rows.dim() == 0:\n"
+        "    rows = rows.unsqueeze(0)\nreturn y + x[rows].sum(0)",
+        "has no dimension where one row is found",
+    ),
+    (
+        "an arm that goes through what is found in a mask of unknown rank",
+        "y = x.exp()\nif x.sum() > 0:\n    rows = given.nonzero().t().squeeze()\n    for row in rows:\n        y = y + row.sum()\nreturn y",
+        "runs as often as rows are found",
+    ),
+    (
+        "an arm without autocast binds what autocast has lowered",
+        "with torch.autocast('cpu', dtype=torch.bfloat16):\n    h = self.linear(x)\nif h.amax() > 3:\n"
+        "    with torch.autocast('cpu', enabled=False):\n        h = self.linear(x)\nreturn h",
+        "torch.autocast has chosen the dtype of `h` above",
+    ),
+    (
+        "an arm that draws between bounds from data",
+        "if x.sum() > 0:\n    x = x + torch.empty(3).uniform_(x.min(), x.max()).sum()\nreturn x",
+        "cannot be traced either and has no fix (EXL425)",
+    ),
+    (
+        "an arm that asks for a number from data",
+        "if x.sum() > 0:\n    x = torch.nn.functional.layer_norm(x, (4,), eps=x.abs().max().item())\nreturn x",
+        "cannot be traced either and has no fix (EXL425)",
+    ),
+    (
+        "an arm that works on a dimension from data",
+        "if x.sum() > 0:\n    x = x.cumsum(x.argmax().item() % 2)\nreturn x",
+        "cannot be traced either and has no fix (EXL415)",
+    ),
+    (
+        "an arm that computes with a complex number",
+        "if x.sum() > 0:\n    x = x * complex(x.sum().item(), 0).real\nreturn x",
+        "cannot be traced either and has no fix (EXL401)",
+    ),
+    (
+        "an arm that normalizes what a mask selects",
+        "if x.sum() > 0:\n    x = x + torch.nn.functional.batch_norm(x[x[:, 0] > 0], None, None, training=True).sum()\nreturn x",
+        "cannot be traced either and has no fix (EXL423)",
+    ),
+    (
         "a function of elements that counts",
         "seen = []\ny = x.clone()\ny.apply_(lambda v: seen.append(v) or v)\nreturn y",
         "more than arithmetic on an element",
@@ -1406,8 +1448,15 @@ class M(Base):
     assert any("`Other` uses `self.steps` as well" in each for each in mended.refusals)
 
 
-@pytest.mark.parametrize("first", ["1.0", "None", '"mean"'])
-def test_attributes_that_a_class_begins_with_no_tensor(first: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ("1.0", "not known to be a tensor before and after"),
+        ("None", "is None until a call has set it"),
+        ('"mean"', "not known to be a tensor before and after"),
+    ],
+)
+def test_attributes_that_a_class_begins_with_no_tensor(first: str, reason: str) -> None:
     """The arm that does not set it would clone what is no tensor."""
     text = f"""import torch
 from torch import nn
@@ -1423,4 +1472,4 @@ class M(nn.Module):
 """
     mended = mend(text)
     assert "torch.cond" not in mended.text
-    assert any("not known to be a tensor before and after" in each for each in mended.refusals)
+    assert any(reason in each for each in mended.refusals)

@@ -80,12 +80,21 @@ REFUSED = {
     "an item that comes later": "self.queue.append(x)\nif self.seen > 0:\n    x = x - self.queue[-2]\nreturn x",
     "a key": "if self.seen > 0:\n    x = x - self.table['last']\nself.table['last'] = x\nreturn x",
     "in a loop on data": "while x.sum() > self.seen:\n    x = x - self.prev\nself.prev = x\nreturn x",
+    "set on one way": "if x.sum() > 0:\n    self.prev = x\nreturn x",
+    "set behind an early return": "if x.sum() > 0:\n    return x\nself.prev = x * 2\nreturn x * 2",
+    "set before an early return": "if x.sum() > 0:\n    self.late = x\n    return x\nreturn x * 2",
+    "set on some ways through an arm": (
+        "if x.sum() > 0:\n    if x.max() > 2:\n        self.prev = x\nelse:\n    self.prev = x * 2\nreturn x"
+    ),
     "set to None before": "self.prev = None\nif x.sum() > 0:\n    x = x - self.prev\nself.prev = x\nreturn x",
 }
 
 REWRITTEN = {
     "set before the branch": "self.prev = x\nif self.seen > 0:\n    x = x - self.prev\nreturn x",
     "set by a method before": "self.keep(x)\nif self.seen > 0:\n    x = x - self.prev\nreturn x",
+    "set on both ways": "if x.sum() > 0:\n    self.prev = x\nelse:\n    self.prev = x * 2\nreturn x",
+    "set on both ways, one returns": "if x.sum() > 0:\n    self.prev = x\n    return x\nself.prev = x * 2\nreturn x * 2",
+    "set before one way sets it": "self.prev = x\nif x.sum() > 0:\n    self.prev = x * 2\nreturn x",
     "asked for in the arm": (
         "if self.seen > 0:\n    x = x * 2\n    if self.prev is not None:\n        x = x - self.prev\nself.prev = x\nreturn x"
     ),

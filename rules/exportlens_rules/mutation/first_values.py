@@ -44,10 +44,10 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
         return False
     path = f"self.{place.attr}"
     value = next((value for target, value in assigned_pairs(statement) if dotted(target) == path), None)
-    if value is None or not _is_asked_first(place, statement, path):
+    if value is None or not is_asked_first(place, statement, path):
         return False
-    ways = [function.node, *(each for _, each in _callers(place))]
-    if any(_sets_back(each, place.attr) for each in [*ways, *_models(place)]) or not any(
+    ways = [function.node, *(each for _, each in callers_of(place))]
+    if any(sets_back(each, place.attr) for each in [*ways, *models_of(place)]) or not any(
         _reads(each, path) for each in ways
     ):
         return False
@@ -134,8 +134,8 @@ def is_begun_by_data(place: AttributeWrite) -> bool:
     if function is None or place.elsewhere or place.began != Const(None):
         return False
     path = f"self.{place.attr}"
-    ways = [function.node, *(each for _, each in _callers(place)), *_models(place)]
-    if any(_sets_back(each, place.attr) for each in ways) or not _reads(function.node, path):
+    ways = [function.node, *(each for _, each in callers_of(place)), *models_of(place)]
+    if any(sets_back(each, place.attr) for each in ways) or not _reads(function.node, path):
         return False
     dump, around = ast.dump(ast.parse(path, mode="eval").body), parents(function.node)
     return any(
@@ -210,10 +210,13 @@ def is_begun_and_added_to(place: AttributeWrite) -> bool:
     if not all(isinstance(each, Tensor) for each in options(place.value)):
         return False
     path = f"self.{place.attr}"
-    ways = [function.node, *(each for _, each in _callers(place)), *_models(place)]
-    return not any(_sets_back(each, place.attr) for each in ways) and any(
+    ways = [function.node, *(each for _, each in callers_of(place)), *models_of(place)]
+    return not any(sets_back(each, place.attr) for each in ways) and any(
         isinstance(each, ast.If)
-        and _of_test(each.test, path) is False
+        and (
+            _of_test(_asked_alone(each.test, path, True), path) is False
+            or _is_turned_with(each.test, each.body, True)
+        )
         and any(
             isinstance(one, ast.Assign) and [dotted(to) for to in one.targets] == [path] for one in each.body
         )
@@ -221,7 +224,7 @@ def is_begun_and_added_to(place: AttributeWrite) -> bool:
     )
 
 
-def _models(place: AttributeWrite) -> list[ast.FunctionDef]:
+def models_of(place: AttributeWrite) -> list[ast.FunctionDef]:
     """Each `forward` of the file: a model may set back what one of its parts keeps before each call."""
     return [
         method
@@ -233,7 +236,7 @@ def _models(place: AttributeWrite) -> list[ast.FunctionDef]:
     ]
 
 
-def _is_asked_first(place: AttributeWrite, statement: ast.Assign, path: str) -> bool:
+def is_asked_first(place: AttributeWrite, statement: ast.Assign, path: str) -> bool:
     """Whether nothing but the question whether the state has begun, or a flag that is turned with it, decides about the write."""
     inner: ast.AST = statement
     for each in ancestors(place):
@@ -254,14 +257,22 @@ def _is_asked_first(place: AttributeWrite, statement: ast.Assign, path: str) -> 
 
 
 def _asked_alone(test: ast.expr, path: str, holds: bool) -> ast.expr:
-    """The question in `test`, come out as `holds`, beside which only what the attribute is weighed against decides:
-    `self.peak is None or x > self.peak`."""
+    """The question in `test`, come out as `holds`, beside which only what the attribute is weighed against decides, or what it looks
+    like: `self.peak is None or x > self.peak`, `self.sum is None or self.sum.shape != x.shape`."""
     if not isinstance(test, ast.BoolOp) or isinstance(test.op, ast.Or) is not holds:
         return test
     dump = ast.dump(ast.parse(path, mode="eval").body)
     asking = [each for each in test.values if _of_test(each, path) is not None]
     others = [each for each in test.values if each not in asking]
-    return asking[0] if len(asking) == 1 and all(weighs(each, dump) for each in others) else test
+    fits = all(weighs(each, dump) or _looks_at(each, path) for each in others)
+    return asking[0] if len(asking) == 1 and fits else test
+
+
+def _looks_at(test: ast.expr, path: str) -> bool:
+    """Whether `test` compares what the tensor in the attribute looks like."""
+    found = [each for each in ast.walk(test) if isinstance(each, ast.Attribute) and dotted(each) == path]
+    facts = [each.value for each in ast.walk(test) if isinstance(each, ast.Attribute) and each.attr in FACTS]
+    return bool(found) and all(each in facts for each in found)
 
 
 def _of_test(test: ast.expr, path: str) -> bool | None:
@@ -329,7 +340,7 @@ def is_begun_by_name(place: AttributeWrite, write: NamedWrite) -> bool:
     return False
 
 
-def _callers(place: AttributeWrite | ContainerWrite) -> list[tuple[ast.Call, ast.FunctionDef]]:
+def callers_of(place: AttributeWrite | ContainerWrite) -> list[tuple[ast.Call, ast.FunctionDef]]:
     """The calls that lead from the entry point to the function, the innermost first, and the functions that they stand in."""
     found = []
     for _, chunk, node in reversed(place.site.trail):
@@ -351,7 +362,7 @@ def ways_to(place: AttributeWrite) -> Iterator[tuple[ast.AST, ast.AST]]:
         if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
             break
         yield each, function.node
-    for call, outer in _callers(place):
+    for call, outer in callers_of(place):
         around = parents(outer)
         node: ast.AST = call
         while node is not outer and node in around:
@@ -380,7 +391,7 @@ def _given(place: AttributeWrite | ContainerWrite) -> set[str]:
     """The parameters of the function that hold data of the inputs of the entry point."""
     function = place.site.function
     assert function is not None
-    calls = _callers(place)
+    calls = callers_of(place)
     if len(calls) != len(place.site.trail):
         return set()
     ways = [function.node, *(each for _, each in calls)]
@@ -484,7 +495,7 @@ class _Data:
         return {name for name, each in pairs if name and reads(each)}
 
 
-def _sets_back(function: ast.AST, attr: str) -> bool:
+def sets_back(function: ast.AST, attr: str) -> bool:
     """Whether `function` sets such an attribute to None, or deletes it: no call finds what the last one left."""
     return any(
         isinstance(each, ast.Attribute)

@@ -58,6 +58,7 @@ from exportlens_rules.mutation.state_reads import (
     resets_by_kept_names,
 )
 from exportlens_rules.mutation.turned_state import BUFFER, is_turned, of_buffer
+from exportlens_rules.mutation.written_from_first_call import is_written_from_first_call
 from exportlens_rules.reading import ancestors, words
 
 _KEPT = frozenset({"attribute", "outside", "constant", "buffer"})
@@ -247,6 +248,13 @@ class M(nn.Module):
                 place,
                 f"`self.{place.attr}` is bound to what the first call computes of its inputs: the exported program computes it anew "
                 "in each call. Register a buffer of its final shape in `__init__`, and write it in place.",
+            )
+            return
+        if is_written_from_first_call(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is made by the first call, and written in place by each: the exported program makes it anew in "
+                "each call. Register a buffer of its final shape in `__init__`, and begin it in place.",
             )
             return
         begun = is_begun_by_another(place)

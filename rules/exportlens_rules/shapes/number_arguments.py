@@ -144,6 +144,47 @@ ASKED_OF_NUMBERS: dict[str, Arguments] = {
     "torch.Tensor.nan_to_num": (("nan", 1), ("posinf", 2), ("neginf", 3)),
     "torch.cdist": (("p", 2),),
     "torch.linalg.matrix_power": (("n", 1),),
+    **_both(
+        {
+            **dict.fromkeys(("addmm", "addmv", "addr"), (("beta", None),)),
+            "matrix_power": (("n", 1),),
+            "diff": (("n", 1),),
+            "float_power": (("exponent", 1),),
+        }
+    ),
+    "torch.normal": (("mean", 0), ("std", 1)),
+    "torch.bernoulli": (("p", 1),),
+    "torch.Tensor.geometric_": (("p", 1),),
+    "torch.Tensor.cauchy_": (("median", 1), ("sigma", 2)),
+    "torch.Tensor.log_normal_": (("mean", 1), ("std", 2)),
+    "torch.nn.init.normal_": (("mean", 1), ("std", 2)),
+    "torch.nn.init.trunc_normal_": (("mean", 1), ("std", 2)),
+    "torch.nn.init.uniform_": (("a", 1), ("b", 2)),
+    "torch.nn.init.xavier_uniform_": (("gain", 1),),
+    "torch.pdist": (("p", 1),),
+    "torch.linalg.vector_norm": (("ord", 1),),
+    "torch.linalg.pinv": (("rtol", None),),
+    "torch.linalg.matrix_rank": (("tol", 1),),
+    "torch.polygamma": (("n", 0),),
+    "torch.special.polygamma": (("n", 0),),
+    "torch.mvlgamma": (("p", 1),),
+    "torch.logspace": (("base", 3),),
+    "torch.tensor_split": (("indices_or_sections", 1),),
+    "torch.trapezoid": (("dx", None),),
+    "torch.cumulative_trapezoid": (("dx", None),),
+    "torch.signal.windows.gaussian": (("std", None),),
+    "torch.fft.fftfreq": (("d", 1),),
+    **_functional(
+        {
+            "hinge_embedding_loss": (("margin", 2),),
+            "cosine_similarity": (("eps", 3),),
+            "pairwise_distance": (("p", 2), ("eps", 3)),
+            "batch_norm": (("momentum", 6), ("eps", 7)),
+            **dict.fromkeys(("alpha_dropout", "dropout2d", "feature_alpha_dropout"), (("p", 1),)),
+            "scaled_dot_product_attention": (("dropout_p", 4),),
+            "unfold": (("kernel_size", 1),),
+        }
+    ),
 }
 
 

@@ -312,6 +312,9 @@ def single_after(
     if op.name.rpartition(".")[2] in ("nonzero", "argwhere") and [each.rank for each in tensors] == [1]:
         # A row for each element that it found, and in it one number for each dimension of what it searched.
         return 1
+    if op.name.rpartition(".")[2] in ("t", "T", "numpy_T") and [each.rank for each in tensors] == [2]:
+        single = tensors[0].single
+        return None if single is None else 1 - single
     if facts is None or not (op.name.rpartition(".")[2] == "unsqueeze" or facts.get("keepdim") is True):
         return None
     return _dimension(facts.get("dim"), rank)

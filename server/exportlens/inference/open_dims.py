@@ -18,13 +18,21 @@ def after(name: str, source: Tensor, bound: Bound) -> int | None:
     if name in REDUCING:
         return _after_reduction(source, at, bound)
     if name in ("unsqueeze", "stack"):
+        if source.rank == 0:
+            # It asks if one alone was found, which tracing takes for granted it was not.
+            return 0
         dim = _number(bound.get("dim", Const(0)))
         if dim is None or (dim < 0 and source.rank is None):
             return None
         dim = dim if dim >= 0 else dim + (source.rank or 0) + 1
         return at + 1 if dim <= at else at
     if name == "squeeze":
-        squeezed = _dim(bound.get("dim"), source) if "dim" in bound else None
+        if "dim" not in bound:
+            # Tracing takes for granted that a size from data is not 1. What is behind goes or stays; before it one of one element goes.
+            return 0 if at == 0 or (source.rank == 2 and source.single == 0) else None
+        squeezed = _dim(bound.get("dim"), source)
+        if squeezed is not None and squeezed < at and squeezed == source.single:
+            return at - 1
         # A dimension behind it goes or stays, and does not move it.
         return at if squeezed is not None and squeezed > at else None
     if name in ("transpose", "swapaxes", "swapdims"):

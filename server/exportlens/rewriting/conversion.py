@@ -16,6 +16,7 @@ from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switc
 from exportlens.rewriting.arms.preparing import prepared, without_unread
 from exportlens.rewriting.arms.rows_in_arms import rows_unbound
 from exportlens.rewriting.branches.branches import BranchRewrite
+from exportlens.rewriting.branches.cast_before import refuse_cast_before
 from exportlens.rewriting.branches.choices import as_statement, in_loop, ternary_text
 from exportlens.rewriting.branches.errors_behind import error_as_way, last_way
 from exportlens.rewriting.branches.flat_choices import numbers_chosen_flat
@@ -71,7 +72,7 @@ from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
 from exportlens.rewriting.sizes.indexing import indexed_by_tensors
-from exportlens.rewriting.sizes.squeezed_rows import kept_in_rounds
+from exportlens.rewriting.sizes.squeezed_rows import kept_in_rounds, refuse_rounds
 from exportlens.rewriting.state.unset_reads import refuse_unset
 
 
@@ -129,6 +130,9 @@ def convert(
     before = kinds.copy()
     functions: list[str] = []
     refuse_unset(source, node, kinds.around)
+    refuse_rounds(source, node)
+    if isinstance(node, ast.If):
+        refuse_cast_before(source, node, kinds)
     if isinstance(node, ast.If):
         behind = error_as_way(source, node)
         if behind is not None:

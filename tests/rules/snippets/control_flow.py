@@ -163,6 +163,21 @@ def forward(self, labels: torch.Tensor):
     return total
 """,
         """
+def forward(self, x: torch.Tensor):
+    found = (x[:, 0] > 0).nonzero().squeeze()
+    if found.dim() == 0:
+        found = found.unsqueeze(0)
+    total = x.sum()
+    for row in found:
+        total = total + x.index_select(0, row.reshape(1)).sum()
+    return total
+""",
+        """
+def forward(self, x: torch.Tensor):
+    found = (torch.arange(4) < x.argmax()).nonzero().t().squeeze()
+    return sum(row * 2 for row in found)
+""",
+        """
 def forward(self, masks: torch.Tensor):
     starts = (masks[1:] == 0.0).any(dim=-1).nonzero().squeeze().cpu()
     if starts.dim() == 0:
@@ -301,6 +316,11 @@ def forward(self, x: torch.Tensor):
         """
 def forward(self, x: torch.Tensor):
     return sum(row.sum() for row in x) + sum(part.sum() for part in x.unbind(1))
+""",
+        """
+def forward(self, x: torch.Tensor):
+    row = torch.nonzero(x > 0).t().squeeze()
+    return sum(each.sum() for each in row)
 """,
         """
 def forward(self, ids: torch.Tensor):

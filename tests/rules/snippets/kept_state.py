@@ -159,6 +159,23 @@ MUST = {
         ),
         # begun where another is
         _model("if self.prev is None:\n    self.state = x.exp()\n    self.prev = 1\nreturn self.state"),
+        # made by the first call, and written in place by each
+        _model(
+            "if self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev.add_(x)\nreturn x - self.prev"
+        ),
+        _model(
+            "if self.steps == 0:\n    self.steps = 1\nif self.prev is None or self.prev.shape != x.shape:\n"
+            "    self.prev = torch.zeros(x.shape)\ny = self.prev.mul_(0.5).add_(x)\nreturn y - self.prev"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev[:, 0] += x[:, 0]\nreturn x - self.prev"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = x * 0\nself.prev.copy_(self.prev * 0.5 + x)\nreturn x - self.prev"
+        ),
+        _begun(
+            "if self.first:\n    self.mean = torch.zeros(x.shape[1])\n    self.first = False\nself.mean += x.mean(0)"
+        ).replace("self.mean = torch.zeros(4)", "self.mean = None"),
         # several values at once, in a tuple or a named one
         _model(
             "if self.prev is None:\n    self.prev = (x.mean(0), x.std(0) + 1)\nmean, std = self.prev\nreturn (x - mean) / std"
@@ -272,6 +289,20 @@ MUST_NOT = {
         ),
         _model(
             "if self.prev is None or len(self.prev) < len(x):\n    self.state = x.exp()\n    self.prev = x\nreturn self.state"
+        ),
+        # room that each call fills anew, a sum that nothing reads, and one that each call begins
+        _model(
+            "if self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev.copy_(x * 2)\nreturn x - self.prev"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev.zero_()\nself.prev.add_(x)\nreturn x - self.prev"
+        ),
+        _model(
+            "if self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev[:] = x\nself.prev.mul_(2)\nreturn x - self.prev"
+        ),
+        _model("if self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev.add_(x)\nreturn x"),
+        _model(
+            "self.prev = None\nif self.prev is None:\n    self.prev = torch.zeros_like(x)\nself.prev.add_(x)\nreturn x - self.prev"
         ),
         # tables and sizes, in a tuple or a named one
         _model(

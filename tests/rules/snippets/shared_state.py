@@ -150,6 +150,9 @@ MUST = {
         _flag("return torch.roll(x, (1, x.argmax()), (0, 1))"),
         _flag("return F.dropout(x, 0.5, flag)"),
         _flag("return x.sum(0, keepdim=flag)"),
+        _flag("return torch.addmm(x, x, x, beta=x.mean().item())"),
+        _flag("return torch.normal(0.0, x.std().item(), (3,))"),
+        _flag("return F.pairwise_distance(x, x, p=x.argmax().item())"),
         _flag('with torch.autocast("cpu", enabled=flag):\n            y = x @ x.T\n        return y.float()'),
     ],
 }
@@ -219,6 +222,9 @@ class M(nn.Module):
     ],
     "EXL425": [
         # numbers from data that torch does not ask for, lengths of views, and numbers that are known
+        _flag(
+            "return torch.addmm(x, x, x, alpha=x.mean().item()) + torch.addcmul(x, x, x, value=x.std().item())"
+        ),
         _flag(
             "n = x.argmax().item()\n        return torch.roll(x, n, 0).narrow(0, n, 1) + F.pad(x, (n, 0))[:1, :4]"
         ),

@@ -33,12 +33,15 @@ def is_cast(source: Source, node: ast.stmt, function: Function, kinds: Kinds) ->
         if each is function:
             break
         if isinstance(each, ast.With) and any(
-            _casts(made, kinds)
-            for item in each.items
-            for made in (item.context_expr, *_given(item.context_expr, source))
+            may_enter_autocast(item.context_expr, source, kinds) for item in each.items
         ):
             return True
     return any(_casts(each, kinds) for each in function.decorator_list)
+
+
+def may_enter_autocast(context: ast.expr, source: Source, kinds: Kinds) -> bool:
+    """Whether what a `with` enters may be a context of torch.autocast that is not switched off where it is written."""
+    return any(_casts(made, kinds) for made in (context, *_given(context, source)))
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

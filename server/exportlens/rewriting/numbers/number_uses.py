@@ -76,7 +76,8 @@ class UsedNumber(TypedNumber):
             if isinstance(parent, (ast.Return, ast.AugAssign, ast.Assign)):
                 return
             if isinstance(parent, (ast.If, ast.IfExp, ast.BoolOp)):
-                refuse_unset(self.source, parent, self.draft.others())
+                sized = self.draft.context.state_in_sizes()
+                refuse_unset(self.source, parent, self.draft.others(), sized)
             if isinstance(parent, ast.If) and node is parent.test:
                 if self.type != "bool":
                     refuse_arms(parent, self.cls, self.draft.kinds({}))

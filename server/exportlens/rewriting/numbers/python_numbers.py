@@ -18,6 +18,7 @@ from exportlens.rewriting.code.imports import import_edit, spelled
 from exportlens.rewriting.code.names import arguments, dotted
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement, Source
+from exportlens.rewriting.kinds.kind import element_of
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.supposed_parts import stems_from
 from exportlens.rewriting.memory.effects import kinds_before
@@ -43,7 +44,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         if node.func.id == "int" and (product := product_of(draft, place, node, inner)) is not None:
             return product
         either = place.use == "either"
-        if isinstance(inner, ast.Name) and (either or _may_be_number(draft, node, inner.id)):
+        tensor = isinstance(value, Tensor)
+        if isinstance(inner, ast.Name) and (either or _may_be_number(draft, node, inner.id, tensor)):
             return _of_either(draft, node, inner.id)
         if either:
             raise Refused(f"`{draft.source.of(inner)}` may be a number already: give it a name first")
@@ -125,18 +127,34 @@ def _is_divided(source: Source, node: ast.expr) -> bool:
     return isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Mod) and parent.left is node
 
 
-def _may_be_number(draft: Draft, node: ast.expr, name: str) -> bool:
-    """Whether `name` is a parameter of a function that a known call may give a number of Python."""
+def _may_be_number(draft: Draft, node: ast.expr, name: str, tensor: bool) -> bool:
+    """Whether `name` is a parameter of a function that a known call may give a number of Python; where it was a `tensor` in one call,
+    also whether it is an item of a list of numbers in another."""
     function = draft.source.enclosing_function(node)
-    if function is None or function.name == "forward":
+    if function is None:
         return False
-    parameter = next((each for each in arguments(function.args) if each.arg == name), None)
+    listed = _gone_through(draft.source, node, name) if tensor else None
+    parameter = next((each for each in arguments(function.args) if each.arg == (listed or name)), None)
     if parameter is None or (
         parameter.annotation is not None and ast.unparse(parameter.annotation).endswith("Tensor")
     ):
         return False
-    given = given_to(draft.source, function, name, draft.kinds({}))
+    given = given_to(draft.source, function, parameter.arg, draft.kinds({}))
+    if listed is not None:
+        given = [element_of(each) for each in given]
     return any(each.what in ("scalar", "size", "number") for each in given)
+
+
+def _gone_through(source: Source, node: ast.expr, name: str) -> str | None:
+    """The name of what a loop or a comprehension around `node` takes `name` out of."""
+    for outer in source.ancestors(node):
+        rounds = [outer] if isinstance(outer, ast.For) else getattr(outer, "generators", [])
+        for each in rounds:
+            if isinstance(each.target, ast.Name) and each.target.id == name:
+                return each.iter.id if isinstance(each.iter, ast.Name) else None
+        if isinstance(outer, ast.FunctionDef):
+            break
+    return None
 
 
 def _of_either(draft: Draft, node: ast.Call, name: str) -> Fix:

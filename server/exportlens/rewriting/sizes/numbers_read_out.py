@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Call
 from exportlens.inference.values import Sequence, Tensor, Value
+from exportlens.rewriting.code.callers import given_to
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.precedence import primary
@@ -61,9 +62,14 @@ def _given(node: ast.Call, place: Call, name: str, at: int | None) -> Iterator[t
 
 
 def may_be_number(draft: Draft, node: ast.expr) -> bool:
-    """Whether `node` is a parameter of a function that others call."""
+    """Whether `node` is a parameter of a function that others call: of `forward`, of one that a known call gives a number."""
     function = draft.source.enclosing_function(node)
-    if function is None or function.name == "forward" or not isinstance(node, ast.Name):
+    if function is None or not isinstance(node, ast.Name):
         return False
     given = function.args
-    return node.id in {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    if node.id not in {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}:
+        return False
+    if function.name != "forward":
+        return True
+    known = given_to(draft.source, function, node.id, draft.kinds({}))
+    return any(each.what in ("scalar", "size", "number") for each in known)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TypeVar
 
 from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import leaves
 from exportlens.rewriting.code.names import dotted, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -55,15 +56,43 @@ def squeezed_along_rows(
     for name, call in _squeezed(function):
         for each in _uses(function, name) if call in calls else ():
             if not _is_blind(source, each):
-                raise Refused(
-                    f"`{name}` has no dimension where one row is found, which the program would not know: squeeze the last "
-                    "dimension only, as `.squeeze(1)`"
-                )
+                raise Refused(_told(name, "program"))
     start = source.start(node)
-    swaps = [Replacement(source.end(each) - 1, source.end(each) - 1, "1") for each in calls]
+    swaps = [_along_rows(source, each) for each in calls]
     offset = start + sum(1 for each in swaps if each.start < start)
     changed = Source(replaced(source.text, swaps))
     return changed, changed.branch_at(offset)
+
+
+def _told(name: str, where: str) -> str:
+    return (
+        f"`{name}` has no dimension where one row is found, which the {where} would not know: squeeze the last "
+        "dimension only, as `.squeeze(1)`"
+    )
+
+
+def refuse_rounds(source: Source, node: ast.AST) -> None:
+    """Raise Refused where a loop in `node`, which is to be traced, goes through rows that were found: through how many is for data to
+    say. Where that is certain, the loop is rewritten first. So is what squeezes found rows behind an early end: it would be compiled,
+    as the body of a loop is."""
+    function = source.enclosing_function(node)
+    squeezed = list(_squeezed(function)) if function is not None else []
+    if function is None or not squeezed:
+        return
+    found = {name for name, _ in squeezed}
+    # What follows an early end moves into the other arm.
+    ends = isinstance(node, ast.If) and (leaves(node.body) or (node.orelse and leaves(node.orelse)))
+    returns = any(isinstance(each, ast.Return) for each in walk(node))
+    for name, call in squeezed:
+        if ends and returns and source.start(call) > source.end(node):
+            raise Refused(_told(name, "program"))
+    for each in walk(function):
+        if not isinstance(each, ast.For) or source.start(each) <= source.start(node):
+            continue
+        if not ends and source.end(each) > source.end(node):
+            continue
+        if isinstance(each.iter, ast.Name) and each.iter.id in found:
+            raise Refused(f"the loop over `{each.iter.id}` runs as often as rows are found")
 
 
 def kept_in_rounds(source: Source, loop: _Loop) -> tuple[Source, _Loop] | None:
@@ -76,11 +105,8 @@ def kept_in_rounds(source: Source, loop: _Loop) -> tuple[Source, _Loop] | None:
         if not _is_given_back(source, name, call, around):
             for each in _uses(around, name):
                 if not _is_blind(source, each):
-                    raise Refused(
-                        f"`{name}` has no dimension where one row is found, which the loop would not know: squeeze the last "
-                        "dimension only, as `.squeeze(1)`"
-                    )
-        swaps.append(Replacement(source.end(call) - 1, source.end(call) - 1, "1"))
+                    raise Refused(_told(name, "loop"))
+        swaps.append(_along_rows(source, call))
     if not swaps:
         return None
     begin, changed = source.start(loop), Source(replaced(source.text, swaps))
@@ -130,14 +156,35 @@ def _squeezed(function: ast.AST) -> Iterator[tuple[str, ast.Call]]:
             and call.func.attr == "squeeze"
             and not call.args
             and not call.keywords
-            and isinstance(call.func.value, ast.Call)
-            and getattr(call.func.value.func, "attr", "") == "nonzero"
-            and not any(
-                key.arg == "as_tuple" and getattr(key.value, "value", None) is not False
-                for key in call.func.value.keywords
-            )
+            and _is_found(_turned(call.func.value) or call.func.value)
         ):
             yield target.id, call
+
+
+def _is_found(node: ast.expr) -> bool:
+    """Whether `node` finds rows, as `mask.nonzero()`."""
+    return (
+        isinstance(node, ast.Call)
+        and getattr(node.func, "attr", "") == "nonzero"
+        and not any(
+            key.arg == "as_tuple" and getattr(key.value, "value", None) is not False for key in node.keywords
+        )
+    )
+
+
+def _turned(node: ast.expr) -> ast.expr | None:
+    """What `node` transposes, as `rows.t()` and `rows.T`; None where it is something else."""
+    if isinstance(node, ast.Attribute) and node.attr == "T":
+        return node.value
+    func = node.func if isinstance(node, ast.Call) and not node.args and not node.keywords else None
+    return func.value if isinstance(func, ast.Attribute) and func.attr == "t" else None
+
+
+def _along_rows(source: Source, call: ast.Call) -> Replacement:
+    """What lets `call`, which squeezes found rows, keep their dimension."""
+    assert isinstance(call.func, ast.Attribute)
+    dim = "1" if _turned(call.func.value) is None else "0"
+    return Replacement(source.end(call) - 1, source.end(call) - 1, dim)
 
 
 def _uses(function: ast.AST, name: str) -> Iterator[ast.Name]:

@@ -212,6 +212,14 @@ class Scope:
             isinstance(parent, (ast.If, ast.IfExp, ast.While)) and parent.test is node
         )
 
+    def has_set(self, node: ast.AST, kept: Kept) -> bool:
+        """Whether a call that comes to `node` certainly has set `kept`."""
+        return self._is_settled(node, kept, None)
+
+    def settles(self, block: Sequence[ast.AST], kept: Kept) -> bool:
+        """Whether `kept` is certainly set behind `block`."""
+        return self._settle([each for each in block if isinstance(each, ast.stmt)], kept, None) is True
+
     # --- where it is set ------------------------------------------------------------------------------------
 
     def _is_settled(self, node: ast.AST, kept: Kept, key: str | None) -> bool:
