@@ -123,8 +123,8 @@ class OutsideWrites:
         self.rebound = [path for path, written in paths.items() if self.is_unshared(written)]
         self.written = [written for written in paths.values() if written.path not in self.rebound]
         region = next(iter([*self.then.statements, *self.other.statements]), None)
-        for written in self.written if region is not None else ():
-            if written.in_place and written.path.isidentifier():
+        for written in self.written:
+            if region is not None and written.in_place and written.path.isidentifier():
                 roots = self._kind_of_path(written.path).roots or frozenset()
                 refuse_cut(self.source, self.function, region, written.path, roots, self.kinds)
 
