@@ -174,6 +174,9 @@ class UsedNumber(TypedNumber):
 
     def _takes_tensor(self, call: ast.Call, name: str, node: ast.AST) -> bool:
         """Whether `node`, which the number is a part of, must be a tensor for the call to work."""
+        if isinstance(node, ast.BoolOp):
+            # Another fix makes `and` and `or` of the condition tensors.
+            return name == "cond" and call.args[:1] == [node]
         if not isinstance(node, (ast.BinOp, ast.Compare)):
             return False
         module = self.draft.qualified(call.func).rpartition(".")[0]
