@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from exportlens.rewriting.arms.apart import kept_apart
+from exportlens.rewriting.arms.cut_within import cut_within
 from exportlens.rewriting.arms.fills_inside import filled_within
 from exportlens.rewriting.arms.gradients import detached_inside
 from exportlens.rewriting.arms.named_items import name_items
@@ -79,6 +80,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         keep_tensors,
         counted_in_tensors,
         filled_within,
+        cut_within,
         picked_elements,
         held_between_rounds,
         extremes_inside,
