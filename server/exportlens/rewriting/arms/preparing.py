@@ -7,6 +7,7 @@ the code does.
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from exportlens.rewriting.arms.apart import kept_apart
@@ -244,8 +245,25 @@ def _logs(
     plain = isinstance(node.test, (ast.Compare, ast.Call, ast.Attribute, ast.Name, ast.Subscript))
     positive = test if plain else f"({test})"
     again = repeatable(node.test, kinds)
-    for body, own in ((node.body, positive), (node.orelse, f"not {positive}")):
+    sides = [(node.body, positive, False), (node.orelse, f"not {positive}", False)]
+    if not before and not node.orelse and "falls" not in exits(node.body):
+        # What follows an early return is the other arm: of that, what is counted for others.
+        block, at = source.block_of(node)
+        rest = list(itertools.takewhile(lambda each: exits([each]) == {"falls"}, block[at + 1 :]))
+        sides.append((rest, f"not {positive}", True))
+    for body, own, behind in sides:
         for index, statement in enumerate(body):
+            if (
+                isinstance(statement, ast.If)
+                and is_kept_out(statement)
+                and _only_counts(source, statement, kinds)
+            ):
+                earlier = [each for each in body[:index] if not _is_tally(source, each, kinds)]
+                free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
+                yield statement, " and ".join([*before, own]) if again and free else None
+                continue
+            if behind and not isinstance(statement, (ast.AugAssign, ast.Assign)):
+                continue
             if isinstance(statement, ast.Expr) and is_log(statement.value, kinds):
                 earlier = body[:index]
                 free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
@@ -258,6 +276,15 @@ def _logs(
                 yield statement, " and ".join([*before, own]) if again and free else None
             elif isinstance(statement, ast.If) and statement is body[0] and not is_kept_out(statement):
                 yield from _logs(source, statement, [*before, own], kinds)
+
+
+def _only_counts(source: Source, node: ast.If, kinds: Kinds) -> bool:
+    """Whether `node` does nothing but count for others."""
+    return not node.orelse and all(_is_tally(source, each, kinds) for each in node.body)
+
+
+def _is_tally(source: Source, node: ast.stmt, kinds: Kinds) -> bool:
+    return isinstance(node, (ast.AugAssign, ast.Assign)) and is_tally(source, node, kinds)
 
 
 def _may_write(node: ast.stmt) -> bool:
