@@ -42,6 +42,7 @@ from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
 from exportlens.rewriting.arms.attributes_in_locals import kept_in_locals
+from exportlens.rewriting.arms.written_behind import written_behind
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE
 from exportlens.rewriting.branches.parts_in_names import made_behind_operator
 from exportlens.rewriting.code.callers import identifiers
@@ -342,6 +343,7 @@ class Engine:
                     next(iter(others), fix.without_operator)
                     or kept_in_locals(lost, replaced(report), self._context(document, cancelled))
                     or made_behind_operator(lost, replaced(report), self._context(document, cancelled))
+                    or written_behind(replaced(report), self._context(document, cancelled))
                     or lost_refusal(lost)
                 )
             if isinstance(fix, Fix) and traces(fix):

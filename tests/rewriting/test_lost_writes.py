@@ -65,18 +65,43 @@ CHANGED = "if (x > 1).any():\n    x = x.cumsum(0)\n"
 SELECTED = "if (x > 1).any():\n    x = x.clamp(-1, 1)\n"
 
 REFUSED = {
-    "another attribute": (
-        forward(f"self.first = x\n{CHANGED}self.second = x\nreturn self.second + 1\n"),
+    "read by a method in between": (
+        program("""
+            def centred(self, x):
+                return x - self.first
+
+            def forward(self, x):
+                self.first = x.mean()
+                x = self.centred(x)
+                if (x > 1).any():
+                    x = x.cumsum(0)
+                self.second = x
+                return self.second + self.first
+        """),
         "second",
     ),
-    "a number": (forward(f"self.n = 1\n{CHANGED}self.n = 5\nreturn x * self.n\n"), "n"),
+    "read by a function made in between": (
+        forward(f"self.n = x\nget = lambda: self.n\n{CHANGED}self.n = x * 2\nreturn self.n + get()\n"),
+        "n",
+    ),
+    "handed on in between": (
+        forward(f"self.a = self.b = x\nx = total(self)\n{CHANGED}self.b = x * 2\nreturn self.b\n"),
+        "b",
+    ),
+    "written in a loop before": (
+        forward(f"for i in range(2):\n    self.a = x * i\n{CHANGED}self.b = x * 2\nreturn self.b\n"),
+        "b",
+    ),
+    "left in between": (
+        forward(f"self.a = x * 2\nif x.dim() > 3:\n    return x\n{CHANGED}self.b = x * 2\nreturn self.b\n"),
+        "b",
+    ),
     "what the branch sets": (
         forward(
             "self.step = x * 2\nif (x > 1).any():\n    self.step = self.step.cumsum(0)\nreturn x + self.step\n"
         ),
         "step",
     ),
-    "setattr": (forward(f"self.n = x\n{CHANGED}setattr(self, 'n', x)\nreturn self.n\n"), "n"),
     "the rounds of a loop": (
         forward(
             "for i in range(3):\n    if (x > 1).any():\n        x = x.cumsum(0)\n    self.step = x * i\n    x = x + self.step\nreturn x\n"
@@ -156,6 +181,13 @@ REFUSED = {
 }
 
 MENDED = {
+    "another attribute": forward(
+        f"self.first = x\n{CHANGED}self.second = x\nreturn self.second + self.first\n"
+    ),
+    "a number": forward(f"self.n = 1\nx = x + self.n\n{CHANGED}self.n = 5\nreturn x * self.n\n"),
+    "setattr": forward(
+        f"setattr(self, 'n', x * 2)\n{CHANGED}setattr(self, 'm', x)\nreturn self.m + self.n\n"
+    ),
     "what a constructor has written": forward(
         "o = Made(x)\nif (x > 1).any():\n    o.a = o.a.cumsum(0)\nreturn o.a + x\n"
     ),

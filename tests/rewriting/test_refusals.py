@@ -624,9 +624,9 @@ REFUSED = [
         "ask for as many rows of `piece[1:]` on the other way too",
     ),
     (
-        "picked rows that are padded",
-        "mask = x[:, 0] > 0\nif mask.any():\n    y = torch.nn.functional.pad(x[mask], (1, 0)).sum()\nelse:\n    y = x.sum()\n"
-        "return y",
+        "picked rows that are padded behind another term",
+        "mask = x[:, 0] > 0\nif mask.any():\n    y = x.sum() + torch.nn.functional.pad(x[mask], (1, 0)).sum()\nelse:\n"
+        "    y = x.sum()\nreturn y",
         "torch.cond cannot trace the gradient of F.pad there",
     ),
     (

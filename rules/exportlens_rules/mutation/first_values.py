@@ -28,6 +28,8 @@ from exportlens_rules.reading import ancestors, nodes_around
 _LOOKING = frozenset(
     {"to", "type_as", "expand_as", "view_as", "reshape_as", "len", "isinstance", "type", "hasattr"}
 )
+# Functions of Python that give what they are given as a number.
+_OF_NUMBERS = frozenset({"abs", "bool", "float", "int", "max", "min", "round", "sum"})
 _DEEPEST = 3
 
 
@@ -412,10 +414,13 @@ class _Data:
 
     def __init__(self, owner: object) -> None:
         self.owner = owner
+        # What loops call the layers of the model that they go through.
+        self.layers: frozenset[str] = frozenset()
 
     def holds(self, value: ast.expr, function: ast.AST, given: set[str], depth: int = _DEEPEST) -> bool:
         """Whether `value` of `function` is computed of the values of the parameters `given`."""
-        names = set(given)
+        names, outer = set(given), self.layers
+        self.layers = _layers_of_loops(function)
         assigned = [
             each
             for each in ast.walk(function)
@@ -427,7 +432,9 @@ class _Data:
                     continue
                 parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
                 names |= {part.id for part in parts if isinstance(part, ast.Name)}
-        return self._reads(value, names, depth)
+        found = self._reads(value, names, depth)
+        self.layers = outer
+        return found
 
     def _reads(self, node: ast.AST, names: set[str], depth: int) -> bool:
         if isinstance(node, ast.Name):
@@ -459,9 +466,30 @@ class _Data:
         path = dotted(call.func) or ""
         if path.startswith("self.") and path.count(".") == 1:
             return self._own_call_reads(call, name, names, depth)
-        if isinstance(call.func, ast.Name):
-            return False  # what a function of the file does with it is not known
+        if isinstance(call.func, ast.Name) and name not in _OF_NUMBERS and name not in self.layers:
+            function = self._function(name)
+            return function is not None and self._gives(call, function, names, depth)
         return any(self._reads(each, names, depth) for each in given)
+
+    def _function(self, name: str) -> ast.FunctionDef | None:
+        """The one function of the file of that name."""
+        if not isinstance(self.owner, Instance) or not isinstance(self.owner.cls, ClassValue):
+            return None
+        found = [
+            each
+            for placed in self.owner.cls.scope.document.placed
+            for each in placed.chunk.body
+            if getattr(each, "name", "") == name
+        ]
+        return found[0] if len(found) == 1 and isinstance(found[0], ast.FunctionDef) else None
+
+    def _gives(self, call: ast.Call, function: ast.FunctionDef, names: set[str], depth: int) -> bool:
+        """Whether a function or a method that is given data gives data."""
+        if depth == 0:
+            return False
+        inside = self.given(call, function, lambda each: self._reads(each, names, depth))
+        returned = [each.value for each in ast.walk(function) if isinstance(each, ast.Return) and each.value]
+        return bool(returned) and all(self.holds(each, function, inside, depth - 1) for each in returned)
 
     def _own_call_reads(self, call: ast.Call, name: str, names: set[str], depth: int) -> bool:
         """Whether a method or a layer of the model that is given data gives data."""
@@ -473,13 +501,8 @@ class _Data:
             layers = all(isinstance(each, Instance) for each in options(held))
             return layers and any(self._reads(each, names, depth) for each in given)
         method, _, _ = class_attribute(self.owner.cls, name)
-        if not isinstance(method, Function) or isinstance(method.node, ast.Lambda):
-            return False
-        inside = self.given(call, method.node, lambda each: self._reads(each, names, depth))
-        returned = [
-            each.value for each in ast.walk(method.node) if isinstance(each, ast.Return) and each.value
-        ]
-        return bool(returned) and all(self.holds(each, method.node, inside, depth - 1) for each in returned)
+        node = method.node if isinstance(method, Function) else None
+        return isinstance(node, ast.FunctionDef) and self._gives(call, node, names, depth)
 
     def given(self, call: ast.Call, function: ast.AST, reads: Callable[[ast.expr], bool]) -> set[str]:
         """The parameters of a method that `call` gives data, as `reads` tells of an expression."""
@@ -493,6 +516,18 @@ class _Data:
             *((each.arg or "", each.value) for each in call.keywords),
         ]
         return {name for name, each in pairs if name and reads(each)}
+
+
+def _layers_of_loops(function: ast.AST) -> frozenset[str]:
+    """The names that loops over parts of the model give these: `for i, (layer, head) in enumerate(zip(self.layers, self.heads))`."""
+    return frozenset(
+        each.id
+        for loop in ast.walk(function)
+        if isinstance(loop, ast.For)
+        and any((dotted(one) or "").startswith("self.") for one in ast.walk(loop.iter))
+        for each in ast.walk(loop.target)
+        if isinstance(each, ast.Name)
+    )
 
 
 def sets_back(function: ast.AST, attr: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from exportlens.inference.classes import class_order
 from exportlens.inference.values import ClassValue, Instance
+from exportlens.rewriting.code.names import assigned_pairs
 
 # New tensors in the shape, or of the type, of another.
 ALIKE = frozenset(
@@ -269,10 +270,13 @@ def _only_converted(function: ast.AST, statement: ast.Assign, path: str) -> bool
     for each in sorted(_statements(function), key=lambda one: one.lineno):
         if each.lineno >= statement.lineno or not isinstance(each, ast.Assign):
             continue
-        for target in each.targets:
-            if isinstance(target, ast.Name):
-                name = ast.dump(ast.Name(target.id, ast.Load()))
-                same = [one for one in same if one != name] + ([name] if converts(each.value, same) else [])
+        bound = {
+            ast.dump(ast.Name(one.id, ast.Load())): one is target and converts(value, same)
+            for target, value in assigned_pairs(each)
+            for one in ast.walk(target)
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        }
+        same = [one for one in same if one not in bound] + [name for name, kept in bound.items() if kept]
     return converts(statement.value, same)
 
 

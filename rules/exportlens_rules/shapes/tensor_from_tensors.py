@@ -18,13 +18,16 @@ from exportlens_rules.reading import numbers_in, tensors_in, words
 _BOTH = Outcome(FAILS, FAILS)
 
 
+_AS_TENSOR = ("torch.as_tensor", "torch.asarray")
+
+
 class TensorFromTensors(Rule):
     """A tensor is built from a Python list of tensors, or of numbers that were read out of tensors.
 
     ## What it does
     Finds `torch.tensor([a, b])`, `torch.as_tensor([a, b])` and `torch.Tensor([a, b])` where a and b are
-    tensors, and `torch.FloatTensor([a.item(), 1.0])`, `torch.LongTensor(t.tolist())`, `torch.as_tensor([a.item()])`
-    `x.new_tensor([a.item()])` and `x.new_tensor(a.item())`. `torch.tensor([a.item()])` is fine.
+    tensors, and `torch.FloatTensor([a.item(), 1.0])`, `torch.LongTensor(t.tolist())`, `torch.as_tensor(a.item())`,
+    `torch.asarray(a.item())` and `x.new_tensor(a.item())`, also of lists. `torch.tensor([a.item()])` is fine.
 
     ## Why it matters
     These constructors read each element as a number of Python. `torch.stack` does the same as an operator, and
@@ -40,7 +43,7 @@ class TensorFromTensors(Rule):
     places = (Call,)
     callees = (
         "torch.tensor",
-        "torch.as_tensor",
+        *_AS_TENSOR,
         "torch.Tensor",
         "torch.Tensor.new",
         "torch.Tensor.new_tensor",
@@ -72,6 +75,30 @@ def forward(self, x):
             bad="""
 def forward(self, x):
     return x * torch.FloatTensor([x.max().item(), 2.0, 1.0])
+""",
+            good="""
+def forward(self, x):
+    return x * torch.tensor([x.max().item(), 2.0, 1.0])
+""",
+            inputs="(torch.randn(2, 3),)",
+            outcome=_BOTH,
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x * torch.as_tensor(x.max().item())
+""",
+            good="""
+def forward(self, x):
+    return x * torch.tensor(x.max().item())
+""",
+            inputs="(torch.randn(2, 3),)",
+            outcome=_BOTH,
+        ),
+        Example(
+            bad="""
+def forward(self, x):
+    return x * torch.asarray([x.max().item(), 2.0, 1.0])
 """,
             good="""
 def forward(self, x):
@@ -138,7 +165,7 @@ def forward(self, x):
             place.name != "torch.tensor"
             and numbers_in(given)
             # To the typed constructors, one number is a size.
-            and (isinstance(given, Sequence) or place.name == "torch.Tensor.new_tensor")
+            and (isinstance(given, Sequence) or place.name in ("torch.Tensor.new_tensor", *_AS_TENSOR))
         ):
             yield self.report(
                 place,

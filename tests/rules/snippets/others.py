@@ -102,6 +102,11 @@ MUST = {
         ),
     ],
     "EXL206": [
+        # Bound together with another name.
+        _with_layer(
+            "def forward(self, x):\n    mean = self.mean\n    for _ in range(2):\n        y, mean = x - mean, x.mean(0) + mean.abs()\n"
+            "    self.mean = mean.detach()\n    return y"
+        ),
         _with_layer(
             "def forward(self, x):\n    self.mean = 0.9 * self.mean + 0.1 * x.mean(0)\n    return x - "
             "self.mean"
@@ -321,6 +326,9 @@ class M(nn.Module):
         ),
     ],
     "EXL206": [
+        _with_layer(
+            "def forward(self, x):\n    mean, y = self.mean, x * 2\n    self.mean = mean.to(x.device)\n    return y - self.mean"
+        ),
         _with_layer("def forward(self, x):\n    self.hidden = self.layer(x)\n    return self.hidden + 1"),
         _with_layer(
             "def forward(self, x):\n    self.mean.mul_(0.9).add_(0.1 * x.mean(0))\n    return x - self.mean"

@@ -9,42 +9,116 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+from exportlens.inference import knowledge
+from exportlens.rewriting.arms.picked_in_helpers import holds
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import arguments, bound, dotted
+from exportlens.rewriting.code.names import arguments, bound, dotted, every_name, fresh
 from exportlens.rewriting.code.text import Replacement, Source, read_again, replaced
-from exportlens.rewriting.kinds.kind import length_from_data
+from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before, visit
+from exportlens.rewriting.memory.helper_writes import called_function, methods_of
 
 _PAD = "torch.nn.functional.pad"
 
 
 def padded_by_zeros(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
-    """`torch.cat([w, w.new_zeros(size - n)], -1)` for `F.pad(w, (0, size - n))` in `node` and behind it, `n` being a number from data:
-    what fills up to a size is never less than nothing."""
+    """`torch.cat([w, w.new_zeros(size - n)], -1)` for `F.pad(w, (0, size - n))` in `node`, behind it, and in methods that its arms
+    call, `n` being a number from data: what fills up to a size is never less than nothing."""
     function = source.enclosing_function(node)
     if function is None:
         return None
+    taken = every_name(source.tree)
     swaps: list[Replacement] = []
     for call in ast.walk(function):
         if isinstance(call, ast.Call) and source.start(call) >= source.start(node) and call.args:
-            text = _by_zeros(
-                source, call, kinds_before(function, source.enclosing_statement(call), kinds), torch
-            )
-            swaps += [source.swap(call, text)] if text is not None else []
-    return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
+            now = kinds_before(function, source.enclosing_statement(call), kinds)
+            swaps += _by_zeros(source, call, now, torch, taken) or []
+    swaps += _in_methods(source, node, kinds, torch, taken)
+    if not swaps:
+        return None
+    start = source.start(node)
+    moved = sum(len(each.text) - (each.end - each.start) for each in swaps if each.end < start)
+    return read_again(replaced(source.text, swaps), start + moved)
 
 
-def _by_zeros(source: Source, call: ast.Call, kinds: Kinds, torch: str) -> str | None:
+def _in_methods(source: Source, node: ast.If, kinds: Kinds, torch: str, taken: set[str]) -> list[Replacement]:
+    """What is written anew in the methods which the arms of `node` give rows that a mask picks."""
+    swaps: dict[ast.Call, list[Replacement]] = {}
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        for call in ast.walk(statement) if not hasattr(statement, "body") else ():
+            if isinstance(call, ast.Call) and _picked_rows(call, now) is not None:
+                for function, each in _calls_in(source, call, now, set()):
+                    own = source.parents.get(function) is not None and _is_free(function, torch)
+                    if own and _pads(each, now) and each not in swaps:
+                        swaps[each] = by_zeros_in_helper(source, each, torch, taken) or []
+
+    for arm in (node.body, node.orelse):
+        visit(arm, kinds.copy(), see)
+    return [each for found in swaps.values() for each in found]
+
+
+def _by_zeros(
+    source: Source, call: ast.Call, kinds: Kinds, torch: str, taken: set[str]
+) -> list[Replacement] | None:
     sizes = _sizes(call)
-    if not _pads(call, kinds) or sizes is None or not isinstance(call.args[0], ast.Name):
+    if not _pads(call, kinds) or sizes is None:
         return None
     counted = len(sizes) == 2 and any(kinds.of(each).what == "scalar" for each in sizes)
     if not counted and not _is_picked(call.args[0], kinds):
         return None
     if not all(_is_length(each) or (counted and _fills_up(each, kinds)) for each in sizes):
         return None
-    return _joined(call.args[0].id, sizes, source.of, kinds.of(call.args[0]).rank, torch)
+    return _written(source, call, sizes, kinds.of(call.args[0]).rank, torch, taken)
+
+
+def _written(
+    source: Source, call: ast.Call, sizes: list[ast.expr], rank: int | None, torch: str, taken: set[str]
+) -> list[Replacement] | None:
+    """What changes for `call` to be a torch.cat of its rows, which get a name of their own first; None where they cannot."""
+    rows = call.args[0]
+    if isinstance(rows, ast.Name):
+        text = _joined(rows.id, sizes, source.of, rank, torch)
+        return None if text is None else [source.swap(call, text)]
+    statement = source.enclosing_statement(call)
+    if not _comes_first(source, call, statement) or not source.begins_line(statement):
+        return None
+    if any(isinstance(each, ast.NamedExpr) for each in ast.walk(statement)):
+        return None
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    known = isinstance(target, ast.Name) and isinstance(statement, ast.Assign) and statement.value is call
+    name = target.id if known and isinstance(target, ast.Name) else fresh("rows", taken)
+    text = _joined(name, sizes, source.of, rank, torch)
+    if text is None:
+        return None
+    start, indent = source.start(statement), source.indent_of(statement)
+    before = f"{name} = {source.of(rows)}{source.newline}{indent}"
+    return [Replacement(start, start, before), source.swap(call, text)]
+
+
+def _comes_first(source: Source, call: ast.Call, statement: ast.stmt) -> bool:
+    """Whether nothing else of `statement` is evaluated before `call`."""
+    if not isinstance(statement, (ast.Assign, ast.Return)) or statement.value is None:
+        return False
+    inner: ast.AST = call
+    for each in source.ancestors(call):
+        if each is statement:
+            return inner is statement.value
+        first = (
+            each.left if isinstance(each, ast.BinOp) and not isinstance(each.left, ast.Constant) else
+            each.right if isinstance(each, ast.BinOp) else
+            each.operand if isinstance(each, ast.UnaryOp) else
+            each.value if isinstance(each, (ast.Attribute, ast.Subscript)) else
+            each.args[0] if isinstance(each, ast.Call) and each.args and dotted(each.func) is not None else
+            each.func if isinstance(each, ast.Call) else
+            each.elts[0] if isinstance(each, (ast.Tuple, ast.List)) else
+            None
+        )  # fmt: skip
+        if first is not inner:
+            return False
+        inner = each
+    return False
 
 
 def _sizes(call: ast.Call) -> list[ast.expr] | None:
@@ -79,12 +153,14 @@ def _joined(
     return f"{torch}.cat([{', '.join(parts)}], -{number + 1})"
 
 
-def by_zeros_in_helper(call: ast.Call, torch: str) -> str | None:
+def by_zeros_in_helper(
+    source: Source, call: ast.Call, torch: str, taken: set[str]
+) -> list[Replacement] | None:
     """The same for a call in a function that an arm calls, whose sizes are constants."""
     sizes = _sizes(call)
-    if sizes is None or not isinstance(call.args[0], ast.Name) or not all(map(_is_length, sizes)):
+    if sizes is None or not all(map(_is_length, sizes)):
         return None
-    return _joined(call.args[0].id, sizes, ast.unparse, None, torch)
+    return _written(source, call, sizes, None, torch, taken)
 
 
 def _is_length(node: ast.expr) -> bool:
@@ -111,11 +187,10 @@ def refuse_padded_rows(source: Source, statements: Sequence[ast.stmt], kinds: Ki
         for call in ast.walk(statement):
             if not isinstance(call, ast.Call):
                 continue
-            given = [*call.args, *(each.value for each in call.keywords)]
-            rows = next((each for each in given if _is_picked(each, now)), None)
+            rows = _picked_rows(call, now)
             if rows is None:
                 continue
-            inside = [each for each in _calls_in(call, now, set()) if _pads(each[1], now)]
+            inside = [each for each in _calls_in(source, call, now, set()) if _pads(each[1], now)]
             if _pads(call, now) or not all(_is_left_to_fix(*each, now) for each in inside):
                 raise Refused(
                     f"`{source.of(call.func)}` pads `{source.of(rows)}`, of which data says how many there are: torch.cond "
@@ -123,6 +198,16 @@ def refuse_padded_rows(source: Source, statements: Sequence[ast.stmt], kinds: Ki
                 )
 
     visit(statements, kinds.copy(), see)
+
+
+def _picked_rows(call: ast.Call, kinds: Kinds) -> ast.expr | None:
+    """What `call` is given that is a tensor of as many rows as data says, or is computed of one."""
+    given = [*call.args, *(each.value for each in call.keywords)]
+    found = next((each for each in given if _is_picked(each, kinds)), None)
+    if found is not None or knowledge.lookup_function(kinds.qualified(call.func) or "") is not None:
+        return found
+    parts = [part for each in given for part in ast.walk(each) if isinstance(part, ast.expr)]
+    return next((each for each in parts if _is_picked(each, kinds)), None)
 
 
 def _is_picked(node: ast.expr, kinds: Kinds) -> bool:
@@ -133,26 +218,53 @@ def _is_picked(node: ast.expr, kinds: Kinds) -> bool:
 
 def _is_left_to_fix(function: ast.FunctionDef, call: ast.Call, kinds: Kinds) -> bool:
     """Whether `call` of a function of another part of the file can be written with torch.cat, and is noted for it."""
-    if kinds.padded is None or not any(function in chunk.body for chunk in kinds.around):
+    chunk = next((each for each in kinds.around if holds(each, function)), None)
+    if kinds.padded is None or chunk is None:
         return False
-    own = {*bound(function.body), *(each.arg for each in arguments(function.args))}
-    if (dotted(call.func) or "").partition(".")[0] in own or by_zeros_in_helper(call, "torch") is None:
+    if not _is_free(function, (dotted(call.func) or "").partition(".")[0]):
+        return False
+    source = Source(chunk.text)
+    own = source.find(call)
+    if not isinstance(own, ast.Call) or by_zeros_in_helper(source, own, "torch", set()) is None:
         return False
     if (function, call) not in kinds.padded:
         kinds.padded.append((function, call))
     return True
 
 
-def _calls_in(call: ast.Call, kinds: Kinds, seen: set[str]) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
-    """The calls in the function of the file, or the method, that `call` calls, and in those that it calls."""
-    function = kinds.functions.get(dotted(call.func) or "")
-    if function is None or function.name in seen:
+def _is_free(function: ast.FunctionDef, name: str) -> bool:
+    """Whether `function` gives `name` no meaning of its own."""
+    return name not in {*bound(function.body), *(each.arg for each in arguments(function.args))}
+
+
+def _calls_in(
+    source: Source, call: ast.Call, kinds: Kinds, seen: set[ast.FunctionDef]
+) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+    """The calls in the function of the file, the method or the submodule that `call` calls, and in those that it calls; those of
+    `source` as it is now."""
+    function, instance = called_function(call, kinds)
+    if function is None or function in seen:
         return
-    seen.add(function.name)
+    seen.add(function)
+    inside = kinds
+    if instance is not None:
+        inside = kinds.inside_of(function)
+        inside.functions = methods_of(instance, function, inside)
+        inside.names["self"] = Kind("object", roots=None, value=instance)
+    else:
+        own = _method_of(source, call, dotted(call.func) or "")
+        function = function if own is None else own
     for each in ast.walk(function):
         if isinstance(each, ast.Call):
             yield function, each
-            yield from _calls_in(each, kinds, seen)
+            yield from _calls_in(source, each, inside, seen)
+
+
+def _method_of(source: Source, call: ast.Call, name: str) -> ast.FunctionDef | None:
+    """The method `self.step` of the class of `source` that `call` stands in."""
+    owner = next((each for each in source.ancestors(call) if isinstance(each, ast.ClassDef)), None)
+    methods = [each for each in owner.body if isinstance(each, ast.FunctionDef)] if owner is not None else []
+    return next((each for each in methods if f"self.{each.name}" == name), None)
 
 
 def _pads(call: ast.Call, kinds: Kinds) -> bool:

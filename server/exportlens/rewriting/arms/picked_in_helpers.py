@@ -33,7 +33,7 @@ def copied_in_helpers(source: Source, call: ast.Call, kinds: Kinds, picks: Picks
     the file are noted for the fix. `picks` gives the view out of which a node reads a number. Raises Refused."""
     swaps = []
     for function, view in _read(call, kinds, picks, set()):
-        if kinds.views is not None and any(_holds(chunk, function) for chunk in kinds.around):
+        if kinds.views is not None and any(holds(chunk, function) for chunk in kinds.around):
             if (function, view) not in kinds.views:
                 kinds.views.append((function, view))
             continue
@@ -79,7 +79,7 @@ def _read(call: ast.Call, kinds: Kinds, picks: Picks, seen: set[ast.FunctionDef]
     yield from found
 
 
-def _holds(chunk: Chunk, function: ast.FunctionDef) -> bool:
+def holds(chunk: Chunk, function: ast.FunctionDef) -> bool:
     """Whether `function` is one of `chunk`, or a method of a class there."""
     return any(
         function is each or (isinstance(each, ast.ClassDef) and function in each.body) for each in chunk.body
@@ -98,7 +98,7 @@ def copied_views(draft: Draft, views: Iterable[tuple[ast.FunctionDef, ast.expr]]
     """The edits that copy `views`, each with the function around it, in other parts of the file. Raises Refused."""
     made: list[Edit] = []
     for function, view in views:
-        chunk = next(each for each in draft.others() if _holds(each, function))
+        chunk = next(each for each in draft.others() if holds(each, function))
         helper = Draft.of_chunk(chunk, draft.context)
         node = helper.source.find(view)
         assert isinstance(node, ast.expr)

@@ -7,9 +7,10 @@ the code does.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from exportlens.rewriting.arms.apart import kept_apart
+from exportlens.rewriting.arms.cut_within import cut_within
 from exportlens.rewriting.arms.fills_inside import filled_within
 from exportlens.rewriting.arms.gradients import detached_inside
 from exportlens.rewriting.arms.named_items import name_items
@@ -24,13 +25,13 @@ from exportlens.rewriting.arms.numbers_inside import (
 )
 from exportlens.rewriting.arms.padded_rows import padded_by_zeros
 from exportlens.rewriting.arms.picked_rows import picked_inside
+from exportlens.rewriting.arms.told_outside import removed, starts_line, told_outside
 from exportlens.rewriting.branches.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.branches.continuations import appending_else
 from exportlens.rewriting.branches.made_behind import made_behind
 from exportlens.rewriting.branches.optional import made_where_used
 from exportlens.rewriting.branches.returned_calls import unpacked_returns
 from exportlens.rewriting.checks.assertions import sizes_checked
-from exportlens.rewriting.checks.left_undone import refuse_lasting
 from exportlens.rewriting.code.inlining import Callee, callee_of, inlined, is_guard, negated
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import append_to_path, bound, dotted, every_name, fresh, reads
@@ -41,13 +42,12 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.grown_in_arms import begun_in_arms
 from exportlens.rewriting.loops.counters import counted_in_tensors
 from exportlens.rewriting.loops.held_in_loops import held_between_rounds
-from exportlens.rewriting.memory.effects import is_kept_out, is_log, repeatable
 from exportlens.rewriting.memory.read_elsewhere import readers
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.numbers.operands import compared, detached, kept, meets_tensor, tensor_behind
 from exportlens.rewriting.sizes.indexing import found_selected, indexed_by_tensors
 from exportlens.rewriting.sizes.squeezed_rows import squeezed_along_rows
-from exportlens.rewriting.state.tallies import is_tally, is_unread
+from exportlens.rewriting.state.tallies import is_unread
 
 Prepared = tuple[Source, ast.If]
 
@@ -70,7 +70,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         detached_inside,
         sizes_checked,
         _detach_data,
-        _hoist_logs,
+        told_outside,
         _without_continue,
         _collect_appends,
         begun_in_arms,
@@ -79,6 +79,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         keep_tensors,
         counted_in_tensors,
         filled_within,
+        cut_within,
         picked_elements,
         held_between_rounds,
         extremes_inside,
@@ -91,10 +92,6 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     ):
         source, node = step(source, node, kinds, torch) or (source, node)
     return source, node, kinds
-
-
-def _starts_line(source: Source, node: ast.If) -> bool:
-    return source.begins_line(node) and not source.text.startswith("elif", source.start(node))
 
 
 # --- methods that are called for what they do ---------------------------------------------------------------
@@ -177,7 +174,7 @@ def _is_on_self(node: ast.expr) -> bool:
 def _as_arm(source: Source, node: ast.If, kinds: Kinds) -> Prepared | None:
     """`if done: return` and what follows it as `if not done:`, where that calls methods for what they do and gives nothing back."""
     function = source.enclosing_function(node)
-    if function is None or not is_guard(node) or node not in function.body or not _starts_line(source, node):
+    if function is None or not is_guard(node) or node not in function.body or not starts_line(source, node):
         return None
     following = function.body[function.body.index(node) + 1 :]
     returns = any(isinstance(each, ast.Return) for one in following for each in ast.walk(one))
@@ -208,72 +205,7 @@ def _detach_data(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prep
     return read_again(replaced(source.text, swaps), source.start(node)) if swaps else None
 
 
-# --- logs ---------------------------------------------------------------------------------------------------
-
-
-def _hoist_logs(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
-    """What an arm prints or logs of values from before the branch, or counts for others, comes before it, outside of tracing."""
-    if not _starts_line(source, node):
-        return None
-    found = list(_logs(source, node, [], kinds))
-    if not found or any(text is None for _, text in found):
-        return None
-    indent = source.indent_of(node)
-    inner = indent + source.indent_unit()
-    lines: list[str] = []
-    swaps: list[Replacement] = []
-    for statement, condition in found:
-        lines.append(f"if not {torch}.compiler.is_compiling() and {condition}:")
-        lines.append(source.block([statement], inner))
-        swaps.append(_removed(source, statement))
-    begin = source.start(node)
-    text = source.newline.join(
-        line if number % 2 else (indent if number else "") + line for number, line in enumerate(lines)
-    )
-    head = text + source.newline + indent
-    return read_again(replaced(source.text, [*swaps, Replacement(begin, begin, head)]), begin + len(head))
-
-
-def _logs(
-    source: Source, node: ast.If, before: list[str], kinds: Kinds
-) -> Iterator[tuple[ast.stmt, str | None]]:
-    """The logs in the arms of `node` with the condition under which they are reached, None where they cannot move."""
-    test = source.of(node.test)
-    plain = isinstance(node.test, (ast.Compare, ast.Call, ast.Attribute, ast.Name, ast.Subscript))
-    positive = test if plain else f"({test})"
-    again = repeatable(node.test, kinds)
-    for body, own in ((node.body, positive), (node.orelse, f"not {positive}")):
-        for index, statement in enumerate(body):
-            if isinstance(statement, ast.Expr) and is_log(statement.value, kinds):
-                earlier = body[:index]
-                free = not reads(statement) & set(bound(earlier)) and not any(map(_may_write, earlier))
-                refuse_lasting(source, statement, kinds)
-                yield statement, " and ".join([*before, own]) if again and free else None
-            elif isinstance(statement, ast.AugAssign) and is_tally(source, statement, kinds):
-                yield statement, " and ".join([*before, own]) if again else None
-            elif isinstance(statement, ast.Assign) and is_tally(source, statement, kinds):
-                free = not reads(statement.value) & set(bound(body[:index]))
-                yield statement, " and ".join([*before, own]) if again and free else None
-            elif isinstance(statement, ast.If) and statement is body[0] and not is_kept_out(statement):
-                yield from _logs(source, statement, [*before, own], kinds)
-
-
-def _may_write(node: ast.stmt) -> bool:
-    return isinstance(node, ast.AugAssign) or any(
-        (isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store))
-        or (isinstance(each, ast.Call) and getattr(each.func, "attr", "").endswith("_"))
-        for each in ast.walk(node)
-    )
-
-
-def _removed(source: Source, statement: ast.stmt) -> Replacement:
-    block, _ = source.block_of(statement)
-    start, end = source.span([statement])
-    if len(block) == 1 or not source.begins_line(statement):
-        return Replacement(source.start(statement), source.end(statement), "pass")
-    line_end = source.text.find("\n", end)
-    begin = source.text.rfind("\n", 0, start) + 1
-    return Replacement(begin, line_end + 1 if line_end >= 0 else end, "")
+# --- what nothing reads, and what goes on with the next round ---------------------------------------------------
 
 
 def without_unread(source: Source, node: ast.If) -> Prepared:
@@ -284,7 +216,7 @@ def without_unread(source: Source, node: ast.If) -> Prepared:
         block, index = source.block_of(node)
         arms += block[index + 1 :]
     parts = [each for arm in arms for each in ast.walk(arm) if isinstance(each, ast.stmt)]
-    swaps = [_removed(source, each) for each in parts if is_unread(source, each)]
+    swaps = [removed(source, each) for each in parts if is_unread(source, each)]
     return read_again(replaced(source.text, swaps), source.start(node)) if swaps else (source, node)
 
 
@@ -297,7 +229,7 @@ def _without_continue(source: Source, node: ast.If, kinds: Kinds, torch: str) ->
 
 def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
     """Where each arm appends one value to the same list, the value is chosen first and appended behind the branch."""
-    if exits([node]) != {"falls"} or not _starts_line(source, node):
+    if exits([node]) != {"falls"} or not starts_line(source, node):
         return None
     columns = [_appended(node.body), _appended(node.orelse)]
     targets = [

@@ -29,7 +29,7 @@ def logical(
         asked = _only_asked(source, node, kinds)
         for each in node.values:
             kind = kinds.of(each)
-            if asked and (_is_negated_data(each, kinds) or kind.what == "tensor"):
+            if asked and (_is_negated_data(each, kinds) or kind.what == "tensor" or _is_bool(kind)):
                 continue
             if kind.what != "tensor" or kind.dtype != "bool":
                 raise Refused(
@@ -86,8 +86,10 @@ def _is_negated_data(node: ast.expr, kinds: Kinds) -> bool:
 
 
 def _only_asked(source: Source, node: ast.expr, kinds: Kinds) -> bool:
-    """Whether `node` gets a name of which nothing but the truth is asked, or is returned to such who do: there a bool and a tensor
-    of it are alike."""
+    """Whether nothing but the truth is asked of `node`, of the name that it gets, or by those whom it is returned to: there a bool and
+    a tensor of it are alike."""
+    if isinstance(source.parents[node], ast.Call):
+        return _asks(source, node)
     statement, function = source.parents[node], source.enclosing_function(node)
     if isinstance(statement, ast.Return) and isinstance(function, ast.FunctionDef):
         return _callers_only_ask(source, function, kinds)

@@ -8,7 +8,7 @@ import math
 from exportlens.inference.values import Const, Instance, Static
 from exportlens.rewriting.code.draft import Draft
 from exportlens.rewriting.code.names import arguments, assigned_pairs, defaults_of, dotted
-from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.class_constants import class_constant
 from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.kinds.constructed_types import ConstructedTypes, Scope
@@ -81,6 +81,8 @@ class TypedNumber:
                 return "int"
             if given and all(read_out_of(each) is not None for each in given):
                 return "number"
+            if function is not None and counts_rounds(self.source, function, node.id):
+                return "int"
             if not given and function is not None and function in self.cls.body:
                 return self._type_given_by_calls(function, node.id)
             if function is None:
@@ -255,6 +257,29 @@ class TypedNumber:
 
 def _reads(value: ast.expr, name: str) -> bool:
     return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(value))
+
+
+def counts_rounds(source: Source, function: Function, name: str) -> bool:
+    """Whether nothing but loops over `range` and `enumerate` bind `name`, which counts their rounds, in `function`."""
+    stores = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    own = {each.arg for each in arguments(function.args)}
+    return bool(stores) and name not in own and all(_counts(source, each) for each in stores)
+
+
+def _counts(source: Source, target: ast.Name) -> bool:
+    """`for i in range(...)`, `for i, each in enumerate(...)`"""
+    around = source.parents[target]
+    first = isinstance(around, ast.Tuple) and around.elts[0] is target
+    loop = source.parents[around] if first else around
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return False
+    return loop.target is (around if first else target) and dotted(loop.iter.func) == (
+        "enumerate" if first else "range"
+    )
 
 
 def is_size(node: ast.expr) -> bool:

@@ -18,10 +18,12 @@ from exportlens.rewriting.sizes.sliced_by_numbers import bounds_open_slice
 from exportlens.rewriting.state.unset_reads import refuse_unset
 from exportlens.source.document import Chunk
 
-# Methods and functions that take a number which is only known when the program runs (measured on torch 2.13).
+# Methods and functions that take a number which is only known when the program runs (measured on torch 2.13); `as_tensor` and
+# `asarray` become `tensor` by another fix.
 _TAKING_NUMBERS = frozenset(
     {"clamp", "clamp_", "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "pow", "full", "new_full", "tensor", "arange",
-     "masked_fill", "masked_fill_", "fill_", "roll", "tril", "triu", "lerp", "lerp_", "addcmul", "addcdiv", "narrow", "select"}
+     "masked_fill", "masked_fill_", "fill_", "roll", "tril", "triu", "lerp", "lerp_", "addcmul", "addcdiv", "narrow", "select",
+     "as_tensor", "asarray", "scalar_tensor", "full_like"}
 )  # fmt: skip
 # Calls that take tensors, of which the number may be a part: `F.softmax(x / self.tau, -1)`.
 _TAKING_TENSORS = frozenset(
@@ -173,6 +175,9 @@ class UsedNumber(TypedNumber):
 
     def _takes_tensor(self, call: ast.Call, name: str, node: ast.AST) -> bool:
         """Whether `node`, which the number is a part of, must be a tensor for the call to work."""
+        if isinstance(node, ast.BoolOp):
+            # Another fix makes `and` and `or` of the condition tensors.
+            return name == "cond" and call.args[:1] == [node]
         if not isinstance(node, (ast.BinOp, ast.Compare)):
             return False
         module = self.draft.qualified(call.func).rpartition(".")[0]

@@ -422,8 +422,11 @@ def _holds_numbers(given: Value | None) -> bool:
 
 def _of_numbers(draft: Draft, node: ast.Call, name: str) -> Fix:
     """`torch.FloatTensor([t.item(), 1.0])` -> `torch.tensor([t.item(), 1.0], dtype=torch.float32)`; `x.new(lengths)`
-    -> `torch.tensor(lengths, dtype=x.dtype, device=x.device)`; `torch.as_tensor` of numbers is `torch.tensor`."""
-    if name == "torch.as_tensor" and {each.arg for each in node.keywords} <= {"dtype", "device"}:
+    -> `torch.tensor(lengths, dtype=x.dtype, device=x.device)`; `torch.as_tensor` and `torch.asarray` of numbers are `torch.tensor`."""
+    if name in ("torch.as_tensor", "torch.asarray") and {each.arg for each in node.keywords} <= {
+        "dtype",
+        "device",
+    }:
         swap = draft.source.swap(node.func, f"{draft.torch}.tensor")
         return draft.replace(f"Use `{draft.torch}.tensor`", [swap], Applicability.SAFE)
     if node.keywords:

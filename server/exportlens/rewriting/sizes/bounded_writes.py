@@ -244,7 +244,7 @@ def _condition(draft: Draft, places: str, base: str, bounded: _Bounded, kinds: K
 def _from_the_front(source: Source, bound: ast.expr, known: Value | None, size: str, kinds: Kinds) -> str:
     """The text of a bound, counted from the front: one below zero counts from the end."""
     text = primary(source.of(bound))
-    if _never_negative(bound, kinds) or (known is not None and all(map(_counts, options(known)))):
+    if never_negative(bound, kinds) or (known is not None and all(map(_counts, options(known)))):
         return text
     is_tensor = known is not None and all(isinstance(each, Tensor) for each in options(known))
     if not is_tensor or not _is_path(bound):
@@ -259,11 +259,11 @@ def _counts(bound: Value) -> bool:
     return isinstance(bound, Shape) and bound.whole
 
 
-def _never_negative(node: ast.expr, kinds: Kinds) -> bool:
+def never_negative(node: ast.expr, kinds: Kinds) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, int) and node.value >= 0
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _never_negative(node.left, kinds) and _never_negative(node.right, kinds)
+        return never_negative(node.left, kinds) and never_negative(node.right, kinds)
     if not isinstance(node, ast.Call):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func) or ""

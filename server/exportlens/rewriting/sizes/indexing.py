@@ -232,8 +232,11 @@ def _of_one_dtype(source: Source, node: ast.Subscript, place: ItemWrite) -> list
 
 def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
     """What is written to `node`, of its dtype, and on its device. Raises Refused."""
-    statement = source.enclosing_statement(node)
-    if not isinstance(statement, ast.Assign) or statement.targets != [node] or dotted(node.value) is None:
+    statement, base = source.enclosing_statement(node), node.value
+    if isinstance(base, ast.Call) and isinstance(base.func, ast.Attribute) and base.func.attr == "detach":
+        # `self.rows.detach()[j] = v`
+        base = base.func.value
+    if not isinstance(statement, ast.Assign) or statement.targets != [node] or dotted(base) is None:
         raise Refused(
             f"what is written to `{source.of(node)}` may be of another dtype, which an index tensor does not take"
         )
@@ -241,7 +244,7 @@ def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
     start, end = source.start(value), source.end(value)
     simple = isinstance(value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
     opened, closed = ("", "") if simple else ("(", ")")
-    to = f"{closed}.to({source.of(node.value)})"
+    to = f"{closed}.to({source.of(base)})"
     return [Replacement(start, start, opened), Replacement(end, end, to)]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.code.names import arguments
+from exportlens.rewriting.code.names import arguments, bound, dotted
 from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.kinds.constant_numbers import constant_number
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.kinds.number_types import is_size
+from exportlens.rewriting.kinds.number_types import counts_rounds, is_size
 from exportlens.source.walking import walk
 
 # Methods that run without being named by the class itself.
@@ -17,14 +17,14 @@ _RUN = ("forward", "__call__", "__getattr__", "extra_repr")
 
 
 def is_tally(source: Source, node: ast.AugAssign | ast.Assign, kinds: Kinds) -> bool:
-    """Whether `node` adds a number to an attribute of `self` that starts as a number, or sets it to one, and nothing reads it which
-    the model runs."""
+    """Whether `node` adds a number to an attribute of `self` that starts as a number, or sets it to one, or to a text, a flag or
+    None, and nothing reads it which the model runs."""
     target = node.target if isinstance(node, ast.AugAssign) else node.targets[0]
     owner = next((each for each in source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
     if owner is None or not (isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self"):
         return False
     if isinstance(node, ast.Assign):
-        if len(node.targets) != 1 or not is_plain_number(source, node.value):
+        if len(node.targets) != 1 or not is_plain_value(source, node.value):
             return False
     elif not isinstance(node.op, (ast.Add, ast.Sub)) or not _gives_number(node.value):
         return False
@@ -46,7 +46,7 @@ def is_tally(source: Source, node: ast.AugAssign | ast.Assign, kinds: Kinds) -> 
                 return False
         elif isinstance(parent, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
             if parent.value is None or not (
-                _gives_number(parent.value) or is_plain_number(source, parent.value)
+                _gives_number(parent.value) or is_plain_value(source, parent.value)
             ):
                 return False
         else:
@@ -63,6 +63,9 @@ def is_plain_number(source: Source, node: ast.expr) -> bool:
     number, the counter of a loop, or what is computed of those."""
     if constant_number(node) is not None:
         return True
+    if is_size(node) and isinstance(node, ast.Call) and len(node.args) == 1:
+        # `len(self.layers)`
+        return dotted(node.args[0]) is not None and dotted(node.func) == "len"
     if isinstance(node, ast.BinOp):
         return is_plain_number(source, node.left) and is_plain_number(source, node.right)
     if isinstance(node, ast.Subscript):
@@ -77,20 +80,16 @@ def is_plain_number(source: Source, node: ast.expr) -> bool:
     function = source.enclosing_function(node)
     if not isinstance(node, ast.Name) or function is None:
         return False
-    stores = [
-        each
-        for each in walk(function)
-        if isinstance(each, ast.Name) and each.id == node.id and not isinstance(each.ctx, ast.Load)
-    ]
     declared = next((each.annotation for each in arguments(function.args) if each.arg == node.id), None)
-    if not stores:
-        return declared is not None and ast.unparse(declared) in ("int", "float", "bool")
-    return all(
-        isinstance(loop := source.parents[each], ast.For)
-        and isinstance(loop.iter, ast.Call)
-        and ast.unparse(loop.iter.func) == "range"
-        for each in stores
-    )
+    if declared is not None and node.id not in bound(function.body):
+        return ast.unparse(declared) in ("int", "float", "bool")
+    return counts_rounds(source, function, node.id)
+
+
+def is_plain_value(source: Source, node: ast.expr) -> bool:
+    """Whether `node` is such a number, or a text, a flag or None that is written out."""
+    plain = isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (bool, str)))
+    return plain or is_plain_number(source, node)
 
 
 def is_unread(source: Source, node: ast.stmt) -> bool:
