@@ -11,6 +11,24 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a loop over tensors that a branch writes by a row of one of them",
+        "rows = [x * 2, x * 3]\nif x.sum() > 0:\n    first = rows[0][0]\n    for row in rows:\n        row.mul_(first)\n"
+        "return rows[0] + rows[1]",
+        "the branch writes to tensors in `rows`",
+    ),
+    (
+        "loops over tensors that both arms write, where one gives a name that the other reads",
+        "rows, k = [x * 2, x * 3], x.mean()\nif x.sum() > 0:\n    for k in rows:\n        k.add_(1)\nelse:\n    for row in rows:\n"
+        "        row.mul_(k)\nreturn rows[0] + rows[1]",
+        "the branch writes to tensors in `rows`",
+    ),
+    (
+        "what goes on where it was left, whose tensors a branch writes",
+        "rows = [x * 2, x * 3]\nleft = iter(rows)\nif x.sum() > 0:\n    for row in left:\n        row.add_(1)\n"
+        "return sum(left, x)",
+        "the branch writes to tensors in `left`",
+    ),
+    (
         "rows that a loop goes through, of a tensor that a branch writes",
         "x = self.linear(x)\ny = x.sum(0)\nfor row in x:\n    y = y + row\n    if (x < -5).all():\n        x += 0.5\nreturn y, x",
         "is written while a loop goes through its rows",
