@@ -11,6 +11,11 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a Parameter that takes the place of one that is held",
+        "old = self.linear.weight.t()\nself.linear.weight = nn.Parameter(self.linear.weight * 2)\nreturn self.linear(x) @ old",
+        "`old` holds the Parameter `self.linear.weight` that was there before",
+    ),
+    (
         "a loop over tensors that a branch writes by a row of one of them",
         "rows = [x * 2, x * 3]\nif x.sum() > 0:\n    first = rows[0][0]\n    for row in rows:\n        row.mul_(first)\n"
         "return rows[0] + rows[1]",
