@@ -92,8 +92,9 @@ def _left_behind(source: Source, node: ast.If, function: Function) -> list[ast.s
     rest, result = block[index + 1 :], node.body[0].value
     if block is not function.body or not rest:
         return None
-    if isinstance(rest[-1], ast.Return):
-        rest, last = rest[:-1], rest[-1].value
+    end = rest[-1]
+    if isinstance(end, ast.Return):
+        rest, last = rest[:-1], end.value
         if (result is None) != (last is None) or (result and last and ast.dump(result) != ast.dump(last)):
             return None
     elif result is not None:
