@@ -27,6 +27,20 @@ class Known:
     surely: set[str] = field(default_factory=set)
     ways: dict[tuple[int, ...], Trail] = field(default_factory=dict)
     supposed: bool = False
+    by_entry: dict[str, Report] = field(default_factory=dict)
+
+    def take_entry(self, entry: str, report: Report) -> None:
+        """Keep what is found from one more entry point, where the same may have been given more."""
+        if len(self.by_entry) < _MOST_WAYS:
+            self.by_entry.setdefault(entry, report)
+
+    def elsewhere(self) -> tuple[Report, ...]:
+        """What other entry points than that of the report found; none where they may be too many to know all."""
+        if len(self.by_entry) == _MOST_WAYS:
+            return ()
+        return tuple(
+            each for each in self.by_entry.values() if each.place.site.entry != self.report.place.site.entry
+        )
 
     def take_ways(self, ways: Mapping[tuple[int, ...], Trail]) -> None:
         for key, trail in ways.items():
@@ -103,9 +117,15 @@ class Dispatcher:
             known = self.found.get(key)
             if known is None:
                 self.found[key] = replace(
-                    theirs, entries=set(theirs.entries), surely=set(theirs.surely), ways=dict(theirs.ways)
+                    theirs,
+                    entries=set(theirs.entries),
+                    surely=set(theirs.surely),
+                    ways=dict(theirs.ways),
+                    by_entry=dict(theirs.by_entry),
                 )
                 continue
+            for entry, report in theirs.by_entry.items():
+                known.take_entry(entry, report)
             if theirs.supposed and not known.supposed:
                 known.report = replace(known.report, supposing=theirs.report)
                 continue
@@ -150,6 +170,7 @@ class Dispatcher:
         if site.entry is not None and self.scope is not None:
             entry = f"{self.scope.path}:{site.entry}"
             known.entries.add(entry)
+            known.take_entry(entry, report)
             if certain:
                 known.surely.add(entry)
             elif owner is not None and report.outcome.strict is report.outcome.non_strict is FAILS:

@@ -12,6 +12,7 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
+from exportlens.handed_in import fix_of_all
 from exportlens.hindrances import (
     OPEN_LIST,
     OPEN_SIZE,
@@ -268,7 +269,7 @@ class Engine:
         for known in dispatcher.found.values():
             finding = self._finding(known)
             if finding is not None:
-                report = replace(known.report, ways=tuple(known.ways.values()))
+                report = replace(known.report, ways=tuple(known.ways.values()), elsewhere=known.elsewhere())
                 reports[finding.code, finding.path, finding.range] = report
                 findings.append(finding)
         return sorted(findings, key=Finding.sort_key)
@@ -364,7 +365,8 @@ class Engine:
                 fix = report.rule.fix(report.supposing, context)
                 if isinstance(fix, Fix):
                     return fix
-            return report.rule.fix(report, context)
+            fix = report.rule.fix(report, context)
+            return fix_of_all(report, context) or fix if isinstance(fix, Refusal) else fix
         except Refused as refused:
             return Refusal(str(refused))
         except RecursionError:

@@ -61,6 +61,8 @@ class Report:
     """What must hold for it, where nothing tells whether that does: such a report is a remark."""
     supposing: Report | None = None
     """The report of the same where arguments that nothing tells of are taken for tensors: a fix that does for both is to be had there."""
+    elsewhere: tuple[Report, ...] = ()
+    """The reports of the same from other entry points, as those that give the constructor what this one is only handed."""
 
 
 def concerns(patterns: tuple[str, ...], targets: Iterable[str]) -> bool:

@@ -34,6 +34,29 @@ REFUSED = [
         "whether `last` is a tensor",
     ),
     (
+        "a Parameter that takes the place of one that is held",
+        "old = self.linear.weight.t()\nself.linear.weight = nn.Parameter(self.linear.weight * 2)\nreturn self.linear(x) @ old",
+        "`old` holds the Parameter `self.linear.weight` that was there before",
+    ),
+    (
+        "a loop over tensors that a branch writes by a row of one of them",
+        "rows = [x * 2, x * 3]\nif x.sum() > 0:\n    first = rows[0][0]\n    for row in rows:\n        row.mul_(first)\n"
+        "return rows[0] + rows[1]",
+        "the branch writes to tensors in `rows`",
+    ),
+    (
+        "loops over tensors that both arms write, where one gives a name that the other reads",
+        "rows, k = [x * 2, x * 3], x.mean()\nif x.sum() > 0:\n    for k in rows:\n        k.add_(1)\nelse:\n    for row in rows:\n"
+        "        row.mul_(k)\nreturn rows[0] + rows[1]",
+        "the branch writes to tensors in `rows`",
+    ),
+    (
+        "what goes on where it was left, whose tensors a branch writes",
+        "rows = [x * 2, x * 3]\nleft = iter(rows)\nif x.sum() > 0:\n    for row in left:\n        row.add_(1)\n"
+        "return sum(left, x)",
+        "the branch writes to tensors in `left`",
+    ),
+    (
         "rows that a loop goes through, of a tensor that a branch writes",
         "x = self.linear(x)\ny = x.sum(0)\nfor row in x:\n    y = y + row\n    if (x < -5).all():\n        x += 0.5\nreturn y, x",
         "is written while a loop goes through its rows",
@@ -964,6 +987,38 @@ def test_refused_with_its_reason(body: str, reason: str) -> None:
     assert any(reason in each for each in mended.refusals), mended.refusals
 
 
+def test_a_class_that_is_handed_layers_of_two_kinds_is_not_rewritten_for_one() -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass Tried(nn.Module):\n    def __init__(self, layer):\n        super().__init__()\n"
+        "        self.layer = layer\n\n    def forward(self, x):\n        y = self.layer(x)\n        for _ in range(3):\n"
+        "            if x.max() > 2:\n                break\n            y = self.layer(x)\n            x = x + 1\n        return y\n\n\n"
+        "class First(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.tried = Tried({first}(4, 4))\n\n"
+        "    def forward(self, x):\n        return self.tried(x)\n\n\n"
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.tried = Tried(nn.Linear(4, 4))\n\n"
+        "    def forward(self, x):\n        return self.tried(x)\n"
+    )
+    assert mend(text.format(first="nn.Linear")).text != text.format(first="nn.Linear")
+    of_two = mend(text.format(first="nn.LSTM"))
+    assert of_two.text == text.format(first="nn.LSTM")
+    assert any("it is not known whether `y` is a tensor" in each for each in of_two.refusals)
+
+
+@pytest.mark.parametrize("loop", ["for _ in range(4):", "while x.sum() < 9:\n            x = x + 1"])
+def test_what_may_be_left_out_is_not_carried_through_a_loop(loop: str) -> None:
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.cell = nn.GRUCell(4, 4)\n\n    def forward(self, x, h=None):\n"
+        f"        {loop}\n            h = self.cell(x, h)\n            if (h > 0.5).any():\n                break\n        return h\n"
+    )
+    refused = mend(text)
+    assert refused.text == text
+    assert any("`h` may be None when the loop begins" in each for each in refused.refusals)
+    asked = text.replace("        for", "        h = x * 0 if h is None else h\n        for").replace(
+        "        while", "        h = x * 0 if h is None else h\n        while"
+    )
+    assert mend(asked).text != asked
+
+
 def test_padded_sequences_beside_a_result_of_other_dimensions() -> None:
     text = "import torch\nfrom torch import nn\nfrom torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence\n\n\n"
     text += "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
@@ -997,8 +1052,8 @@ def test_what_a_branch_writes_of_the_model_under_names_of_its_own_is_not_lost() 
             body.format(written), "        "
         )
         mended = mend(HEAD + INIT.lstrip("\n") + forward + "\n")
-        assert "if x.sum() > 0:" in mended.text
-        assert mended.refusals
+        assert "each.detach().copy_(torch.cond(asked, if_true, if_false, ()))" in mended.text
+        assert not mended.refusals
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,7 @@ from exportlens.rewriting.lists.last_items import LAST, last_items_named
 from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
+from exportlens.rewriting.loops.asked_in_rounds import ASK, asked_in_rounds
 from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
@@ -130,6 +131,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             )
             if text is not None:
                 return draft.fix(SELECT, text)
+            text = asked_in_rounds(draft.source, node, kinds) if isinstance(node, ast.If) else None
+            if text is not None:
+                return draft.fix(ASK, text, uses_torch=False)
             text = last_items_named(draft.source, node, kinds, draft.torch)
             if text is not None:
                 return draft.fix(LAST, text, uses_torch=f"{draft.torch}.zeros" in text)

@@ -62,6 +62,7 @@ from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.loops import LoopRewrite
+from exportlens.rewriting.loops.none_at_first import refuse_none_at_first
 from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
@@ -166,6 +167,9 @@ def convert(
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns", "raises"}:
         loop = node
+    carrying = loop if loop is not None else node
+    if isinstance(carrying, (ast.For, ast.While)):
+        refuse_none_at_first(source, carrying, kinds)
     if loop is not None:
         source, loop = else_first(source, loop, torch) or (source, loop)
         kinds = with_asked_result(kinds, node, value)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from exportlens.inference.values import Sequence
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, read_again, replaced
@@ -49,7 +50,10 @@ def _named(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If] 
         ]
         swaps += [source.swap(each, name) for each in uses]
         if not always:
-            before.append(f"{name} = {written}")
+            round_name = _name_of_round(source, node, subscript)
+            if round_name is not None:
+                earlier = kinds.of(ast.Name(round_name, ast.Load()))
+            before.append(f"{name} = {round_name or written}")
             kinds.assign(ast.Name(name, ast.Store()), earlier)
         after.append(f"{indent}{written} = {name}")
     if not swaps:
@@ -350,6 +354,8 @@ def _is_known(source: Source, node: ast.If, item: ast.Subscript, kinds: Kinds) -
     if _is_read_by(node.test, ast.unparse(item)):
         return True
     key, function = item.slice, source.enclosing_function(node)
+    if isinstance(key, ast.Name) and function is not None:
+        return _is_gone_through(source, node, item, kinds)
     if not isinstance(key, ast.Constant) or function is None:
         return False
     if key.value in kinds.of(item.value).keys:
@@ -357,6 +363,68 @@ def _is_known(source: Source, node: ast.If, item: ast.Subscript, kinds: Kinds) -
     if not (isinstance(item.value, ast.Name) and _is_dict(function, item.value.id)):
         return isinstance(key.value, int) or _is_read_anyway(source, node, ast.unparse(item), function)
     return ast.unparse(key) in _keys_of_comprehension(function, item.value.id)
+
+
+def _is_gone_through(source: Source, node: ast.If, item: ast.Subscript, kinds: Kinds) -> bool:
+    """Whether `item` is of the list or dict that a loop around `node` goes through by its places or keys, which stay."""
+    key, owner = ast.unparse(item.slice), ast.unparse(item.value)
+    for loop in source.ancestors(node):
+        if not isinstance(loop, ast.For) or key not in bound(loop.target):
+            continue
+        places = {f"range(len({owner}))": loop.target, f"{owner}.keys()": loop.target}
+        if isinstance(loop.target, ast.Tuple):
+            places = dict.fromkeys((f"enumerate({owner})", f"{owner}.items()"), loop.target.elts[0])
+        asked = ast.unparse(loop.iter)
+        target = places.get(asked)
+        if target is None or ast.unparse(target) != key or _removes(loop.body):
+            return False
+        if not asked.startswith(owner) and not _is_list(source, node, item.value, kinds):
+            return False
+        whole = {one for each in walk(loop) if isinstance(each, ast.stmt) for one in _set_anew(each)}
+        return key not in set(bound(loop.body)) and owner not in whole
+    return False
+
+
+def _name_of_round(source: Source, node: ast.If, item: ast.Subscript) -> str | None:
+    """`row` where `item` is `rows[i]`, and nothing has set that in the round of `for i, row in enumerate(rows)` so far."""
+    loop = source.parents[node]
+    if not isinstance(loop, ast.For) or not isinstance(loop.target, ast.Tuple) or node not in loop.body:
+        return None
+    place, row = loop.target.elts[0], loop.target.elts[-1]
+    of_list = ast.unparse(loop.iter) == f"enumerate({ast.unparse(item.value)})"
+    if not of_list or len(loop.target.elts) != 2 or ast.unparse(place) != ast.unparse(item.slice):
+        return None
+    earlier = loop.body[: loop.body.index(node)]
+    if not isinstance(row, ast.Name) or row.id in bound(loop.body):
+        return None
+    return None if set(reads(item.value)) & reads(earlier) else row.id
+
+
+def _is_list(source: Source, node: ast.If, owner: ast.expr, kinds: Kinds) -> bool:
+    """Whether the places in `owner` are its keys."""
+    value, function = kinds.of(owner).value, source.enclosing_function(node)
+    if isinstance(value, Sequence):
+        return value.kind == "list"
+    values = [
+        each.value
+        for each in walk(function or source.tree)
+        if isinstance(each, ast.Assign)
+        and any(ast.unparse(one) == ast.unparse(owner) for one in each.targets)
+    ]
+    return bool(values) and all(
+        isinstance(each, (ast.List, ast.ListComp))
+        or (isinstance(each, ast.Call) and ast.unparse(each.func) in ("list", "sorted"))
+        for each in values
+    )
+
+
+def _set_anew(node: ast.stmt) -> list[str]:
+    """The names and paths that the statement `node` itself binds."""
+    return [
+        ast.unparse(each)
+        for each in own_expressions(node)
+        if isinstance(each, (ast.Attribute, ast.Name)) and isinstance(each.ctx, ast.Store)
+    ]
 
 
 def _is_read_anyway(source: Source, node: ast.If, item: str, function: Function) -> bool:
@@ -410,7 +478,7 @@ def _removes(statements: list[ast.stmt]) -> bool:
     """Whether an item may be taken away again."""
     return any(
         isinstance(each, ast.Delete)
-        or (isinstance(each, ast.Attribute) and each.attr in ("pop", "popitem", "clear"))
+        or (isinstance(each, ast.Attribute) and each.attr in ("pop", "popitem", "clear", "remove"))
         for statement in statements
         for each in ast.walk(statement)
     )

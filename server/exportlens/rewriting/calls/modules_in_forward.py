@@ -5,16 +5,19 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference import knowledge
 from exportlens.inference.places import Call
 from exportlens.inference.values import Bound, Function, Instance, Sequence, Shape, Tensor, Value
 from exportlens.rewriting.calls.contexts import FACTORIES
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.imports import spelled
+from exportlens.rewriting.code.liveness import Liveness
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement, Source
-from exportlens.rewriting.kinds.kind import of_value
+from exportlens.rewriting.kinds.kind import Kind, of_value
+from exportlens.rewriting.memory.effects import names_before
 
 # What `torch.utils.checkpoint.checkpoint` keeps for itself; all other keywords go to the function.
 _OF_CHECKPOINT = frozenset(
@@ -22,8 +25,8 @@ _OF_CHECKPOINT = frozenset(
 )
 _ELEMENTWISE = frozenset(
     {
-        "abs", "add", "clamp", "clip", "clone", "detach", "div", "exp", "float", "log", "mul", "normalize", "relu", "round",
-        "sigmoid", "sign", "softmax", "softplus", "sqrt", "square", "sub", "tanh",
+        "abs", "add", "clamp", "clip", "clone", "detach", "div", "exp", "float", "log", "masked_fill", "mul", "nan_to_num", "neg",
+        "normalize", "relu", "renorm", "round", "sigmoid", "sign", "softmax", "softplus", "sqrt", "square", "sub", "tanh",
     }
 )  # fmt: skip
 # The layers whose parameters are the same whenever they are made, and the arguments that decide what they compute.
@@ -121,14 +124,21 @@ def _written_into(
     source = draft.source
     path = source.of(target)
     owner = place.site.function
-    if len(statement.targets) != 1 or dotted(target) != f"self.{target.attr}":
+    parts = (dotted(target) or "").split(".")
+    if len(statement.targets) != 1 or parts[0] != "self" or len(parts) not in (2, 3):
         raise Refused(f"which Parameter of the model `{path}` takes the place of is not certain")
-    if owner is None or not _is_made_at_first(draft, target.attr):
+    classes = draft.classes_of(statement)
+    if owner is None or not (
+        _is_made_at_first(draft, classes, parts[1])
+        if len(parts) == 2
+        else _is_of_layer(draft, classes, parts[1], parts[2])
+    ):
         raise Refused(f"the model has no Parameter `{path}` before: make it in `__init__`")
-    if not _keeps_shape(draft, value, path):
+    if not _keeps_shape(draft, _behind_name(source, statement, value, path), path):
         raise Refused(f"whether the new Parameter has the shape of `{path}` is not certain")
     if not source.begins_line(statement):
         raise Refused("the statement shares its line with another one")
+    _refuse_held(draft, statement, path)
     indent, nl = source.indent_of(statement), source.newline
     text = f"with {draft.torch}.no_grad():{nl}{indent}{source.indent_unit()}{path}.copy_({source.of(value)})"
     return draft.replace("Write into the Parameter", [source.swap(statement, text)])
@@ -149,17 +159,79 @@ def _keeps_shape(draft: Draft, node: ast.expr, path: str) -> bool:
     return method and _keeps_shape(draft, node.func.value, path)  # type: ignore[attr-defined]
 
 
-def _is_made_at_first(draft: Draft, name: str) -> bool:
-    """Whether `__init__` of the class makes the Parameter `name`."""
-    for cls in draft.chunk.body:
-        for method in cls.body if isinstance(cls, ast.ClassDef) else ():
-            if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                for each in ast.walk(method):
-                    if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
-                        made = draft.qualified(each.value.func).rpartition(".")[2] == "Parameter"
-                        if made and any(dotted(target) == f"self.{name}" for target in each.targets):
-                            return True
-    return False
+def _refuse_held(draft: Draft, statement: ast.stmt, path: str) -> None:
+    """Raise Refused where a name that is read later holds the Parameter that was there, or a view of it."""
+    function = draft.source.enclosing_function(statement)
+    if function is None:
+        return
+    first = draft.kinds({})
+    first.names[path] = Kind("tensor", roots=frozenset({path}))
+    known = names_before(function.body, statement, first) or {}
+    for name in sorted(Liveness(function).live_after(statement) & set(known) - {path, "self"}):
+        if path in (known[name].roots or ()):
+            raise Refused(f"`{name}` holds the Parameter `{path}` that was there before")
+
+
+def _behind_name(source: Source, statement: ast.stmt, value: ast.expr, path: str) -> ast.expr:
+    """What the name `value` was bound to in the same block before `statement`, where the function binds it nowhere else and what it
+    is computed of is still the same; `value` itself where that is not so."""
+    function = source.enclosing_function(statement)
+    if not isinstance(value, ast.Name) or function is None:
+        return value
+    block, index = source.block_of(statement)
+    made = [
+        each
+        for each in block[:index]
+        if isinstance(each, ast.Assign) and [ast.unparse(one) for one in each.targets] == [value.id]
+    ]
+    stores = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.Name) and each.id == value.id and not isinstance(each.ctx, ast.Load)
+    ]
+    between = block[block.index(made[0]) + 1 : index] if len(made) == 1 else block
+    sets = any(
+        isinstance(each, ast.Attribute) and dotted(each) == path and not isinstance(each.ctx, ast.Load)
+        for one in between
+        for each in ast.walk(one)
+    )
+    return made[0].value if len(made) == len(stores) == 1 and not sets else value
+
+
+def _made_in(classes: list[ast.ClassDef], path: str) -> list[ast.expr]:
+    """What the constructors of `classes` set `path` to."""
+    return [
+        each.value
+        for cls in classes
+        for method in cls.body
+        if isinstance(method, ast.FunctionDef) and method.name == "__init__"
+        for each in ast.walk(method)
+        if isinstance(each, ast.Assign) and any(dotted(target) == path for target in each.targets)
+    ]
+
+
+def _is_made_at_first(draft: Draft, classes: list[ast.ClassDef], name: str) -> bool:
+    """Whether the constructor of one of the classes, or torch's of the layer that they extend, makes the Parameter `name`."""
+    made = [each for each in _made_in(classes, f"self.{name}") if isinstance(each, ast.Call)]
+    if any(draft.qualified(each.func).rpartition(".")[2] == "Parameter" for each in made):
+        return True
+    bases = [draft.qualified(base) for cls in classes for base in cls.bases]
+    return not made and any(_has_parameter(base, name) for base in bases)
+
+
+def _is_of_layer(draft: Draft, classes: list[ast.ClassDef], layer: str, name: str) -> bool:
+    """Whether the constructors set `self.layer` to layers of torch that all have the Parameter `name`."""
+    made = _made_in(classes, f"self.{layer}")
+    return bool(made) and all(
+        isinstance(each, ast.Call) and _has_parameter(draft.qualified(each.func), name) for each in made
+    )
+
+
+def _has_parameter(layer: str, name: str) -> bool:
+    known = knowledge.lookup_module(layer) if layer.startswith("torch.nn.") else None
+    return known is not None and any(
+        each.name == name and each.type == "parameter" and not each.conditions for each in known.state
+    )
 
 
 def function_for_layer(place: Call, context: RewriteContext) -> Fix | Refusal:

@@ -118,6 +118,12 @@ class Draft:
         """The other chunks of the file."""
         return [placed.chunk for placed in self.context.document.placed if placed.chunk is not self.chunk]
 
+    def classes_of(self, node: ast.AST) -> list[ast.ClassDef]:
+        """The class around `node` and those of the file that it, or one of those, extends, the nearest first."""
+        own = next((each for each in self.source.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+        classes = [each for each in self.file() if isinstance(each, ast.ClassDef)]
+        return [] if own is None else _with_bases(own, classes)
+
     def extended(self) -> list[Chunk]:
         """The file's other chunks that define a class which a class of this draft extends, or one of those does."""
         found: list[Sequence[ast.stmt]] = [self.source.tree.body]

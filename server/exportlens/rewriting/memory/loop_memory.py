@@ -89,7 +89,10 @@ class LoopMemory:
             ways = [now.names.get(name, UNKNOWN_KIND) for now in (self.kinds, *ends)]
             own[name] = f"{LOCAL}{after.mark()}"
             if any(each.what == "tensor" for each in ways):
-                after.names[name] = replace(merged(ways), roots=(union(ways) or frozenset()) | {own[name]})
+                known, roots = merged(ways), (union(ways) or frozenset()) | {own[name]}
+                # While_loop carries a tensor only as another one, whatever else is known of what the rounds make.
+                tensor = known if known.what == "tensor" else Kind("tensor")
+                after.names[name] = replace(tensor, roots=roots)
         written = afterwards(self.source, self.node, self.function, after).written
         for name in carried:
             for now in (self.kinds, *ends) if name not in own_writes else ():

@@ -1,0 +1,67 @@
+"""A tensor that a caller may leave out is None in the first round of a loop that carries it: torch's operators carry no None."""
+
+from __future__ import annotations
+
+import ast
+
+from exportlens.rewriting.arms.gradients import none_by_default
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import live_before
+from exportlens.rewriting.code.names import arguments, bound, dotted, is_none
+from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.kinds.kinds import Kinds
+
+
+def refuse_none_at_first(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> None:
+    """Raise Refused where `loop` carries a parameter that is None by default, and nothing has asked whether it is."""
+    function = source.enclosing_function(loop)
+    if function is None:
+        return
+    carried = none_by_default(function) & set(bound(loop.body)) & live_before([loop], frozenset(), function)
+    for name in sorted(carried):
+        if _is_asked_or_set(source, function, loop, name) or not _may_be_left_out(
+            source, function, name, kinds
+        ):
+            continue
+        raise Refused(
+            f"`{name}` may be None when the loop begins: give it a tensor before, as `torch.zeros(...)`"
+        )
+
+
+def _is_asked_or_set(source: Source, function: Function, loop: ast.stmt, name: str) -> bool:
+    """Whether `function` asks for None, or gives `name` another value before `loop`."""
+    for each in ast.walk(function):
+        asks = isinstance(each, ast.Compare) and isinstance(each.ops[0], (ast.Is, ast.IsNot))
+        if (
+            isinstance(each, ast.Compare)
+            and asks
+            and dotted(each.left) == name
+            and is_none(each.comparators[0])
+        ):
+            return True
+        stored = isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        if stored and source.start(each) < source.start(loop):
+            return True
+    return False
+
+
+def _may_be_left_out(source: Source, function: Function, name: str, kinds: Kinds) -> bool:
+    """Whether what exports the model, or a call in the file, may leave the parameter `name` out."""
+    if function.name == "forward":
+        return True
+    names = [each.arg for each in arguments(function.args) if each.arg not in ("self", "cls")]
+    place = names.index(name)
+    bodies = [source.tree.body, *(chunk.body for chunk in kinds.around)]
+    calls = [
+        each
+        for body in bodies
+        for one in body
+        for each in ast.walk(one)
+        if isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == function.name
+    ]
+    return any(
+        len(each.args) <= place
+        and not any(isinstance(arg, ast.Starred) for arg in each.args)
+        and not any(key.arg in (name, None) for key in each.keywords)
+        for each in calls
+    )
