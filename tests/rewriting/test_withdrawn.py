@@ -32,7 +32,7 @@ def _fixed(path: Path, text: str) -> str:
 
 
 def test_a_counter_stays_a_number_where_a_branch_on_it_has_no_rewrite(tmp_path: Path) -> None:
-    text = COUNTED.format(arm='self.note = "late"')
+    text = COUNTED.format(arm="del self.note")
     assert _fixed(tmp_path / "model.py", text) == text
 
 

@@ -201,6 +201,15 @@ class _Rounds:
         certain = self.loop.body[: next(leaving, len(self.loop.body))]
         return always_bound(certain) - entering
 
+    def _refuse_late(self, name: str) -> None:
+        """Raise Refused where `name`, which has no value yet, is bound first in a loop of a round that may break off: what becomes of
+        that gives the value of the round before where it is left."""
+        binding = next((each for each in self.loop.body if name in bound([each])), None)
+        if isinstance(binding, (ast.For, ast.While)) and exits(binding.body) & {"breaks", "continues"}:
+            raise Refused(
+                f"`{name}` is first bound in an inner loop that may break off: bind it before the outer one"
+            )
+
     # --- writing -----------------------------------------------------------------------------------------------
 
     def result(self) -> tuple[str, str, Kinds]:
@@ -214,6 +223,8 @@ class _Rounds:
         first = [name for name in self.carried if name in certain]
         later = [name for name in self.carried if name not in certain]
         self.carried = first + later
+        for name in later:
+            self._refuse_late(name)
         body = self._block(loop.body, inner)
         branches = sum(isinstance(each, ast.If) for each in ast.walk(loop))
         if not 0 < number <= _DEEPEST // branches or self.calls**number > _MOST_WAYS:

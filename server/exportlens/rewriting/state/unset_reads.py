@@ -14,7 +14,7 @@ import ast
 from collections.abc import Container, Iterable, Iterator
 
 from exportlens.rewriting.code.draft import Refused, RefusedState
-from exportlens.rewriting.code.liveness import leaves
+from exportlens.rewriting.code.liveness import exits, leaves
 from exportlens.rewriting.code.names import is_none
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.state.kept_scopes import BLOCKS, File, Kept, Read, Scope
@@ -71,6 +71,11 @@ def _refuse_set_in_one(
     if any(arm and isinstance(arm[-1], ast.Raise) for arm in arms):
         return
     behind = [each for each in _ways(source, node, function) if each not in node.body + node.orelse]
+    loop = next((each for each in source.ancestors(node) if isinstance(each, (ast.For, ast.While))), None)
+    if loop is not None and not any("returns" in exits(arm) for arm in arms if arm):
+        # What stands behind a loop runs after its `break` as well.
+        inside = set(ast.walk(loop))
+        behind = [each for each in behind if each in inside]
     ways = [arm if leaves(arm) else [*arm, *behind] for arm in arms]
     for way in ways:
         for each in (one for statement in way for one in walk(statement)):
