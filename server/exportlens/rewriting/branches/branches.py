@@ -213,8 +213,12 @@ class BranchRewrite(CondText):
                 written = later.in_tensors if end.names[name].what == "tensor" else later.written
                 for root in end.names[name].roots or () if end.names[name].what != "number" else ():
                     if self.writes.made_inside(root):
+                        # Of what is written back the arm has a copy under a name of its own.
+                        held = {each.local: each.path for each in self.writes.written}
                         others = {
-                            each for each in names if each != name and root in (end.names[each].roots or ())
+                            held.get(each, each)
+                            for each in {*names, *held} - {name}
+                            if each in end.names and root in (end.names[each].roots or ())
                         }
                     else:
                         others = {
