@@ -25,7 +25,7 @@ TOGETHER = 16
 MORE = int(os.environ.get("EXPORTLENS_FUZZ", "0"))
 # New seeds in each run, the same ones in all of its processes: pytest-xdist names the run.
 RUN = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID"))
-SEEDS = [RUN.randrange(2**31) for _ in range(MORE // BATCH)] if MORE else list(range(16))
+SEEDS = [RUN.randrange(2**31) for _ in range(MORE // BATCH)] if MORE else list(range(14))
 # How many of the programs must be mended to the end: the others are refused, for aliases mostly, and of the wild ones for
 # what leaves loops.
 SHARE_MENDED = 0.7
