@@ -18,13 +18,15 @@ from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.kinds.kind import of_value
 from exportlens.rule import Report
 
-# How deep what Modules hold is compared.
-_MOST_DEEP = 6
+# How deep what Modules hold is compared, and of how many entry points: a class that many extend is asked for many.
+_MOST_DEEP, _MOST_ENTRIES = 6, 4
 
 
 def fix_of_all(report: Report, context: RewriteContext) -> Fix | None:
-    """The fix for what other entry points found than that of `report`; None where one of them has none, or they know different
-    things, for which one fix may not do."""
+    """The fix for what other entry points found than that of `report`; None where one of them has none, they know different things,
+    for which one fix may not do, or there are many."""
+    if len(report.elsewhere) > _MOST_ENTRIES:
+        return None
     fixes: list[Fix] = []
     for each in report.elsewhere:
         try:

@@ -42,11 +42,12 @@ def is_written_from_first_call(place: AttributeWrite) -> bool:
     function, statement = place.site.function, _statement(place)
     if function is None or statement is None or place.elsewhere or isinstance(function.node, ast.Lambda):
         return False
-    if not isinstance(place.owner, Instance) or place.owner.traced or is_set_back(place):
+    if not isinstance(place.owner, Instance) or place.owner.traced:
         return False
     path = f"self.{place.attr}"
     made = all(isinstance(each, Tensor) and each.origin == "fresh" for each in options(place.value))
-    if not made or not is_asked_first(place, statement, path):
+    # What reads all of the file comes last.
+    if not made or not is_asked_first(place, statement, path) or is_set_back(place):
         return False
     ways = [function.node, *(each for _, each in callers_of(place)), *models_of(place)]
     if any(sets_back(each, place.attr) for each in ways):
