@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.inference.values import Const
-from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.liveness import becoming_arms
 from exportlens.rewriting.code.names import arguments, dotted
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import length_from_data
@@ -21,10 +21,7 @@ from exportlens.rewriting.sizes.bounded_writes import never_negative
 
 def cut_within(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
     """The text where the arms of `node` select by masks, and `node` of it; None where they cut no such rows."""
-    statements: list[ast.stmt] = [node]
-    if exits([node]) != {"falls"}:
-        block, index = source.block_of(node)
-        statements = block[index:]
+    statements = becoming_arms(source, node)
     swaps: dict[int, Replacement] = {}
 
     def see(statement: ast.stmt, now: Kinds) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.liveness import becoming_arms
 from exportlens.rewriting.code.names import bound, dotted, every_name, fresh
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import Kind
@@ -21,10 +21,7 @@ _UNKNOWN = Kind("unknown")
 def filled_within(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[Source, ast.If] | None:
     """The text where the arms of `node` fill by masks, and `node` of it; None where they write to no such slice."""
     taken = every_name(source.tree)
-    statements: list[ast.stmt] = [node]
-    if exits([node]) != {"falls"}:
-        block, index = source.block_of(node)
-        statements = block[index:]
+    statements = becoming_arms(source, node)
     anew = {each for each in bound(statements) if kinds.names.get(each, _UNKNOWN).what != "scalar"}
     swaps: dict[int, Replacement] = {}
 

@@ -124,7 +124,7 @@ def _may_wait(source: Source, write: _Write, between: Sequence[ast.stmt], owner:
                 if parent.attr == write.attr and not isinstance(parent.ctx, ast.Load):
                     return False
                 if parent.attr == write.attr and any(
-                    isinstance(one, _INNER) for one in _inside(source, each, statement)
+                    isinstance(one, _INNER) for one in source.around(each, [statement])
                 ):
                     return False
                 if parent.attr in methods and _may_read(methods, parent.attr, write.attr, set()):
@@ -134,16 +134,6 @@ def _may_wait(source: Source, write: _Write, between: Sequence[ast.stmt], owner:
             elif isinstance(each, ast.Name) and each.id in ("super", "locals", "vars", "eval", "exec"):
                 return False
     return True
-
-
-def _inside(source: Source, node: ast.AST, statement: ast.stmt) -> list[ast.AST]:
-    """What `node` stands in, up to `statement`."""
-    found: list[ast.AST] = []
-    for each in source.ancestors(node):
-        found.append(each)
-        if each is statement:
-            break
-    return found
 
 
 def _is_called(source: Source, node: ast.AST) -> bool:

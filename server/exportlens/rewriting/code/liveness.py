@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from exportlens.rewriting.code.names import arguments, bound, dotted, reads
+from exportlens.rewriting.code.text import Source
 from exportlens.source.walking import walk
 
 Names = frozenset[str]
@@ -417,3 +418,11 @@ def _exits_of(node: ast.stmt) -> set[str]:
         ways = set[str]().union(*(exits(case.body) for case in node.cases))
         return ways if _takes_all(node) else ways | {"falls"}
     return {"falls"}
+
+
+def becoming_arms(source: Source, node: ast.stmt) -> list[ast.stmt]:
+    """The statements of which a rewrite of `node` makes functions: it, and what follows in its block where it may leave that."""
+    if exits([node]) == {"falls"}:
+        return [node]
+    block, index = source.block_of(node)
+    return block[index:]

@@ -344,6 +344,15 @@ class Source:
             node = self.parents[node]
             yield node
 
+    def around(self, node: ast.AST, statements: Sequence[ast.stmt]) -> list[ast.AST]:
+        """What stands around `node` up to the one of `statements` that holds it, that included."""
+        found: list[ast.AST] = []
+        for each in self.ancestors(node):
+            found.append(each)
+            if each in statements:
+                break
+        return found
+
     def branch_at(self, offset: int) -> ast.If:
         """The `if` that begins at `offset`."""
         return next(

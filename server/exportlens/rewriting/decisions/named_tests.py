@@ -49,12 +49,10 @@ def asked_at_once(source: Source, node: ast.AST, kinds: Kinds) -> tuple[Source, 
             break
         if any(isinstance(each, _HOLDING) for each in ast.walk(statement.value)):
             break
-        begin = source.text.rfind("\n", 0, source.start(statement)) + 1
-        end = source.text.find("\n", source.end(statement)) + 1
-        if source.text[source.end(statement) : end].strip() or not source.begins_line(statement):
-            # A comment would be lost.
+        gone = source.without(statement)
+        if gone is None:
             break
-        swaps.append(Replacement(begin, end, ""))
+        swaps.append(gone)
         swaps.append(source.swap(wanted[target.id], primary(source.of(statement.value))))
     if not swaps:
         return None

@@ -41,7 +41,7 @@ def refuse_read_elsewhere(
         if isinstance(each, ast.Attribute) and dotted(each) == path
     ]
     for each in readers(source, function, statements, path, kinds):
-        repeated = any(isinstance(one, (ast.For, ast.While)) for one in _around(source, each, statements))
+        repeated = any(isinstance(one, (ast.For, ast.While)) for one in source.around(each, statements))
         if mentioned and (repeated or source.start(each) > min(mentioned)):
             raise Refused(f"`{source.of(each)}` reads `{path}`, which the branch writes a copy of")
 
@@ -84,13 +84,3 @@ def _reads(name: str, attribute: str, methods: dict[str, list[ast.FunctionDef]],
     return any(
         each == attribute or each in _GIVING_OUT or _reads(each, attribute, methods, seen) for each in named
     )
-
-
-def _around(source: Source, node: ast.AST, statements: list[ast.stmt]) -> list[ast.AST]:
-    """What stands around `node` among `statements`."""
-    found: list[ast.AST] = []
-    for each in source.ancestors(node):
-        found.append(each)
-        if each in statements:
-            break
-    return found

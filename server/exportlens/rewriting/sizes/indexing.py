@@ -11,7 +11,7 @@ from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, 
 from exportlens.rewriting.calls.one_device import index_beside, is_given_from_elsewhere
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
-from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.liveness import becoming_arms
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement, Source, replaced
@@ -37,10 +37,7 @@ def indexed_by_tensors(
 ) -> tuple[Source, _Node] | None:
     """The text where `node`, and what becomes its arms or its body, has `x[j.unsqueeze(0)].select(0, 0)` for `x[j]`, `j` being one int of
     a tensor, `certain` to have no dimensions, and `node` of it; None where there is none."""
-    statements: list[ast.stmt] = [node]
-    if exits([node]) != {"falls"}:
-        block, index = source.block_of(node)
-        statements = block[index:]
+    statements = becoming_arms(source, node)
     function = source.enclosing_function(node)
     indices = (each for statement in statements for each in ast.walk(statement))
     if function is None or not any(isinstance(each, ast.Subscript) for each in indices):
@@ -125,10 +122,7 @@ def found_selected(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tu
     """The text where `node`, and what becomes its arms, has `found.select(0, 0)` for `found[0]`, and `found.select(0, 0)[1]`
     for `found[0, 1]`, `found` being as long as data says; None where there is none. What torch asks of that length for an
     index it asks in front of the branch (measured on torch 2.13)."""
-    statements: list[ast.stmt] = [node]
-    if exits([node]) != {"falls"}:
-        block, index = source.block_of(node)
-        statements = block[index:]
+    statements = becoming_arms(source, node)
     swaps: dict[int, Replacement] = {}
 
     def see(statement: ast.stmt, now: Kinds) -> None:
