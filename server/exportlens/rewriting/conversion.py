@@ -48,6 +48,7 @@ from exportlens.rewriting.lists.sorting import sorted_text
 from exportlens.rewriting.loops.asked_behind import asked_in_the_loop, returned_behind
 from exportlens.rewriting.loops.attributes_in_loops import with_named_attributes
 from exportlens.rewriting.loops.begun_by_else import begun_by_else
+from exportlens.rewriting.loops.begun_cells import begun_cells
 from exportlens.rewriting.loops.best_rounds import begun_by_first_round
 from exportlens.rewriting.loops.bound_by_tests import bound_before
 from exportlens.rewriting.loops.counted_loops import as_while
@@ -62,7 +63,7 @@ from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.loops import LoopRewrite
-from exportlens.rewriting.loops.none_at_first import refuse_none_at_first
+from exportlens.rewriting.loops.none_at_first import none_at_first, refuse_none_at_first
 from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
@@ -167,16 +168,16 @@ def convert(
     loop = left_loop(source, node) if isinstance(node, ast.stmt) else None
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns", "raises"}:
         loop = node
-    carrying = loop if loop is not None else node
-    if isinstance(carrying, (ast.For, ast.While)):
-        refuse_none_at_first(source, carrying, kinds)
     if loop is not None:
+        source, loop = begun_cells(source, loop, kinds) or (source, loop)
         source, loop = else_first(source, loop, torch) or (source, loop)
         kinds = with_asked_result(kinds, node, value)
         try:
+            refuse_none_at_first(source, loop, kinds)
             return left_early(source, loop, kinds, torch, converted_inside)
         except Refused:
-            for changed, same, now in _other_ends(source, loop, kinds, torch):
+            given = bool(none_at_first(source, loop, kinds))
+            for changed, same, now in () if given else _other_ends(source, loop, kinds, torch):
                 with contextlib.suppress(Refused, LookupError, SyntaxError):
                     return left_early(changed, same, now, torch, converted_inside)
             first = first_round_settled(source, loop, kinds, torch)
@@ -191,9 +192,11 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
+        source, node = begun_cells(source, node, kinds) or (source, node)
         source, node = without_else(source, node) or (source, node)
         source, node = running_down(source, node) or (source, node)
         try:
+            refuse_none_at_first(source, node, kinds)
             text, functions, before = _looped(source, node, kinds.copy(), torch, value)
         except Refused as refused:
             for changed, loop, now in _other_loops(source, node, kinds, torch):

@@ -14,18 +14,28 @@ from exportlens.rewriting.kinds.kinds import Kinds
 
 def refuse_none_at_first(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> None:
     """Raise Refused where `loop` carries a parameter that is None by default, and nothing has asked whether it is."""
-    function = source.enclosing_function(loop)
-    if function is None:
-        return
-    carried = none_by_default(function) & set(bound(loop.body)) & live_before([loop], frozenset(), function)
-    for name in sorted(carried):
-        if _is_asked_or_set(source, function, loop, name) or not _may_be_left_out(
-            source, function, name, kinds
-        ):
-            continue
+    for name in none_at_first(source, loop, kinds):
         raise Refused(
             f"`{name}` may be None when the loop begins: give it a tensor before, as `torch.zeros(...)`"
         )
+
+
+def none_at_first(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> list[str]:
+    """The parameters that `loop` carries, that are None by default, and of which nothing has asked whether they are."""
+    function = source.enclosing_function(loop)
+    if function is None:
+        return []
+    carried = set(bound(loop.body)) & live_before([loop], frozenset(), function)
+    while (outer := source.enclosing_function(function)) is not None:
+        # A rewrite made a function of an arm: it has what the function around it has by the same name.
+        function = outer
+    carried &= none_by_default(function)
+    return [
+        name
+        for name in sorted(carried)
+        if not _is_asked_or_set(source, function, loop, name)
+        and _may_be_left_out(source, function, name, kinds)
+    ]
 
 
 def _is_asked_or_set(source: Source, function: Function, loop: ast.stmt, name: str) -> bool:

@@ -1,5 +1,5 @@
-"""A loop whose first round is unlike the others, as it finds None, a first flag or a counter of 0: that round is written out
-before the loop, and neither asks for it any more.
+"""A loop whose first round is unlike the others, as it finds None, a first flag or a counter of 0, or as its caller may have
+given None: that round is written out before the loop, and neither asks for it any more.
 
     last = None                                cost = f(x)
     for _ in range(20):                        last = cost
@@ -34,6 +34,7 @@ from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.first_rounds import holds
+from exportlens.rewriting.loops.none_at_first import none_at_first
 from exportlens.rewriting.loops.rounds import has_rounds
 from exportlens.rewriting.memory.effects import kinds_before, repeatable
 from exportlens.source.parsing import parse_python
@@ -41,8 +42,8 @@ from exportlens.source.walking import walk
 
 Loop = ast.For | ast.While
 _MOST_COPIED = 40
-# What a name that is no constant is known to be: not None, or an int above zero.
-_SET, _POSITIVE = object(), object()
+# What a name that is no constant is known to be: not None, an int above zero, or what a caller gives, or None.
+_SET, _POSITIVE, _GIVEN = object(), object(), object()
 _NEVER_NONE = frozenset({"tensor", "number", "scalar", "size", "container"})
 _COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq,
@@ -82,6 +83,7 @@ class _Settled:
         self.source, self.loop, self.function, self.kinds, self.torch = source, loop, function, kinds, torch
         self.before = kinds_before(function, loop, kinds)
         self.given: dict[str, ast.expr] = {}
+        self.left_out = none_at_first(source, loop, kinds)
 
     def result(self) -> SettledFirst | None:
         source, loop = self.source, self.loop
@@ -100,7 +102,8 @@ class _Settled:
         body = rest.block(loop.body, indent + source.indent_unit())
         written = _parsed(text, indent)
         ways = exits(written) - {"falls"}
-        if not first.folded or not rest.folded or leaves(written) or not ways <= {"breaks"}:
+        is_unlike = (first.folded and rest.folded) or self.left_out
+        if not is_unlike or leaves(written) or not ways <= {"breaks"}:
             return None
         begun = self._begun_where_left(written) if ways else []
         if begun is None:
@@ -202,6 +205,7 @@ class _Settled:
             facts = {name: value for name, value in facts.items() if name not in bound(self.loop.target)}
             if bounds is not None and isinstance(self.loop.target, ast.Name):
                 facts[self.loop.target.id] = bounds[0]
+        facts |= dict.fromkeys(self.left_out, _GIVEN)
         nested = {
             name
             for each in walk(self.function)
@@ -222,10 +226,10 @@ class _Settled:
                     found[name] = _POSITIVE
                 continue
             given = [self._given(each) for each in stores]
-            if value is None and stores:
+            if (value is None or value is _GIVEN) and stores:
                 if ended.get(name) is not _SET or any(each is None for each in given):
                     # It is asked for again.
-                    if self._is_asked(name):
+                    if value is _GIVEN or self._is_asked(name):
                         return None
                     continue
                 found[name] = _SET
@@ -386,7 +390,7 @@ class _Round:
             return None if None in answers else not deciding
         if isinstance(test, ast.Name):
             known = self.facts.get(test.id, _SET)
-            return None if known is _SET else known is _POSITIVE or bool(known)
+            return None if known is _SET or known is _GIVEN else known is _POSITIVE or bool(known)
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
             return None
         return self._compared(test.left.id, test.ops[0], test.comparators[0])
@@ -395,6 +399,8 @@ class _Round:
         if name not in self.facts or not isinstance(other, ast.Constant):
             return None
         known = self.facts[name]
+        if known is _GIVEN:
+            return None
         if isinstance(op, (ast.Is, ast.IsNot)):
             if other.value is None:
                 return (known is None) is isinstance(op, ast.Is)
