@@ -62,6 +62,7 @@ from exportlens.rewriting.loops.else_first import else_first, none_as_else
 from exportlens.rewriting.loops.first_rounds import first_round_out
 from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
+from exportlens.rewriting.loops.left_counters import last_round_named
 from exportlens.rewriting.loops.loops import LoopRewrite
 from exportlens.rewriting.loops.none_at_first import none_at_first, refuse_none_at_first
 from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
@@ -180,7 +181,8 @@ def convert(
             for changed, same, now in () if given else _other_ends(source, loop, kinds, torch):
                 with contextlib.suppress(Refused, LookupError, SyntaxError):
                     return left_early(changed, same, now, torch, converted_inside)
-            first = first_round_settled(source, loop, kinds, torch)
+            named = last_round_named(source, loop, kinds) if isinstance(loop, ast.For) else None
+            first = first_round_settled(*(named or (source, loop, kinds)), torch)
             if first is None:
                 raise
             changed, same, now = first.source, first.loop, first.kinds

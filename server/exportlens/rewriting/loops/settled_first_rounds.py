@@ -29,7 +29,7 @@ from exportlens.rewriting.code.liveness import (
     leaves,
     live_before,
 )
-from exportlens.rewriting.code.names import assigned_pairs, bound, every_name, fresh, is_none, reads
+from exportlens.rewriting.code.names import assigned_pairs, bound, dotted, every_name, fresh, is_none, reads
 from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -42,6 +42,8 @@ from exportlens.source.walking import walk
 
 Loop = ast.For | ast.While
 _MOST_COPIED = 40
+# torch.cond(condition, one arm, the other one, operands)
+_CONDITION_AND_ARMS = 4
 # What a name that is no constant is known to be: not None, an int above zero, or what a caller gives, or None.
 _SET, _POSITIVE, _GIVEN = object(), object(), object()
 _NEVER_NONE = frozenset({"tensor", "number", "scalar", "size", "container"})
@@ -360,6 +362,10 @@ class _Round:
                 self.folded += 1
                 chosen = node.body if answer else node.orelse
                 return [self.source.swap(node, self.source.of(chosen, self._swaps(chosen)))]
+        chosen_arm = self._chosen_arm(node)
+        if chosen_arm is not None:
+            self.folded += 1
+            return [self.source.swap(node, chosen_arm)]
         if isinstance(node, ast.BoolOp):
             same = isinstance(node.op, ast.And)
             left = [each for each in node.values if self._answer(each) is not same]
@@ -370,6 +376,20 @@ class _Round:
         if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
             return []
         return [swap for each in ast.iter_child_nodes(node) for swap in self._swaps(each)]
+
+    def _chosen_arm(self, node: ast.AST) -> str | None:
+        """The call of the one arm of a torch.cond that was made before, where its question is answered."""
+        if not isinstance(node, ast.Call) or not (dotted(node.func) or "").endswith(".cond") or node.keywords:
+            return None
+        if (
+            len(node.args) != _CONDITION_AND_ARMS
+            or not isinstance(node.args[-1], ast.Tuple)
+            or node.args[-1].elts
+        ):
+            return None
+        answer = self._answer(node.args[0])
+        arm = node.args[1 if answer else 2]
+        return None if answer is None or not isinstance(arm, ast.Name) else f"{arm.id}()"
 
     def _operand(self, node: ast.expr, grouped: bool) -> str:
         text = self.source.of(node, self._swaps(node))
