@@ -1,7 +1,9 @@
-"""Numbers read out of an item that data chooses, in the arms of torch.cond and the bodies of while_loop: out of a copy.
+"""Numbers read out of an item that data or the round of a loop chooses, in the arms of torch.cond and the bodies of while_loop: out
+of a copy.
 
 Measured on torch 2.13: where a number from data says which item, the item is a view at a place that is not known, and there
-`x[i].item()` raises "Cannot cast FakeTensor to number", in eager, too.
+`x[i].item()` raises "Cannot cast FakeTensor to number", in eager, too. In eager the number of a round is one as well: what
+compiles the arms of the second round takes an int that is not what it was for a symbol.
 
     def loop_body(i, s):                       def loop_body(i, s):
         i = i.clone().item()                       i = i.clone().item()
@@ -13,7 +15,7 @@ from __future__ import annotations
 import ast
 
 from exportlens.rewriting.arms.rows_in_arms import arms_given
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.names import arguments, bound, dotted, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.source.walking import walk
 
@@ -22,6 +24,8 @@ _NUMBERS = frozenset({"int", "float", "bool"})
 # Methods that give a view where they are given numbers, and those that give one of what they are called on.
 _SELECTS = frozenset({"select", "narrow"})
 _VIEWS = frozenset({"detach", "squeeze", "unsqueeze", "view", "reshape", "flatten"})
+# What gives the very tensor where it is of that dtype.
+_CASTS = frozenset({"long", "int", "float", "double", "bool", "to", "type"})
 
 
 def items_of_copies(before: Source, node: ast.AST, text: str) -> str:
@@ -34,18 +38,35 @@ def items_of_copies(before: Source, node: ast.AST, text: str) -> str:
     swaps: dict[int, Replacement] = {}
     for arm in arms_given(source, function):
         if isinstance(arm, ast.FunctionDef):
-            for place in _read_views(arm):
+            for place in _read_views(arm, _counted_around(source, arm)):
                 swaps[source.end(place)] = Replacement(source.end(place), source.end(place), ".clone()")
     return replaced(text, swaps.values()) if swaps else text
 
 
-def _read_views(arm: ast.FunctionDef) -> list[ast.expr]:
-    """The items at places from data out of which `arm` reads numbers."""
+def _counted_around(source: Source, arm: ast.FunctionDef) -> set[str]:
+    """The ints that the loops around `arm` count, and those that callers give the function around it."""
+    found = set[str]()
+    for outer in source.ancestors(arm):
+        if isinstance(outer, ast.For):
+            counter = outer.target
+            called = dotted(outer.iter.func) if isinstance(outer.iter, ast.Call) else None
+            if called == "enumerate" and isinstance(counter, ast.Tuple):
+                counter = counter.elts[0]
+            if called in ("range", "enumerate") and isinstance(counter, ast.Name):
+                found.add(counter.id)
+        elif isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            given = arguments(outer.args)
+            found |= {each.arg for each in given if each.annotation and dotted(each.annotation) == "int"}
+    return found
+
+
+def _read_views(arm: ast.FunctionDef, counted: set[str]) -> list[ast.expr]:
+    """The items at places from data, or `counted` ones, out of which `arm` reads numbers."""
     nodes = list(walk(arm))
     bindings = [
         each for each in nodes if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None
     ]
-    numbers, views = set[str](), set[str]()
+    numbers, views = set(counted), set[str]()
     while True:
         size = len(numbers) + len(views)
         for each in bindings:
@@ -93,5 +114,5 @@ def _is_view(node: ast.expr, numbers: set[str], views: set[str]) -> bool:
         given = bool(set().union(*map(reads, node.args)) & numbers) or any(map(_reads_number, node.args))
         if node.func.attr in _SELECTS and given:
             return True
-        return node.func.attr in _VIEWS and _is_view(node.func.value, numbers, views)
+        return node.func.attr in _VIEWS | _CASTS and _is_view(node.func.value, numbers, views)
     return False
