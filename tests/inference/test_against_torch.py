@@ -1,7 +1,8 @@
 """What `check` says of models in the style of public code, against what torch.export really does with them.
 
 Each model is exported in both modes, and where it exports the program is run and compared with eager. `check`
-must carry an error on the line that torch blames, and none where the program is sound.
+must carry an error on the line that torch blames, and none where the program is sound. How the exports ended is on record
+(`python -m tests.inference.test_against_torch`): those of new or changed models run, and of the others one in a few.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib.util
 import random
 import re
 import sys
+import tempfile
 import traceback
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +29,14 @@ from exportlens.outcome import Mode, TorchVersion
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_leaves
 
+from tests import records
 from tests.inference.cases import CASES, Case
 from tests.seeding import seed_torch
+
+RECORD = Path(__file__).with_name("exported.json")
+KNOWN = records.read(RECORD)
+# Of the cases whose outcome is on record, one in so many is exported again.
+SAMPLE = 4
 
 # What is known to differ, and why. A case that begins to agree must be taken out: the marks are strict.
 DIFFERS = {
@@ -139,11 +147,33 @@ def expected(case: Case, mode: Mode) -> Any:
     return pytest.param(case, mode, id=f"{case.name}-{mode.value}", marks=marks)
 
 
+def written(case: Case, folder: Path) -> Path:
+    path = folder / f"{case.name.replace('-', '_')}.py"
+    path.write_text(case.source)
+    return path
+
+
+def key(case: Case, mode: Mode) -> str:
+    return f"{case.name}-{mode.value}"
+
+
+def fingerprint(case: Case) -> str:
+    return records.fingerprint(case.source, case.init, case.inputs)
+
+
+def on_record(case: Case, mode: Mode) -> Outcome | None:
+    """How the export ended when all of them ran; None where the case is not as it was then."""
+    known = KNOWN.get(key(case, mode))
+    return None if known is None or known[0] != fingerprint(case) else Outcome(known[1], known[2])
+
+
 @pytest.mark.parametrize(("case", "mode"), [expected(case, mode) for case in CASES for mode in Mode])
 def test_check_agrees_with_torch(case: Case, mode: Mode, tmp_path: Path) -> None:
-    path = tmp_path / f"{case.name.replace('-', '_')}.py"
-    path.write_text(case.source)
-    outcome = export(case, path, mode)
+    path = written(case, tmp_path)
+    outcome = on_record(case, mode)
+    if outcome is None or CASES.index(case) % SAMPLE == 0:
+        before, outcome = outcome, export(case, path, mode)
+        assert before is None or (before.kind, before.line) == (outcome.kind, outcome.line)
     found = errors(case, path, mode)
     said = [f"line {finding.range.start.line + 1}: {finding.code} {finding.message}" for finding in found]
     if outcome.kind == "fails" and outcome.line is not None:
@@ -160,3 +190,19 @@ def test_the_cases_are_of_all_kinds() -> None:
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names) >= 100
     assert {name for name, _ in DIFFERS} <= set(names)
+
+
+def record() -> None:
+    """Export all cases, and keep how that ended."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            path = written(case, Path(folder))
+            for mode in Mode:
+                outcome = export(case, path, mode)
+                found[key(case, mode)] = [fingerprint(case), outcome.kind, outcome.line]
+    records.write(RECORD, found)
+
+
+if __name__ == "__main__":
+    record()

@@ -109,10 +109,13 @@ def assert_equivalent(
 
 
 def assert_programs_equal(
-    pairs: list[tuple[str, str]], inputs: list[list[tuple[Any, ...]]], modes: tuple[bool, ...]
+    pairs: list[tuple[str, str]],
+    inputs: list[list[tuple[Any, ...]]],
+    modes: tuple[bool, ...],
+    compiled: bool = False,
 ) -> None:
     """Of each pair the second text does what the first does, in eager and exported with `strict` as each of `modes`
-    says, over consecutive calls on the pair's own `inputs`.
+    says, over consecutive calls on the pair's own `inputs`. Where `compiled`, torch.cond compiles in each call, as in eager it does.
 
     Together they are one module whose outputs are theirs; each has its own inputs and state. Where that fails each is
     judged by itself, and the first at fault is named: torch cannot export a branch in a branch beside torch.no_grad.
@@ -124,7 +127,7 @@ def assert_programs_equal(
     for number, (before, after) in enumerate(pairs):
         with quietly():
             expected.append(outcomes(model(before), inputs[number]))
-            fixed = eager_outcomes(model(after), inputs[number], compiled=0)
+            fixed = eager_outcomes(model(after), inputs[number], calls if compiled else 0)
             if any(two[0] != one[0] for one, two in zip(expected[-1], fixed, strict=True)):
                 # Loops with what they take from around them record gradients only where torch compiles them, as eager does.
                 fixed = outcomes(model(after), inputs[number])

@@ -7,23 +7,24 @@ reach every branch.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from tests import records
 from tests.rewriting.driving import assert_programs_equal
-from tests.rewriting.exported import fingerprint, recorded
+from tests.rewriting.exported import RECORD, fingerprint
 from tests.rewriting.fixing_all import mend
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.txt"))
 GRADIENTS_OFF = ("no_grad", "set_grad_enabled", "inference_mode")
+# What raises where eager compiles: of two while_loops that carry tensors of other ranks in the same place, torch 2.13 takes the sizes
+# in the second one for symbols, which a torch.cond in it cannot give as they came.
+NOT_COMPILED = {"found_or_not_behind_a_loop"}
 # Those that are exported as one module: most of what an export of a small one takes is not for its content.
 TOGETHER = 8
-# All pairs, and all in both modes: `make pairs`.
-ALL = bool(os.environ.get("EXPORTLENS_ALL_PAIRS"))
 # Of those that torch has exported as they are, one group in so many is exported again, in one mode.
 SAMPLE = 4
 
@@ -37,7 +38,7 @@ def grouped(cases: list[Path]) -> list[list[Path]]:
     return [kind[first : first + TOGETHER] for kind in apart for first in range(0, len(kind), TOGETHER)]
 
 
-KNOWN = {} if ALL else recorded()
+KNOWN = records.read(RECORD)
 NEW = [case for case in CASES if KNOWN.get(case.stem) != fingerprint(case)]
 GROUPS = [(group, (True, False)) for group in grouped(NEW)]
 GROUPS += [
@@ -72,4 +73,6 @@ def test_text(case: Path) -> None:
 def test_torch_agrees(cases: list[Path], modes: tuple[bool, ...]) -> None:
     read_cases = [read(case) for case in cases]
     pairs = [(before, after) for before, after, _ in read_cases]
-    assert_programs_equal(pairs, [inputs for _, _, inputs in read_cases], modes)
+    # torch.cond compiles in eager, which `make test` has no time for.
+    compiled = records.ALL and not NOT_COMPILED & {case.stem for case in cases}
+    assert_programs_equal(pairs, [inputs for _, _, inputs in read_cases], modes, compiled)
