@@ -51,6 +51,7 @@ from exportlens.rewriting.decisions.searched_lists import (
     searched,
 )
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.counted_rows import counted_behind_break, counted_rows
 from exportlens.rewriting.lists.filled_rows import FILL, filled_by_rounds
 from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
 from exportlens.rewriting.lists.last_items import LAST, last_items_named
@@ -112,6 +113,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         seen = asked_before(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if seen is not None:
             return draft.fix(SEEN, seen, uses_torch=False)
+        rows = counted_behind_break(draft.source, node, kinds, draft.torch)
+        if rows is not None:
+            return draft.fix(BUFFER, rows)
         decided = decided_loop(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if decided is not None:
             loop = _decided(draft, decided, place)
@@ -143,6 +147,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             if text is not None:
                 return draft.fix(FILL, text)
             text = padded_buffer(draft.source, node, kinds, draft.torch)
+            text = text or counted_rows(draft.source, node, kinds, draft.torch)
             if text is None:
                 raise
             return draft.fix(BUFFER, text)

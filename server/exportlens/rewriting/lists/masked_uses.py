@@ -31,12 +31,12 @@ def masked_uses_of(source: Source, function: Function, rows: Rows) -> list[Repla
     same, or where no extreme is asked, so that the rows that are kept do."""
     if rows.shape not in ("scalar", "row") or rows.node is not None:
         return None
-    made = _MaskedUses(source, function, rows, rows.name, every_name(source.tree))
+    made = MaskedUses(source, function, rows, rows.name, every_name(source.tree))
     swaps = made.swaps()
     return swaps if made.extreme else None
 
 
-class _MaskedUses(Uses):
+class MaskedUses(Uses):
     def __init__(self, source: Source, function: Function, rows: Rows, whole: str, taken: set[str]) -> None:
         super().__init__(source, function, rows)
         self.whole, self.taken = whole, taken
@@ -77,7 +77,7 @@ class _MaskedUses(Uses):
             return None
         mask = fresh(f"kept_{target.id}", self.taken)
         rows = replace(self.rows, name=target.id, mask=mask, statement=statement)
-        inner = _MaskedUses(source, self.function, rows, self.whole, self.taken)
+        inner = MaskedUses(source, self.function, rows, self.whole, self.taken)
         swaps = inner.swaps()
         if swaps is None:
             return None

@@ -64,14 +64,22 @@ def _buffered(
     if found is None or not source.begins_line(append) or not _is_reached_by_branches(source, loop, append):
         return None
     name, value = found
-    begun = [each for each in block[:at] if isinstance(each, ast.Assign) and name in bound(each)]
-    if len(begun) != 1 or ast.unparse(begun[0]) not in (f"{name} = []", f"{name} = list()"):
+    begun = [each for each in block[:at] if name in bound(each)]
+    if len(begun) != 1 or not isinstance(begun[0], (ast.Assign, ast.AnnAssign)) or not starts_empty(begun[0], name):
         return None
     padding = next((pad for each in block[at + 1 :] if (pad := _padding(each, name)) is not None), None)
     if padding is None:
         return None
     made = _Buffer(source, function, loop, append, name, value, begun[0], padding, kinds, torch)
     return made.text() if made.is_bounded() and made.is_padded() and made.is_let_be() else None
+
+
+def starts_empty(node: ast.Assign | ast.AnnAssign, name: str) -> bool:
+    """Whether `node` is `name = []`, or `name: list[int] = []`."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    if [dotted(each) for each in targets] != [name] or node.value is None:
+        return False
+    return ast.unparse(node.value) in ("[]", "list()")
 
 
 def _is_reached_by_branches(source: Source, loop: ast.For, node: ast.AST) -> bool:
@@ -149,7 +157,7 @@ class _Buffer:
     append: ast.stmt
     name: str
     value: ast.expr
-    start: ast.Assign
+    start: ast.Assign | ast.AnnAssign
     padding: _Padding
     kinds: Kinds
     torch: str
@@ -159,15 +167,17 @@ class _Buffer:
         most = self.padding.most
         if isinstance(most, ast.Constant):
             return type(most.value) is int and most.value > 0 and self._is_left_in_time()
-        path = dotted(most)
-        if path is None or self.kinds.of(most).from_data:
+        kind = self.kinds.of(most)
+        told = {dotted(each) for each in walk(most) if isinstance(each, (ast.Name, ast.Attribute))}
+        sized = kind.what in ("number", "size") and kind.type == "int"
+        if kind.from_data or not (sized or dotted(most) is not None):
             return False
         written = [
             each
             for each in walk(self.function)
             if isinstance(each, (ast.Name, ast.Attribute))
             and not isinstance(each.ctx, ast.Load)
-            and dotted(each) == path
+            and dotted(each) in told
             and self.source.start(each) > self.source.start(self.start)
         ]
         return not written and self._is_left_in_time()
@@ -231,7 +241,8 @@ class _Buffer:
 
     def _is_of_ints(self, row: Kind) -> bool:
         """Whether the list is of ints of Python that are read out of tensors."""
-        return row.what == "scalar" and row.type == "int" and self._read_from() is not None
+        named = isinstance(self.value, ast.Name)
+        return row.what == "scalar" and row.type == "int" and (named or self._read_from() is not None)
 
     def _read_from(self) -> ast.expr | None:
         """The tensor of `int(t)` and `t.item()`."""
@@ -269,6 +280,9 @@ class _Buffer:
             value += "" if row.rank == 0 else ".reshape(())"
             value += "" if row.dtype == "int64" else ".long()"
             row = Kind("tensor", "int64", 0)
+            rows = f"{name} = {torch}.full(({most},), {item})"
+        elif self._is_of_ints(row):
+            value, row = f"{torch}.full((), {source.of(self.value)})", Kind("tensor", "int64", 0)
             rows = f"{name} = {torch}.full(({most},), {item})"
         else:
             value, rows = source.of(self.value), f"{name} = {torch}.stack([{item}] * {most})"
