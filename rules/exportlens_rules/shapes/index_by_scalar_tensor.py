@@ -8,7 +8,7 @@ from collections.abc import Sequence as ValueSequence
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import ItemRead, ItemWrite, Place
-from exportlens.inference.values import Function, Sequence, Shape, Slice, Tensor, TensorScalar, Value, options
+from exportlens.inference.values import Function, Sequence, Slice, Tensor, Value, options
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.sizes.bounded_writes import fill_where_below, is_bounded_by_data
@@ -24,6 +24,12 @@ from exportlens.rewriting.sizes.number_indices import (
     select_by_number,
     write_by_number,
 )
+from exportlens.rewriting.sizes.open_steps import (
+    TELLING_NOTHING,
+    has_open_step,
+    is_number_step,
+    is_scalar_index,
+)
 from exportlens.rewriting.sizes.placed_writes import (
     in_place_call,
     is_one_row,
@@ -31,6 +37,7 @@ from exportlens.rewriting.sizes.placed_writes import (
     write_by_places,
     write_in_place_by_places,
 )
+from exportlens.rewriting.sizes.positive_steps import check_step
 from exportlens.rewriting.sizes.row_indices import single_items
 from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
@@ -228,7 +235,7 @@ def forward(self, x):
                 "know each of them. Make a tensor of them: `torch.tensor(numbers)`.",
                 outcome=_WRITE,
             )
-        elif any(_is_scalar_index(part) for part in parts) or _may_be_one_in_a_branch(place, parts):
+        elif any(is_scalar_index(part) for part in parts) or _may_be_one_in_a_branch(place, parts):
             yield self.report(
                 place,
                 f"`{words(place.node)}` {what} a row by a tensor without dimensions: tracing reads it as a "
@@ -245,7 +252,7 @@ def forward(self, x):
                 "of Python. Compare torch.arange with the bound and use torch.where.",
                 outcome=_SLICE_WRITE,
             )
-        elif _has_open_step(place):
+        elif has_open_step(place):
             yield self.report(
                 place,
                 f"`{words(place.node)}` has a step that was read out of tensor data: tracing must know how many items that "
@@ -298,8 +305,10 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         assert isinstance(report.place, (ItemRead, ItemWrite))
-        if _has_open_step(report.place):
-            return Refusal("a slice whose step comes from data has no operator that takes its place")
+        if has_open_step(report.place):
+            if isinstance(report.place, ItemWrite) or not is_number_step(report.place):
+                return Refusal("a slice whose step comes from data has no operator that takes its place")
+            return check_step(report.place, context)
         if isinstance(report.place, ItemRead) and len(opened(report.place.key)) > 1:
             return cut_one_by_one(report.place, context)
         if _is_viewed_cut(report.place):
@@ -381,13 +390,6 @@ def _is_in_arm(function: Function) -> bool:
     )
 
 
-# What takes a number and tells tracing nothing about it.
-_TELLING_NOTHING = frozenset(
-    {"item", "int", "float", "full", "full_like", "masked_fill", "masked_fill_", "fill_", "tensor", "print", "embedding", "enumerate",
-     "zip", "min", "sym_min"}
-)  # fmt: skip
-
-
 def _may_be_bounded(place: ItemRead | ItemWrite, function: ast.AST) -> bool:
     """Whether tracing may know that the places are inside of the tensor, as it does of what was a size, or was checked."""
     index = getattr(place.node, "slice", place.node)
@@ -396,7 +398,7 @@ def _may_be_bounded(place: ItemRead | ItemWrite, function: ast.AST) -> bool:
     for each in walk(function):
         if isinstance(each, ast.Call):
             name = each.func.attr if isinstance(each.func, ast.Attribute) else ast.unparse(each.func)
-            silent = name in _TELLING_NOTHING or (name == "arange" and len(each.args) > 1)
+            silent = name in TELLING_NOTHING or (name == "arange" and len(each.args) > 1)
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
             if not silent and any(_names(one, names) for one in given):
                 return True
@@ -440,58 +442,6 @@ def _names(node: ast.expr, names: set[str]) -> bool:
     return any(_names(each, names) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
 
 
-def _has_open_step(place: ItemRead | ItemWrite) -> bool:
-    """Whether a slice has a step of which tracing cannot know enough: a tensor, or a number that was read out of one.
-
-    Writing asks whether the step is one. Reading asks for its sign only, and that follows from a check, from `max(n, 1)`, or
-    where the number was a size: a number that was read out and is used for nothing else has none that is known.
-    """
-    key, index = place.key, getattr(place.node, "slice", None)
-    parts = key.items if isinstance(key, Sequence) and key.items is not None else [key]
-    nodes = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(
-        isinstance(part, Slice)
-        and (
-            (part.step is not None and _is_scalar_index(part.step))
-            or (
-                _is_open_number(part.step)
-                and (
-                    isinstance(place, ItemWrite)
-                    or (isinstance(node, ast.Slice) and _is_read_out(node.step, place))
-                )
-            )
-        )
-        for part, node in zip(parts, nodes, strict=False)
-    )
-
-
-def _is_read_out(step: ast.expr | None, place: Place) -> bool:
-    """Whether `step` is `t.item()`, a name that is bound to that and used for nothing else, or a sum or product of one such."""
-    if isinstance(step, ast.BinOp) and isinstance(step.op, (ast.Add, ast.Mult)):
-        if not isinstance(step.right, ast.Constant):
-            return isinstance(step.left, ast.Constant) and _is_read_out(step.right, place)
-        return _is_read_out(step.left, place)
-    if isinstance(step, ast.Name) and place.site.function is not None:
-        nodes = list(walk(place.site.function.node))
-        uses = [node for node in nodes if isinstance(node, ast.Name) and node.id == step.id]
-        values = [
-            node.value
-            for node in nodes
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and node.targets[0] in uses
-        ]
-        return len(uses) == 2 and len(values) == 1 and _is_read_out(values[0], place)
-    return isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute) and step.func.attr == "item"
-
-
-def _is_open_number(step: Value | None) -> bool:
-    """Whether the step of a slice is a number of Python that depends on tensor data."""
-    return step is not None and all(
-        (isinstance(option, TensorScalar) and option.type != "bool")
-        or (isinstance(option, Shape) and option.unbacked)
-        for option in options(step)
-    )
-
-
 def _may_be_one_in_a_branch(place: ItemRead | ItemWrite, parts: ValueSequence[Value]) -> bool:
     """Whether an index is an item of a tensor of ints, `best[0]`, in a function that torch.cond traces."""
     index = getattr(place.node, "slice", None)
@@ -514,13 +464,3 @@ def _indices(node: ast.Subscript) -> list[ast.expr]:
 def _adds(index: ast.Slice | ast.Constant) -> bool:
     """Whether an index leaves a dimension, or makes one."""
     return isinstance(index, ast.Slice) or index.value is None or index.value is Ellipsis
-
-
-def _is_scalar_index(part: Value) -> bool:
-    return all(
-        isinstance(option, Tensor)
-        and option.origin != "constant"
-        and option.rank == 0
-        and (option.dtype is None or option.dtype.startswith(("int", "uint")))
-        for option in options(part)
-    )
