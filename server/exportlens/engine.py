@@ -44,6 +44,7 @@ from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
 from exportlens.rewriting.arms.attributes_in_locals import kept_in_locals
 from exportlens.rewriting.arms.written_behind import written_behind
+from exportlens.rewriting.arrays.handed_arrays import of_handed_arrays
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE
 from exportlens.rewriting.branches.parts_in_names import made_behind_operator
 from exportlens.rewriting.code.callers import identifiers
@@ -364,8 +365,10 @@ class Engine:
             if report.supposing is not None:
                 fix = report.rule.fix(report.supposing, context)
                 if isinstance(fix, Fix):
-                    return fix
+                    return of_handed_arrays(report.place, context) or fix
             fix = report.rule.fix(report, context)
+            if isinstance(fix, Fix):
+                return of_handed_arrays(report.place, context) or fix
             return fix_of_all(report, context) or fix if isinstance(fix, Refusal) else fix
         except Refused as refused:
             return Refusal(str(refused))

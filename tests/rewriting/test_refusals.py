@@ -17,6 +17,21 @@ REFUSED = [
         "`own` has no dimension where one row is found, which the loop would not know",
     ),
     (
+        "a name that data binds, asked for behind the question of data",
+        "if x.sum() > 100:\n    y = x * 2\nflag = x.sum() > 100 and y.sum() > 0\nreturn x, flag",
+        "`y` is only bound where data says so",
+    ),
+    (
+        "a name that the round before may have bound",
+        "for k in range(3):\n    if x[k].sum() > 0:\n        y = x[k] * 2\n    x = x + y\nreturn x",
+        "`y` is not bound where the condition is false",
+    ),
+    (
+        "a name that is read on one way only",
+        "if x.sum() > 0:\n    y = x * 2\nreturn y if self.training else x",
+        "`y` is not bound where the condition is false",
+    ),
+    (
         "what a round writes, which is the round before's",
         "for i in range(4):\n    y = x\n    y[0] = y.mean()\n    if y.norm() < 2:\n        return y * 2, i\n    x = y * 0.7\nreturn x, i",
         "may share memory with `x`",
@@ -523,7 +538,7 @@ REFUSED = [
     ),
     (
         "a name that the other side of a branch binds",
-        "if x.sum() > 0:\n    f = x.mean()\n    x = x * f\nreturn x / f",
+        "if x.sum() > 0:\n    f = x.mean()\n    x = x * f\nreturn x / (f if self.training else 2)",
         "`f` is not bound where the condition is false",
     ),
     (

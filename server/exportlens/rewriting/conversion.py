@@ -18,7 +18,7 @@ from exportlens.rewriting.arms.rows_in_arms import rows_unbound
 from exportlens.rewriting.branches.branches import BranchRewrite
 from exportlens.rewriting.branches.cast_before import refuse_cast_before
 from exportlens.rewriting.branches.choices import as_statement, in_loop, ternary_text
-from exportlens.rewriting.branches.errors_behind import error_as_way, last_way
+from exportlens.rewriting.branches.errors_behind import error_as_way, last_way, unbound_as_way
 from exportlens.rewriting.branches.flat_choices import numbers_chosen_flat
 from exportlens.rewriting.branches.growing import grown, grown_for_sizes, grown_to_leave, with_others_first
 from exportlens.rewriting.branches.open_choices import open_choice_of
@@ -137,7 +137,7 @@ def convert(
     if isinstance(node, ast.If):
         refuse_cast_before(source, node, kinds)
     if isinstance(node, ast.If):
-        behind = error_as_way(source, node)
+        behind = error_as_way(source, node) or unbound_as_way(source, node)
         if behind is not None:
             return _checked_last(*behind, kinds, torch, value)
         if raises(node):

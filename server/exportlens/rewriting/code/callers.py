@@ -293,7 +293,8 @@ def _part_of(node: ast.expr) -> str | None:
 def _given(call: ast.Call, function: Function) -> dict[str, ast.expr]:
     """What `call` gives to parameters of `function`, as far as it is written out."""
     places = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    if places[:1] == ["self"] and isinstance(call.func, ast.Attribute):
+    is_module = function.name in ("forward", "__call__")  # called by any name that holds it
+    if places[:1] == ["self"] and (is_module or isinstance(call.func, ast.Attribute)):
         places = places[1:]
     given: dict[str, ast.expr] = {}
     for name, value in zip(places, call.args, strict=False):

@@ -273,10 +273,10 @@ def certainly_bound_before(function: ast.FunctionDef | ast.AsyncFunctionDef, sta
     # What the function does not bind itself is another's, or global.
     own = names | set(bound(function.body))
     found = _walk_to(function.body, statement, names)
-    return own & ((names if found is None else found) | _certainly_read(statement))
+    return own & ((names if found is None else found) | certainly_read(statement))
 
 
-def _certainly_read(statement: ast.stmt) -> set[str]:
+def certainly_read(statement: ast.stmt) -> set[str]:
     """The names that `statement` reads whenever it is reached, in its own expressions."""
     parts: list[ast.AST | None] = []
     if isinstance(statement, (ast.If, ast.While)):
@@ -323,7 +323,7 @@ def _walk_to(statements: Sequence[ast.stmt], goal: ast.stmt, names: set[str]) ->
                     if found is not None:
                         return found
             return names
-        names |= always_bound([statement]) | _certainly_read(statement)
+        names |= always_bound([statement]) | certainly_read(statement)
     return None
 
 

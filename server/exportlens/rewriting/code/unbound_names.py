@@ -43,6 +43,18 @@ def refuse_unbound(
             raise Refused(f"`{name}` is only bound where data says so, and both ways are traced")
 
 
+def refuse_unbound_operands(source: Source, node: ast.BoolOp, kinds: Kinds, torch: str) -> None:
+    """Raise Refused where a later operand, which torch's operators always compute, reads a name that only data may have bound."""
+    function = source.enclosing_function(node)
+    if function is None:
+        return
+    statement = source.enclosing_statement(node)
+    certain = certainly_bound_before(function, statement) | set(bound(node))
+    for name in sorted(reads(node.values[1:]) & (set(bound(function.body)) - certain)):
+        if _is_bound_by_data(source, statement, function, name, kinds, torch):
+            raise Refused(f"`{name}` is only bound where data says so, and torch's operators ask both sides")
+
+
 def _is_bound_by_data(
     source: Source, statement: ast.stmt, function: Function, name: str, kinds: Kinds, torch: str
 ) -> bool:

@@ -10,6 +10,7 @@ from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source, replaced
+from exportlens.rewriting.code.unbound_names import refuse_unbound_operands
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -24,6 +25,8 @@ def logical(
     """A decision as a value: `a and b` gives a tensor as before, the others a Python bool that stays symbolic."""
     if _is_number_or_zero(node, kinds):
         return replaced(source.text, [source.swap(node, _number_or_zero(source, node))])
+    if isinstance(node, ast.BoolOp):
+        refuse_unbound_operands(source, node, kinds, torch)
     bools = isinstance(node, ast.BoolOp) and all(_is_bool(kinds.of(each)) for each in node.values)
     if isinstance(node, ast.BoolOp) and not bools:
         asked = _only_asked(source, node, kinds)
