@@ -11,6 +11,22 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "what one arm draws at random, and uses by an option",
+        "y = x\nif x.mean() > 0:\n    noise = torch.rand_like(x)\n    if self.training:\n        y = y + noise\nreturn y",
+        "`noise` is drawn at random and may go unused",
+    ),
+    (
+        "what a way that returns draws at random, and uses by an option",
+        "if x.mean() > 0:\n    noise = torch.rand_like(x)\n    return x + noise if self.training else x\nreturn x * 2",
+        "`noise` is drawn at random and may go unused",
+    ),
+    (
+        "what a loop's rounds draw at random, and use by an option",
+        "while x.abs().max() > 1:\n    noise = torch.rand_like(x)\n    x = x * 0.5\n    if self.training:\n"
+        "        x = x + noise\nreturn x",
+        "`noise` is drawn at random and may go unused",
+    ),
+    (
         "found rows without a dimension where one is found, in a loop",
         "n = (x > 0).sum().item()\ntotal = x.sum()\nfor k in range(n):\n    own = (x[:, 0] > k).nonzero().squeeze()\n"
         "    total = total + own.dim()\nreturn total",

@@ -681,3 +681,16 @@ class M(nn.Module):
     refused = mend(text)
     assert refused.text == text
     assert any(f"it is not known whether `{value}`" in each for each in refused.refusals)
+
+
+def test_numbers_of_classes_that_one_class_extends() -> None:
+    """Where a third class extends both, `self` in the one may be an object of the other."""
+    counting = (
+        "(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.calls = 0\n\n"
+        "    def forward(self, x):\n        self.calls += 1\n        return x * self.calls\n"
+    )
+    apart = f"import torch\nfrom torch import nn\n\n\nclass Early{counting}\n\nclass Late{counting}"
+    assert mend(apart).text.count('register_buffer("calls"') == 2
+    mended = mend(f"{apart}\n\nclass Both(Early, Late):\n    pass\n")
+    assert "register_buffer" not in mended.text
+    assert any("`self.calls` is used as well, perhaps of the same object" in each for each in mended.refusals)

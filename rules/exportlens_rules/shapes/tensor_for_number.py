@@ -8,7 +8,7 @@ from typing import TypeGuard
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import Call, Place
 from exportlens.inference.values import Const, Shape, Static, Tensor, TensorScalar, Value, from_data
-from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.outcome import FAILS, OK, WRONG, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.sizes.number_arguments import tensors_for_numbers
 from exportlens.rewriting.sizes.numbers_read_out import read_out_as_numbers
@@ -36,6 +36,8 @@ _ALSO_NON_STRICT = {
     "torch.nn.functional.margin_ranking_loss": ("margin", 3),
     "torch.nn.functional.triplet_margin_loss": ("margin", 3),
 }
+_FILLS = ("fill_value", 1)
+_WHOLE = ("bool", "int", "uint8", "int8", "int16", "int32", "int64")
 # Both bounds are numbers or both are tensors: of one of each, torch makes numbers.
 _BOUNDED = tuple(
     f"{home}.{name}{in_place}"
@@ -53,7 +55,8 @@ class TensorForNumber(Rule):
     `torch.full_like`, `F.leaky_relu`, `x.narrow(0, start, n)`, `torch.roll`, `F.pad` and others take. It also finds
     numbers that were read out of tensors where torch looks at the number: the scale of `torch.fake_quantize_per_tensor_affine`,
     the `q` of `torch.quantile`, the `eps` of `F.layer_norm`, how many pieces `x.chunk(n)` makes; and options that data turn on or off, as in
-    `torch.sort(x, descending=flag)` and `torch.autocast("cpu", enabled=flag)`.
+    `torch.sort(x, descending=flag)` and `torch.autocast("cpu", enabled=flag)`; and `torch.full(size, t)` without a dtype, where `t` is
+    a tensor of integers or bools.
 
     ## Why it matters
     torch reads the tensor out, as `.item()` does, in the middle of a call. Strict tracing fails: "Pending unbacked symbols
@@ -61,7 +64,8 @@ class TensorForNumber(Rule):
     Two bounds that are both tensors are fine, and so is a bound alone. A number from data is one that tracing does not know, so
     that both modes fail where torch asks whether it is zero or in a range, or whether an option is on: "Could not guard on
     data-dependent expression".
-    `torch.fake_quantize_per_tensor_affine` and `torch.quantile` take tensors as well.
+    `torch.fake_quantize_per_tensor_affine` and `torch.quantile` take tensors as well. `torch.full` takes the dtype of the number that
+    it fills with, but strict tracing makes floats where that is a tensor.
 
     ## References
     - https://docs.pytorch.org/docs/stable/generated/torch.clamp.html
@@ -169,6 +173,19 @@ def forward(self, x, sizes):
             inputs="(torch.randn(3, 4), torch.tensor([1, 2]))",
             outcome=Outcome(FAILS, FAILS),
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    first = x.argmax(1).min()
+    return torch.full((4,), first)
+""",
+            good="""
+def forward(self, x):
+    first = x.argmax(1).min()
+    return torch.full((4,), first.item())
+""",
+            outcome=Outcome(WRONG, OK),
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -198,6 +215,14 @@ def forward(self, x, sizes):
                 outcome=Outcome(FAILS, FAILS if place.name in FAILS_READ_OUT else OK),
             )
             return
+        if _fills_as_float(place):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` is filled with a tensor of integers or bools, and told no dtype: strict tracing makes floats of "
+                "it. Give it `.item()` of the tensor.",
+                outcome=Outcome(WRONG, OK),
+            )
+            return
         given, outcome = _as_number(place), self.outcome
         if given is None:
             return
@@ -221,6 +246,8 @@ def forward(self, x, sizes):
             if report.place.name in FAILS_READ_OUT:
                 numbers = (*numbers, ("length", 3))
             return read_out_as_numbers(report.place, context, numbers)
+        if _fills_as_float(report.place):
+            return read_out_as_numbers(report.place, context, (_FILLS,))
         return tensors_for_numbers(report.place, context)
 
 
@@ -238,6 +265,13 @@ def _as_number(place: Call) -> Tensor | None:
     name, at = place_of_number
     given = place.argument(at - shift, name)
     return given if _is_read_out(given) else None
+
+
+def _fills_as_float(place: Call) -> bool:
+    """Whether torch.full is given a tensor of whole numbers or bools, and no dtype."""
+    given = place.argument(_FILLS[1], _FILLS[0]) if place.name == "torch.full" else None
+    whole = isinstance(given, Tensor) and given.dtype in _WHOLE
+    return whole and not {"dtype", "out"} & set(place.kwargs)
 
 
 def _is_asked(place: Call) -> bool:

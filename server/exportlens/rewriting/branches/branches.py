@@ -31,6 +31,7 @@ from exportlens.rewriting.branches.outputs import Outputs
 from exportlens.rewriting.branches.recursion import refuse_endless
 from exportlens.rewriting.branches.still_none import refuse_still_none
 from exportlens.rewriting.branches.switched_off import is_switched_off
+from exportlens.rewriting.branches.unused_draws import handed_out, refuse_unused_draws
 from exportlens.rewriting.checks.option_errors import raises_by_option
 from exportlens.rewriting.code.callers import callers_write, given_to
 from exportlens.rewriting.code.draft import Refused
@@ -246,6 +247,8 @@ class BranchRewrite(CondText):
             [*bound([*self.then.statements, *self.other.statements]), *self.writes.rebound]
         )
         names = [name for name in candidates if name in live and name not in writes]
+        arms = (self.then.statements, self.other.statements)
+        names += handed_out(arms, {*names, *self.writes.rebound}, self.leaving, self.kinds)
         certain = certainly_bound_before(self.function, self.node)
         for arm, word in ((self.then, "true"), (self.other, "false")):
             always = always_bound(arm.statements)
@@ -440,6 +443,8 @@ class BranchRewrite(CondText):
 
     def _returning_text(self) -> tuple[str, list[str]]:
         outputs = self.outputs_of(self.source, self.torch, self.mark)
+        for arm in (self.then, self.other):
+            refuse_unused_draws(arm.statements, self.writes.rebound, self.kinds)
         anew = bound([*self.then.statements, *self.other.statements])
         outputs.kept = frozenset(certainly_bound_before(self.function, self.node)).difference(anew)
         results: list[tuple[Arm, ast.Return, Kinds]] = []

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from exportlens.rewriting.branches.answered_again import Answers, answered, asked_again, swaps_for
 from exportlens.rewriting.branches.outputs import is_again
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import bound, reads, walk_own
+from exportlens.rewriting.code.names import bound, dotted, reads, walk_own
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.moving import may_write
@@ -27,6 +27,7 @@ from exportlens.rewriting.memory.moving import may_write
 # What is written out once more for each further way through the branch, all in all.
 _MOST_COPIED = 16
 _MOST_TRIED = 3
+_OF_NUMBERS = ("abs", "bool", "float", "int", "len", "max", "min", "round")
 _RESIZING = frozenset(
     {
         *(
@@ -134,11 +135,18 @@ def with_others_first(source: Source, node: ast.If, kinds: Kinds) -> tuple[Sourc
         return None
     block, index = source.block_of(node)
     touched = reads(node) | set(bound(node))
+    silent = all(
+        not isinstance(each, ast.Call) or dotted(each.func) in _OF_NUMBERS for each in ast.walk(node)
+    )
     moved: list[ast.stmt] = []
     for each in block[index + 1 :]:
-        # What calls nothing draws no random numbers and changes nothing.
         plain = isinstance(each, ast.Assign) and all(isinstance(one, ast.Name) for one in each.targets)
-        if not plain or any(isinstance(one, (ast.Call, ast.NamedExpr, ast.Await)) for one in ast.walk(each)):
+        if not plain or any(isinstance(one, (ast.NamedExpr, ast.Await)) for one in ast.walk(each)):
+            break
+        # A draw may come before what calls nothing but Python's own functions of numbers.
+        if may_write([each], kinds) or (
+            not silent and any(isinstance(one, ast.Call) for one in ast.walk(each))
+        ):
             break
         if set(bound(each)) & touched or reads(each) & set(bound([*node.body, *node.orelse])):
             break

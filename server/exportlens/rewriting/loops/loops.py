@@ -14,6 +14,7 @@ from exportlens.inference.values import Value
 from exportlens.rewriting.arms.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.branches.outputs import Outputs
 from exportlens.rewriting.branches.switched_off import is_switched_off
+from exportlens.rewriting.branches.unused_draws import refuse_unused_draws
 from exportlens.rewriting.calls.unfaked_operators import refuse_unfaked
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import certainly_bound_before, exits, live_before
@@ -66,6 +67,7 @@ class LoopRewrite(LoopCondition):
         refuse_unfaked(self.node.body, self.kinds)
         written = self.written()
         carried = self._carried(written, counter)
+        refuse_unused_draws(self.node.body, carried, self.inside_with({}))
         test = self.node.test if isinstance(self.node, ast.While) else None
         refuse_changing_sizes(test, self.node.body, carried, self.inside_with({}))
         kinds, start = self._start(carried)

@@ -41,6 +41,7 @@ from exportlens.rewriting.state.begun_in_class import begun_in_class, registered
 from exportlens.rewriting.state.counted_untraced import counted_untraced
 from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.labels import labels
+from exportlens.rewriting.state.other_classes import of_other_classes
 from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.read_by_owners import owner_that_reads
 from exportlens.rewriting.state.registrations import refuse_before_module
@@ -284,11 +285,12 @@ class _Number(UsedNumber):
 
     def _refuse_other_users(self) -> None:
         """Raise Refused where others than methods of the class know of the attribute."""
-        inside = {id(each) for each in ast.walk(self.cls)}
         called: set[int] = set()
         named = labels(self.draft.file())
         own = [(self.draft.chunk, each) for each in self.source.tree.body]
         others = [(chunk, each) for chunk in self.draft.others() for each in chunk.body]
+        inside = {id(each) for each in ast.walk(self.cls)}
+        inside |= of_other_classes(self.cls, [each for _, each in (*own, *others)])
         for chunk, each in ((chunk, each) for chunk, one in [*own, *others] for each in ast.walk(one)):
             if isinstance(each, ast.Call):
                 # Nobody calls a number: `x.size(0)` is of a tensor.

@@ -20,6 +20,7 @@ from exportlens.rewriting.code.names import dotted, fresh
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.joined_classes import class_with_bases
+from exportlens.rewriting.state.other_classes import of_other_classes
 from exportlens.rewriting.state.plain_objects import Made, made_module
 from exportlens.rewriting.state.registrations import refuse_before_module
 
@@ -59,11 +60,14 @@ def module_of(
 def uses_of(draft: Draft, cls: ast.ClassDef, attr: str) -> list[ast.Attribute]:
     """The uses of the attribute, all of which are methods' own. Raises Refused where others may use it."""
     inside = {id(each) for each in ast.walk(cls)}
+    others = of_other_classes(cls, draft.file())
     uses = []
     for each in (one for statement in draft.file() for one in ast.walk(statement)):
         if isinstance(each, ast.Constant) and each.value == attr:
             raise Refused(f"`{attr}` is also used by its name, as a text")
         if not isinstance(each, ast.Attribute) or each.attr != attr:
+            continue
+        if id(each) in others and dotted(each) == f"self.{attr}":
             continue
         if id(each) not in inside or dotted(each) != f"self.{attr}":
             raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")

@@ -41,6 +41,7 @@ from exportlens.rewriting.state.begun_questions import (
 from exportlens.rewriting.state.begun_together import Together
 from exportlens.rewriting.state.joined_classes import class_with_bases
 from exportlens.rewriting.state.kept_values import kept_apart
+from exportlens.rewriting.state.other_classes import of_other_classes
 from exportlens.rewriting.state.plain_objects import made_module, module_first
 from exportlens.rewriting.state.registrations import refuse_before_module
 
@@ -237,7 +238,7 @@ class UnbegunState:
         return [Replacement(at, at, "".join(indent + line for line in self._registered()))]
 
     def _refuse_other_users(self) -> None:
-        inside = {id(each) for each in ast.walk(self.cls)} | self._of_other_classes()
+        inside = {id(each) for each in ast.walk(self.cls)} | of_other_classes(self.cls, self.draft.file())
         asked = {id(part) for each in ast.walk(self.cls) for part in names_it(each, self.attr)}
         called: set[int] = set()
         for each in (one for statement in self.draft.file() for one in ast.walk(statement)):
@@ -249,17 +250,6 @@ class UnbegunState:
             other = isinstance(each, ast.Attribute) and each.attr == self.attr
             if other and id(each) not in called and (id(each) not in inside or dotted(each) != self.path):
                 raise Refused(f"`{ast.unparse(each)}` is used as well, perhaps of the same object")
-
-    def _of_other_classes(self) -> set[int]:
-        """What stands in classes of the file that neither extend this one nor are extended by it: their `self` is another object."""
-        found: set[int] = set()
-        bases = {ast.unparse(each).rpartition(".")[2] for each in self.cls.bases}
-        for each in self.draft.file():
-            if isinstance(each, ast.ClassDef) and each.name != self.cls.name and each.name not in bases:
-                known = [ast.unparse(base) for base in each.bases]
-                if all("Module" in base or base == "object" for base in known):
-                    found |= {id(one) for one in ast.walk(each)}
-        return found
 
     def _refuse_none(self, read: ast.expr) -> None:
         """Raise Refused where `read` may give the None away, or asks for it by its truth."""
