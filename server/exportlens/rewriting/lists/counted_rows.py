@@ -27,8 +27,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from exportlens.inference.tensors import dtype_family
+from exportlens.inference.values import Const
 from exportlens.rewriting.code.liveness import certainly_bound_before, exits
 from exportlens.rewriting.code.names import append_of, bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -36,6 +38,7 @@ from exportlens.rewriting.lists.masked_uses import MaskedUses
 from exportlens.rewriting.lists.padded_buffers import starts_empty
 from exportlens.rewriting.lists.plain_items import is_plain
 from exportlens.rewriting.lists.selected_uses import Rows, Uses
+from exportlens.rewriting.lists.started_lists import started_apart
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
 from exportlens.source.parsing import parse_python
@@ -44,18 +47,22 @@ from exportlens.source.walking import walk
 _FLOATS = ("float", "float32")
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "bool")
 _SIZES = ("number", "size")
+_JOINED = (".unsqueeze(0)", ".unsqueeze(dim=0)", "[None]")
+_UP_TO = (ast.Lt, ast.LtE)
 
 
 def counted_rows(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
     """The whole text where a list that the loop around `node` fills is a tensor; None where there is none, or where more is done
     with one."""
+    if isinstance(node, ast.If):
+        source, node = started_apart(source, node)
     function = source.enclosing_function(node)
     if function is None:
         return None
     for loop in source.ancestors(node):
         if loop is function:
             return None
-        if isinstance(loop, ast.For) and not loop.orelse and source.begins_line(loop):
+        if isinstance(loop, (ast.For, ast.While)) and not loop.orelse and source.begins_line(loop):
             appends = [append_of(each) for each in walk(loop) if isinstance(each, ast.stmt)]
             for name in dict.fromkeys(each[0] for each in appends if each is not None):
                 text = _counted(source, function, loop, name, kinds, torch)
@@ -82,7 +89,7 @@ def counted_behind_break(source: Source, node: ast.AST, kinds: Kinds, torch: str
 
 
 def _counted(
-    source: Source, function: Function, loop: ast.For, name: str, kinds: Kinds, torch: str
+    source: Source, function: Function, loop: ast.For | ast.While, name: str, kinds: Kinds, torch: str
 ) -> str | None:
     block, at = source.block_of(loop)
     begun = [each for each in block[:at] if name in bound(each)]
@@ -102,7 +109,7 @@ def _counted(
     return made.text()
 
 
-def _by_branches(source: Source, loop: ast.For, node: ast.stmt) -> bool:
+def _by_branches(source: Source, loop: ast.For | ast.While, node: ast.stmt) -> bool:
     """Whether nothing but branches lies between `loop` and `node`."""
     for outer in source.ancestors(node):
         if outer is loop:
@@ -122,7 +129,7 @@ def _value(append: ast.stmt) -> ast.expr:
 class _Counted:
     source: Source
     function: Function
-    loop: ast.For
+    loop: ast.For | ast.While
     appends: list[ast.stmt]
     name: str
     start: ast.Assign | ast.AnnAssign
@@ -132,7 +139,7 @@ class _Counted:
     def text(self) -> str | None:
         source, torch, name = self.source, self.torch, self.name
         times = _most(self.loop.body, set(self.appends))[1]
-        rounds = self._rounds(self.loop.iter)
+        rounds = self._rounds(self.loop.iter) if isinstance(self.loop, ast.For) else self._rounds_asked(times)
         rows = [self._kind(each) for each in self.appends]
         if rounds is None or not all(map(self._is_let_be, self.appends)) or self._is_counted_by_data():
             return None
@@ -148,8 +155,9 @@ class _Counted:
             return None
         lines, shape, number, floats = made
         default = number in ("int", "float")
+        joined = all(ast.unparse(_value(each)).endswith(_JOINED) for each in self.appends)
         at_end = Rows(
-            name, mask, torch, self.loop, None, shape, number, default, False, floats, self.kinds
+            name, mask, torch, self.loop, None, shape, number, default, joined, floats, self.kinds
         )
         uses = self._uses(at_end, filled)
         inside = self._inside(count)
@@ -212,17 +220,64 @@ class _Counted:
             listed = isinstance(over.func, ast.Attribute) and over.func.attr == "tolist" and not over.args
             return self._rounds(over.func.value) if listed and isinstance(over.func, ast.Attribute) else None
         kind = kinds.of(over)
-        if dotted(over) is None or "\n" in source.of(over):
+        part = isinstance(over, ast.Subscript) and dotted(over.value) is not None
+        if not (part or dotted(over) is not None) or "\n" in source.of(over):
+            return None
+        if part and not is_plain(over, kinds):
             return None
         if kind.what == "tensor" and (kind.rank or 1) > 0:
             return f"len({source.of(over)})"
         return f"len({source.of(over)})" if kinds.has_elements(over) else None
 
+    def _rounds_asked(self, times: int) -> str | None:
+        """As `_rounds`, of a `while` that asks how many items there are, or counts up from a number that is not negative."""
+        test, source = self.loop.test if isinstance(self.loop, ast.While) else None, self.source
+        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        for part in parts:
+            if not isinstance(part, ast.Compare) or len(part.ops) != 1 or not isinstance(part.ops[0], _UP_TO):
+                continue
+            limit = part.comparators[0]
+            more = " + 1" if isinstance(part.ops[0], ast.LtE) else ""
+            kind = self.kinds.of(limit)
+            if kind.what not in _SIZES or kind.type != "int" or reads(limit) & set(bound(self.loop)):
+                continue
+            if any(isinstance(each, ast.Call) and dotted(each.func) != "len" for each in walk(limit)):
+                continue
+            text = f"({source.of(limit)}{more})" if more or isinstance(limit, ast.BinOp) else source.of(limit)
+            if ast.unparse(part.left) == f"len({self.name})" and times == 1 and not more:
+                return text
+            if self._counts_up(part.left):
+                return text
+        return None
+
+    def _counts_up(self, counter: ast.expr) -> bool:
+        """Whether `counter`, with something added to it, begins at 0 or above and grows in each round that goes on."""
+        if isinstance(counter, ast.BinOp) and isinstance(counter.op, ast.Add):
+            more = counter.right
+            if not (isinstance(more, ast.Constant) and type(more.value) is int and more.value >= 0):
+                return False
+            counter = counter.left
+        if not isinstance(counter, ast.Name):
+            return False
+        name = counter.id
+        start = self.kinds.names.get(name, UNKNOWN_KIND)
+        begins = start.value.value if isinstance(start.value, Const) else None
+        if type(begins) is not int or begins < 0:
+            return False
+        steps = [each for each in self.loop.body if name in bound(each)]
+        if len(steps) != 1 or sum(one == name for one in _stored(self.loop)) != 1:
+            return False
+        step = steps[0]
+        before = self.loop.body[: self.loop.body.index(step)]
+        if any("continues" in exits([each]) for each in before):
+            return False
+        grows = isinstance(step, ast.AugAssign) and isinstance(step.op, ast.Add)
+        value = step.value if grows and isinstance(step, ast.AugAssign) else None
+        return isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0
+
     def _is_counted_by_data(self) -> bool:
-        """Whether what tells the number of rounds is bound anew up to the end of what reads it, behind the loop."""
-        told = reads(self.loop.iter)
-        block, at = self.source.block_of(self.loop)
-        return bool(told & set(bound(self.loop)))
+        """Whether the rounds bind anew what tells their number."""
+        return isinstance(self.loop, ast.For) and bool(reads(self.loop.iter) & set(bound(self.loop)))
 
     # --- what the rows begin with -----------------------------------------------------------------------
 
@@ -245,16 +300,16 @@ class _Counted:
         floats = all(dtype_family(each) == "float" for each in dtypes)
         if any(each.rank == 0 for each in rows) and all(each.rank in (0, None) for each in rows):
             dtype = next(iter(dtypes)) if len(dtypes) == 1 else None
+            example = self._example() if dtype not in _DTYPES else None
+            if example is not None:
+                return [f"{filled} = {primary(example)}.new_zeros({most})"], "scalar", "", floats
             if dtypes <= set(_FLOATS):
                 dtype = "float32"
-            like = self._like()
-            if dtype in _DTYPES:
-                begun = f"{like}.new_zeros(" if like is not None else f"{torch}.zeros("
-                return [f"{filled} = {begun}{most}, dtype={torch}.{dtype})"], "scalar", "", floats
-            example = self._example()
-            if example is None:
+            if dtype not in _DTYPES:
                 return None
-            return [f"{filled} = ({example}).new_zeros({most})"], "scalar", "", floats
+            like = self._like()
+            begun = f"{like}.new_zeros(" if like is not None else f"{torch}.zeros("
+            return [f"{filled} = {begun}{most}, dtype={torch}.{dtype})"], "scalar", "", floats
         if len(dtypes) != 1 or len({each.rank for each in rows}) != 1:
             return None
         example = self._held() or self._example()
@@ -346,6 +401,8 @@ class _Counted:
 
     def _given(self) -> dict[str, str]:
         """What stands for the names that the loop's own target binds."""
+        if isinstance(self.loop, ast.While):
+            return {}
         target, over = self.loop.target, self.loop.iter
         pairs: list[tuple[ast.expr, ast.expr]] = [(target, over)]
         found: dict[str, str] = {}
@@ -360,7 +417,7 @@ class _Counted:
                 pairs += list(zip(part.elts, one.args, strict=False))
             elif isinstance(part, ast.Name) and called == "range" and isinstance(one, ast.Call):
                 found[part.id] = "0" if len(one.args) == 1 else self.source.of(one.args[0])
-            elif isinstance(part, ast.Name) and self.kinds.of(one).what == "tensor" and dotted(one):
+            elif isinstance(part, ast.Name) and self.kinds.of(one).what == "tensor" and self._rounds(one):
                 found[part.id] = f"{self.torch}.zeros_like({self.source.of(one)}[0])"
         return found
 
@@ -411,7 +468,26 @@ class _Counted:
                 return swaps, masked
         plain = _Selected(self.source, self.function, rows, last)
         swaps = plain.swaps()
+        if swaps is not None and anew is not None:
+            swaps = self._without_own(anew, swaps)
         return None if swaps is None else (swaps, plain)
+
+    def _without_own(self, anew: ast.stmt, swaps: list[Replacement]) -> list[Replacement]:
+        """Without `outs = outs`, as `outs = torch.stack(outs)` would become."""
+        begin, end = self.source.start(anew), self.source.end(anew)
+        own = [each for each in swaps if begin <= each.start and each.end <= end]
+        gone = self.source.without(anew)
+        value = anew.value if isinstance(anew, ast.Assign) and len(anew.targets) == 1 else None
+        alone = value is not None and [(each.start, each.text) for each in own] == [(self.source.start(value), self.name)]
+        if not alone or gone is None or ast.unparse(anew).partition(" = ")[0] != self.name:
+            return swaps
+        if own[0].end != end:
+            return swaps
+        return [*(each for each in swaps if each not in own), gone]
+
+
+def _stored(loop: ast.AST) -> list[str]:
+    return [each.id for each in walk(loop) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)]
 
 
 class _With(ast.NodeTransformer):
