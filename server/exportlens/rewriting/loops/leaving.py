@@ -262,7 +262,9 @@ class _Flags:
         above = [*(indent + each for each in comments), *head]
         text = self.nl.join([*above, *lines, *after])
         if not begun and not peeled and not self.first:
-            missing = self._unbound_where_left(replaced(source.text, [Replacement(start, end, text)]), start, above)
+            missing = self._unbound_where_left(
+                replaced(source.text, [Replacement(start, end, text)]), start, above
+            )
             if missing:
                 return self.result(missing)
         index = source.block_of(loop)[1] - len(self.first)
@@ -290,7 +292,8 @@ class _Flags:
         return [
             f"{name} = {zeros[kind.type]}"
             for name in sorted(entering)
-            if (kind := now.get(name, UNKNOWN_KIND)).what in ("number", "size", "scalar") and kind.type in zeros
+            if (kind := now.get(name, UNKNOWN_KIND)).what in ("number", "size", "scalar")
+            and kind.type in zeros
         ]
 
     def _returned_next(self, value: str) -> bool:
