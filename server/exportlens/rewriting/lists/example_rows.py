@@ -18,6 +18,9 @@ from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
+# What gives as many rows as data says, which may be none.
+_PICKING = frozenset({"masked_select", "nonzero", "unique", "unique_consecutive", "argwhere"})
+
 
 @dataclass
 class Examples:
@@ -57,6 +60,16 @@ class Examples:
             value = self._of_first_round(appended_value(append), append, 4)
             if value is None or any(map(_is_before, walk(value))):
                 continue
+            if any(
+                isinstance(each, ast.Call) and getattr(each.func, "attr", "") in _PICKING
+                for each in walk(value)
+            ):
+                continue
+            if any(map(self._may_divide_by_zero, walk(value))):
+                continue
+            picked = (each for each in walk(value) if isinstance(each, ast.Subscript))
+            if not all(map(self._takes_what_is_there, picked)):
+                continue
             there = certainly_bound_before(self.function, self.loop)
             own = set(bound(self.function.body))
             text = ast.unparse(value)
@@ -65,6 +78,31 @@ class Examples:
             if is_plain(parse_python(text, mode="eval").body, self.kinds):
                 return text
         return None
+
+    def _may_divide_by_zero(self, node: ast.AST) -> bool:
+        """Whether Python divides numbers of its own, which may begin with 0."""
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod)):
+            return False
+        sides = [parse_python(ast.unparse(each), mode="eval").body for each in (node.left, node.right)]
+        return not isinstance(node.right, ast.Constant) and all(
+            self.kinds.of(each).what in ("number", "size", "scalar") for each in sides
+        )
+
+    def _takes_what_is_there(self, node: ast.Subscript) -> bool:
+        """Whether `node` takes items by number: a mask may pick none, of which there may be no maximum."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for each in parts:
+            kind = (
+                self.kinds.of(parse_python(ast.unparse(each), mode="eval").body)
+                if not isinstance(each, ast.Slice)
+                else None
+            )
+            if kind is None or kind.what in ("number", "size", "static", "none"):
+                continue
+            whole = (kind.dtype or "").startswith("int") or "zeros_like(" in ast.unparse(each)
+            if any(isinstance(one, ast.Compare) for one in walk(each)) or kind.what != "tensor" or not whole:
+                return False
+        return True
 
     def _of_first_round(self, value: ast.expr, append: ast.stmt, depth: int) -> ast.expr | None:
         """`value` by what was there before the loop; None where it hangs on what rounds hand on."""
