@@ -25,6 +25,21 @@ REFUSED = [
         "while x.abs().max() > 1:\n    noise = torch.rand_like(x)\n    x = x * 0.5\n    if self.training:\n"
         "        x = x + noise\nreturn x",
         "`noise` is drawn at random and may go unused",
+        "a tensor that later rounds write, in a list that data leaves",
+        "total, seen = x[0] * 1, []\nfor row in x:\n    if row.sum() > 3:\n        break\n    total += row\n    seen.append(total)\n"
+        "if not seen:\n    return total\nreturn torch.stack(seen).sum(0)",
+        "`seen.append(total)` changes `seen` outside of the branch",
+    ),
+    (
+        "a list that data leaves and that is given as it is",
+        "seen = []\nfor row in x:\n    if row.sum() > 3:\n        break\n    seen.append(row * 2)\nreturn seen",
+        "data would decide how long the list becomes",
+    ),
+    (
+        "a list that data leaves, in a loop whose counter may start below 0",
+        "seen, at = [], -4\nwhile at < len(x):\n    if x[at].sum() > 3:\n        break\n    seen.append(x[at].sum())\n    at += 1\n"
+        "if not seen:\n    return x.sum()\nreturn torch.stack(seen).sum()",
+        "data would decide how long the list becomes",
     ),
     (
         "found rows without a dimension where one is found, in a loop",

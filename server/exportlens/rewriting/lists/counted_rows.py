@@ -22,40 +22,44 @@ hang on data, and where each use of the list is known to be the same for rows th
 from __future__ import annotations
 
 import ast
-import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from exportlens.inference.tensors import dtype_family
 from exportlens.rewriting.code.liveness import certainly_bound_before, exits
 from exportlens.rewriting.code.names import append_of, bound, dotted, every_name, fresh, reads
+from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.example_rows import Examples, appended_value
 from exportlens.rewriting.lists.masked_uses import MaskedUses
+from exportlens.rewriting.lists.most_rounds import MostRounds
 from exportlens.rewriting.lists.padded_buffers import starts_empty
-from exportlens.rewriting.lists.plain_items import is_plain
 from exportlens.rewriting.lists.selected_uses import Rows, Uses
+from exportlens.rewriting.lists.started_lists import started_apart
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
-from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
 _FLOATS = ("float", "float32")
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "bool")
 _SIZES = ("number", "size")
+_JOINED = (".unsqueeze(0)", ".unsqueeze(dim=0)", "[None]")
+_UP_TO = (ast.Lt, ast.LtE)
 
 
 def counted_rows(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
     """The whole text where a list that the loop around `node` fills is a tensor; None where there is none, or where more is done
     with one."""
+    if isinstance(node, ast.If):
+        source, node = started_apart(source, node)
     function = source.enclosing_function(node)
     if function is None:
         return None
     for loop in source.ancestors(node):
         if loop is function:
             return None
-        if isinstance(loop, ast.For) and not loop.orelse and source.begins_line(loop):
+        if isinstance(loop, (ast.For, ast.While)) and not loop.orelse and source.begins_line(loop):
             appends = [append_of(each) for each in walk(loop) if isinstance(each, ast.stmt)]
             for name in dict.fromkeys(each[0] for each in appends if each is not None):
                 text = _counted(source, function, loop, name, kinds, torch)
@@ -67,7 +71,9 @@ def counted_rows(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str
 def counted_behind_break(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
     """As `counted_rows`, for a branch that fills the list behind a `break` of its loop, whose rounds then append as often as the
     `break` says, whatever the branch does."""
-    if not isinstance(node, ast.If) or all(append_of(each) is None for each in walk(node) if isinstance(each, ast.stmt)):
+    if not isinstance(node, ast.If) or all(
+        append_of(each) is None for each in walk(node) if isinstance(each, ast.stmt)
+    ):
         return None
     inner: ast.AST = node
     for outer in source.ancestors(node):
@@ -82,7 +88,7 @@ def counted_behind_break(source: Source, node: ast.AST, kinds: Kinds, torch: str
 
 
 def _counted(
-    source: Source, function: Function, loop: ast.For, name: str, kinds: Kinds, torch: str
+    source: Source, function: Function, loop: ast.For | ast.While, name: str, kinds: Kinds, torch: str
 ) -> str | None:
     block, at = source.block_of(loop)
     begun = [each for each in block[:at] if name in bound(each)]
@@ -98,45 +104,41 @@ def _counted(
     ]
     if not all(source.begins_line(each) and _by_branches(source, loop, each) for each in appends):
         return None
-    made = _Counted(source, function, loop, appends, name, start, kinds_before(function, loop, kinds), torch)
-    return made.text()
+    before = kinds_before(function, loop, kinds)
+    rounds = MostRounds(source, loop, name, before)
+    examples = Examples(source, function, loop, appends, before, torch, rounds)
+    return _Counted(source, function, loop, appends, name, start, before, torch, rounds, examples).text()
 
 
-def _by_branches(source: Source, loop: ast.For, node: ast.stmt) -> bool:
-    """Whether nothing but branches lies between `loop` and `node`."""
+def _by_branches(source: Source, loop: ast.For | ast.While, node: ast.stmt) -> bool:
+    """Whether nothing but branches and loops over what is there lies between `loop` and `node`."""
     for outer in source.ancestors(node):
         if outer is loop:
             return True
-        if not isinstance(outer, ast.If):
+        if not isinstance(outer, (ast.If, ast.For)) or (isinstance(outer, ast.For) and outer.orelse):
             return False
     return False
-
-
-def _value(append: ast.stmt) -> ast.expr:
-    found = append_of(append)
-    assert found is not None
-    return found[1]
 
 
 @dataclass
 class _Counted:
     source: Source
     function: Function
-    loop: ast.For
+    loop: ast.For | ast.While
     appends: list[ast.stmt]
     name: str
     start: ast.Assign | ast.AnnAssign
     kinds: Kinds
     torch: str
+    rounds: MostRounds
+    examples: Examples
 
     def text(self) -> str | None:
         source, torch, name = self.source, self.torch, self.name
-        times = _most(self.loop.body, set(self.appends))[1]
-        rounds = self._rounds(self.loop.iter)
-        rows = [self._kind(each) for each in self.appends]
-        if rounds is None or not all(map(self._is_let_be, self.appends)) or self._is_counted_by_data():
+        rows = [self.examples.kind(each) for each in self.appends]
+        most = self.rounds.most(self.appends)
+        if most is None or not all(map(self._is_let_be, self.appends)):
             return None
-        most = rounds if times == 1 else f"{times} * {rounds}"
         taken = every_name(source.tree)
         count, filled, mask, one, places = (
             fresh(wish, taken)
@@ -148,9 +150,8 @@ class _Counted:
             return None
         lines, shape, number, floats = made
         default = number in ("int", "float")
-        at_end = Rows(
-            name, mask, torch, self.loop, None, shape, number, default, False, floats, self.kinds
-        )
+        joined = all(ast.unparse(appended_value(each)).endswith(_JOINED) for each in self.appends)
+        at_end = Rows(name, mask, torch, self.loop, None, shape, number, default, joined, floats, self.kinds)
         uses = self._uses(at_end, filled)
         inside = self._inside(count)
         if uses is None or inside is None:
@@ -172,13 +173,10 @@ class _Counted:
         ]
         return replaced(source.text, swaps)
 
-    def _kind(self, append: ast.stmt) -> Kind:
-        return kinds_before(self.function, append, self.kinds).of(_value(append))
-
     def _filling(self, append: ast.stmt, filled: str, count: str, places: str, shape: str) -> Replacement:
         source, torch = self.source, self.torch
-        value, kind = source.of(_value(append)), self._kind(append)
-        plain = isinstance(_value(append), (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
+        value, kind = source.of(appended_value(append)), self.examples.kind(append)
+        plain = isinstance(appended_value(append), (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
         row = value if plain else f"({value})"
         if kind.what == "scalar":
             value = f"{torch}.full((), {value})"
@@ -193,37 +191,6 @@ class _Counted:
             text = f"{filled}.index_put(({count}.reshape(1),), {row}.unsqueeze(0))"
         return source.swap(append, f"{filled} = {text}{line}{count} = {count} + 1")
 
-    # --- how many rounds there are ----------------------------------------------------------------------
-
-    def _rounds(self, over: ast.expr) -> str | None:
-        """The greatest number of rounds, which no data decides."""
-        kinds, source = self.kinds, self.source
-        if isinstance(over, ast.Call) and not over.keywords and not isinstance(over.func, ast.Attribute):
-            called = ast.unparse(over.func)
-            if called == "range":
-                if any(kinds.of(each).what not in _SIZES for each in over.args):
-                    return None
-                return source.of(over.args[0]) if len(over.args) == 1 else f"len({source.of(over)})"
-            if called in ("enumerate", "zip", "reversed") and over.args:
-                found = [self._rounds(each) for each in (over.args if called == "zip" else over.args[:1])]
-                return next((each for each in found if each is not None), None)
-            return None
-        if isinstance(over, ast.Call):
-            listed = isinstance(over.func, ast.Attribute) and over.func.attr == "tolist" and not over.args
-            return self._rounds(over.func.value) if listed and isinstance(over.func, ast.Attribute) else None
-        kind = kinds.of(over)
-        if dotted(over) is None or "\n" in source.of(over):
-            return None
-        if kind.what == "tensor" and (kind.rank or 1) > 0:
-            return f"len({source.of(over)})"
-        return f"len({source.of(over)})" if kinds.has_elements(over) else None
-
-    def _is_counted_by_data(self) -> bool:
-        """Whether what tells the number of rounds is bound anew up to the end of what reads it, behind the loop."""
-        told = reads(self.loop.iter)
-        block, at = self.source.block_of(self.loop)
-        return bool(told & set(bound(self.loop)))
-
     # --- what the rows begin with -----------------------------------------------------------------------
 
     def _begun(
@@ -237,141 +204,53 @@ class _Counted:
             if len(types) != 1 or not types <= {"int", "float"}:
                 return None
             number = types.pop()
-            dtype = "int64" if number == "int" else "float32"
-            return [f"{filled} = {torch}.zeros({most}, dtype={torch}.{dtype})"], "number", number, False
+            ints = "int64" if number == "int" else "float32"
+            return [f"{filled} = {torch}.zeros({most}, dtype={torch}.{ints})"], "number", number, False
         if any(each.what != "tensor" for each in rows):
             return None
         dtypes = {each.dtype for each in rows}
         floats = all(dtype_family(each) == "float" for each in dtypes)
         if any(each.rank == 0 for each in rows) and all(each.rank in (0, None) for each in rows):
-            dtype = next(iter(dtypes)) if len(dtypes) == 1 else None
+            dtype: str | None = next(iter(dtypes)) if len(dtypes) == 1 else None
+            example = self.examples.computed() if dtype not in _DTYPES else None
+            if example is not None:
+                return [f"{filled} = {primary(example)}.new_zeros({most})"], "scalar", "", floats
             if dtypes <= set(_FLOATS):
                 dtype = "float32"
-            like = self._like()
-            if dtype in _DTYPES:
-                begun = f"{like}.new_zeros(" if like is not None else f"{torch}.zeros("
-                return [f"{filled} = {begun}{most}, dtype={torch}.{dtype})"], "scalar", "", floats
-            example = self._example()
-            if example is None:
+            if dtype not in _DTYPES:
                 return None
-            return [f"{filled} = ({example}).new_zeros({most})"], "scalar", "", floats
+            like = self._like()
+            begun = f"{like}.new_zeros(" if like is not None else f"{torch}.zeros("
+            return [f"{filled} = {begun}{most}, dtype={torch}.{dtype})"], "scalar", "", floats
         if len(dtypes) != 1 or len({each.rank for each in rows}) != 1:
             return None
-        example = self._held() or self._example()
-        if example is None:
+        first = self.examples.held() or self.examples.computed()
+        if first is None:
             return None
         text = f"{filled} = {one}.new_zeros(({most}, *{one}.shape))"
-        return [f"{one} = {example}", text], "row", "", floats
+        return [f"{one} = {first}", text], "row", "", floats
 
     def _like(self) -> str | None:
         """The name of a tensor that is there before the loop and is read in it."""
         certain = certainly_bound_before(self.function, self.loop)
         names = sorted(reads(self.loop) & certain)
-        return next((each for each in names if self.kinds.names.get(each, UNKNOWN_KIND).what == "tensor"), None)
-
-    def _held(self) -> str | None:
-        """The name that is appended, where it is a tensor of the same kind before the loop."""
-        names = {_value(each).id for each in self.appends if isinstance(_value(each), ast.Name)}
-        if len(names) != 1 or any(not isinstance(_value(each), ast.Name) for each in self.appends):
-            return None
-        name = names.pop()
-        row, known = self._kind(self.appends[0]), self.kinds.names.get(name, UNKNOWN_KIND)
-        if name not in certainly_bound_before(self.function, self.loop) or row.rank is None:
-            return None
-        return name if (known.what, known.rank) == ("tensor", row.rank) else None
-
-    def _example(self) -> str | None:
-        """What is appended, computed of zeros in the place of the loop's own rows, which index what there is."""
-        for append in self.appends:
-            value = self._of_first_round(_value(append), append, 4)
-            if value is None:
-                continue
-            there = certainly_bound_before(self.function, self.loop)
-            own = set(bound(self.function.body))
-            text = ast.unparse(value)
-            if reads(value) & own - there or "\n" in text:
-                continue
-            if is_plain(parse_python(text, mode="eval").body, self.kinds):
-                return text
-        return None
-
-    def _of_first_round(self, value: ast.expr, append: ast.stmt, depth: int) -> ast.expr | None:
-        """`value` by what was there before the loop; None where it hangs on what rounds hand on."""
-        given = self._given()
-        changed = set(bound(self.loop))
-        value = copy.deepcopy(value)
-        for name in sorted(reads(value) & changed):
-            text = given.get(name)
-            if text is None and self.kinds.names.get(name, UNKNOWN_KIND).what in ("tensor", "number"):
-                # What the rounds hand on begins before them, and keeps its shape.
-                continue
-            if text is None:
-                binding = self._only_binding(name, append)
-                if binding is None or depth == 0:
-                    return None
-                inner = self._of_first_round(binding, append, depth - 1)
-                if inner is None:
-                    return None
-                text = ast.unparse(inner)
-            value = _With(name, parse_python(text, mode="eval").body).visit(value)
-        return value
-
-    def _only_binding(self, name: str, append: ast.stmt) -> ast.expr | None:
-        """What gives `name` its value in each round, in front of `append`."""
-        stores = [
-            each
-            for each in walk(self.loop)
-            if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-        ]
-        first = self.source.parents[stores[0]]
-        same = [self.source.parents[each] for each in stores]
-        if all(isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant) for each in same):
-            return first.value if isinstance(first, ast.Assign) else None
-        if len(stores) != 1:
-            return None
-        node = first
-        if not isinstance(node, ast.Assign) or node.targets != stores or name in reads(node.value):
-            return None
-        if not any(node in block[:at] for block, at in self._blocks_above(append)):
-            return None
-        return node.value
-
-    def _blocks_above(self, node: ast.stmt) -> Iterator[tuple[Sequence[ast.stmt], int]]:
-        while node is not self.loop:
-            yield self.source.block_of(node)
-            outer = self.source.parents[node]
-            if not isinstance(outer, ast.stmt):
-                return
-            node = outer
-
-    def _given(self) -> dict[str, str]:
-        """What stands for the names that the loop's own target binds."""
-        target, over = self.loop.target, self.loop.iter
-        pairs: list[tuple[ast.expr, ast.expr]] = [(target, over)]
-        found: dict[str, str] = {}
-        while pairs:
-            part, one = pairs.pop()
-            called = ast.unparse(one.func) if isinstance(one, ast.Call) else ""
-            if isinstance(one, ast.Call) and called == "enumerate" and isinstance(part, ast.Tuple):
-                if len(part.elts) == 2 and isinstance(part.elts[0], ast.Name):
-                    found[part.elts[0].id] = "0" if len(one.args) == 1 else self.source.of(one.args[1])
-                    pairs.append((part.elts[1], one.args[0]))
-            elif isinstance(one, ast.Call) and called == "zip" and isinstance(part, ast.Tuple):
-                pairs += list(zip(part.elts, one.args, strict=False))
-            elif isinstance(part, ast.Name) and called == "range" and isinstance(one, ast.Call):
-                found[part.id] = "0" if len(one.args) == 1 else self.source.of(one.args[0])
-            elif isinstance(part, ast.Name) and self.kinds.of(one).what == "tensor" and dotted(one):
-                found[part.id] = f"{self.torch}.zeros_like({self.source.of(one)}[0])"
-        return found
+        return next(
+            (each for each in names if self.kinds.names.get(each, UNKNOWN_KIND).what == "tensor"), None
+        )
 
     # --- what is done with it ---------------------------------------------------------------------------
 
     def _is_let_be(self, append: ast.stmt) -> bool:
         """Whether nothing writes to what is appended in place."""
-        kind, value = self._kind(append), _value(append)
+        kind, value = self.examples.kind(append), appended_value(append)
         if kind.what != "tensor" or (kind.fresh and not isinstance(value, ast.Name)):
             return True
-        written = {each.id for base in written_bases(self.function) for each in walk(base) if isinstance(each, ast.Name)}
+        written = {
+            each.id
+            for base in written_bases(self.function)
+            for each in walk(base)
+            if isinstance(each, ast.Name)
+        }
         written -= {self.name}
         if kind.roots is None:
             return not written
@@ -411,15 +290,24 @@ class _Counted:
                 return swaps, masked
         plain = _Selected(self.source, self.function, rows, last)
         swaps = plain.swaps()
+        if swaps is not None and anew is not None:
+            swaps = self._without_own(anew, swaps)
         return None if swaps is None else (swaps, plain)
 
-
-class _With(ast.NodeTransformer):
-    def __init__(self, name: str, value: ast.expr) -> None:
-        self.name, self.value = name, value
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return copy.deepcopy(self.value) if node.id == self.name else node
+    def _without_own(self, anew: ast.stmt, swaps: list[Replacement]) -> list[Replacement]:
+        """Without `outs = outs`, as `outs = torch.stack(outs)` would become."""
+        begin, end = self.source.start(anew), self.source.end(anew)
+        own = [each for each in swaps if begin <= each.start and each.end <= end]
+        gone = self.source.without(anew)
+        value = anew.value if isinstance(anew, ast.Assign) and len(anew.targets) == 1 else None
+        alone = value is not None and [(each.start, each.text) for each in own] == [
+            (self.source.start(value), self.name)
+        ]
+        if not alone or gone is None or ast.unparse(anew).partition(" = ")[0] != self.name:
+            return swaps
+        if own[0].end != end:
+            return swaps
+        return [*(each for each in swaps if each not in own), gone]
 
 
 class _Selected(Uses):
@@ -437,7 +325,9 @@ class _Selected(Uses):
         return [
             each
             for each in loads
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and self.source.start(each) < last
+            if isinstance(each, ast.Name)
+            and isinstance(each.ctx, ast.Load)
+            and self.source.start(each) < last
         ]
 
 
@@ -445,23 +335,3 @@ class _Masked(_Selected, MaskedUses):
     def __init__(self, source: Source, function: Function, rows: Rows, last: int | None) -> None:
         self.last = last
         MaskedUses.__init__(self, source, function, rows, rows.name, every_name(source.tree))
-
-
-def _most(block: Sequence[ast.stmt], appends: set[ast.stmt]) -> tuple[int | None, int]:
-    """How often `block` appends at most on a way that falls out of its end, None where none does, and on any way."""
-    falls: int | None = 0
-    most = 0
-    for each in block:
-        if falls is None:
-            break
-        if each in appends:
-            falls += 1
-        elif isinstance(each, ast.If):
-            ways = [_most(arm, appends) for arm in (each.body, each.orelse)]
-            most = max(most, *(falls + way[1] for way in ways))
-            ended = [falls + way[0] for way in ways if way[0] is not None]
-            falls = max(ended) if ended else None
-        elif exits([each]) != {"falls"} and isinstance(each, (ast.Continue, ast.Break, ast.Return, ast.Raise)):
-            most = max(most, falls)
-            falls = None
-    return falls, max(most, falls or 0)

@@ -65,7 +65,11 @@ def _buffered(
         return None
     name, value = found
     begun = [each for each in block[:at] if name in bound(each)]
-    if len(begun) != 1 or not isinstance(begun[0], (ast.Assign, ast.AnnAssign)) or not starts_empty(begun[0], name):
+    if (
+        len(begun) != 1
+        or not isinstance(begun[0], (ast.Assign, ast.AnnAssign))
+        or not starts_empty(begun[0], name)
+    ):
         return None
     padding = next((pad for each in block[at + 1 :] if (pad := _padding(each, name)) is not None), None)
     if padding is None:

@@ -247,6 +247,14 @@ class Uses:
         by = outer.right if isinstance(outer.op, ast.Div) and outer.left is call else None
         if isinstance(by, ast.Call) and ast.unparse(by.func) == "len" and self._is_list(by.args[0]):
             return True
+        if by is not None and ast.unparse(by) in (
+            f"max(len({self.rows.name}), 1)",
+            f"max(1, len({self.rows.name}))",
+        ):
+            # Of none it is zero, which may be a tensor's where nothing asks of what type it is.
+            around = self.source.parents[outer]
+            whole = self.source.parents[around] if isinstance(around, ast.Tuple) else around
+            return self.rows.shape == "scalar" and isinstance(whole, (ast.Return, ast.BinOp))
         return self.rows.shape == "scalar" and not isinstance(outer.op, ast.Div)
 
     # --- whether there is any -----------------------------------------------------------------------------------

@@ -188,7 +188,11 @@ def _selected(source: Source, loop: ast.While, at: str) -> tuple[Source, ast.Whi
         if not isinstance(each, ast.Subscript):
             continue
         parts = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
-        left = [index for index, part in enumerate(parts) if at in reads(part) and not _is_unsqueezed(part)]
+        left = [
+            index
+            for index, part in enumerate(parts)
+            if at in reads(part) and not _is_unsqueezed(part) and not _compares(part)
+        ]
         if not left:
             continue
         others = [part for index, part in enumerate(parts) if index not in left]
@@ -211,6 +215,11 @@ def _selected(source: Source, loop: ast.While, at: str) -> tuple[Source, ast.Whi
 def _is_unsqueezed(part: ast.expr) -> bool:
     """Whether an index is a tensor with one dimension already."""
     return isinstance(part, ast.Call) and getattr(part.func, "attr", "") == "unsqueeze"
+
+
+def _compares(part: ast.expr) -> bool:
+    """Whether an index is a mask, of which nothing is read as a number: `x[y == y[i]]`."""
+    return any(isinstance(each, ast.Compare) for each in walk(part))
 
 
 def _keeps_or_takes(part: ast.expr) -> bool:

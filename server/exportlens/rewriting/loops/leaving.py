@@ -189,7 +189,8 @@ class _Flags:
             if name in needed:
                 raise Refused(f"`{name}` is read after the loop, and says where tensor data left it")
 
-    def result(self) -> Flagged:
+    def result(self, begun: Sequence[str] = ()) -> Flagged:
+        """The text, in which `begun` begin before the loop."""
         source, loop = self.source, self.loop
         indent = source.indent_of(loop)
         if not source.begins_line(loop):
@@ -199,6 +200,7 @@ class _Flags:
             self._refuse_peeling(peeled)
         flags = dict.fromkeys([self.flag, *self.returned.values(), *self.checked])
         head = [f"{indent}{flag} = {self.torch}.zeros((), dtype={self.torch}.bool)" for flag in flags]
+        head += [indent + each for each in begun]
         before = len(head)
         rounds, counted = "", self._counted()
         if self.first:
@@ -257,7 +259,14 @@ class _Flags:
             behind += 1
         start, end = source.span([*self.first, loop])
         comments = source.comments_between(source.span([loop])[0], source.start(loop))
-        text = self.nl.join([*(indent + each for each in comments), *head, *lines, *after])
+        above = [*(indent + each for each in comments), *head]
+        text = self.nl.join([*above, *lines, *after])
+        if not begun and not peeled and not self.first:
+            missing = self._unbound_where_left(
+                replaced(source.text, [Replacement(start, end, text)]), start, above
+            )
+            if missing:
+                return self.result(missing)
         index = source.block_of(loop)[1] - len(self.first)
         return Flagged(
             replaced(source.text, [Replacement(start, end, text)]),
@@ -265,6 +274,27 @@ class _Flags:
             index,
             before + 1 + behind,
         )
+
+    def _unbound_where_left(self, text: str, start: int, above: list[str]) -> list[str]:
+        """The lines that begin numbers which an arm with a way out binds: on the flag's other side they have no value."""
+        changed = Source(text)
+        place = start + len(self.nl.join(above)) + len(self.nl) + len(self.source.indent_of(self.loop))
+        loops = (each for each in ast.walk(changed.tree) if isinstance(each, (ast.For, ast.While)))
+        loop = next((each for each in loops if changed.start(each) == place), None)
+        function = changed.enclosing_function(loop) if loop is not None else None
+        if loop is None or function is None:
+            return []
+        entering = live_before(loop.body, frozenset(), function) & set(bound(self.loop.body))
+        entering -= live_before(self.loop.body, frozenset(), self.function)
+        entering -= certainly_bound_before(self.function, self.loop)
+        now = kinds_before(self.function, self.loop.body[-1], self.kinds).names
+        zeros = {"int": "0", "float": "0.0", "bool": "False"}
+        return [
+            f"{name} = {zeros[kind.type]}"
+            for name in sorted(entering)
+            if (kind := now.get(name, UNKNOWN_KIND)).what in ("number", "size", "scalar")
+            and kind.type in zeros
+        ]
 
     def _returned_next(self, value: str) -> bool:
         """Whether `value` is returned right behind the loop, however that was left."""

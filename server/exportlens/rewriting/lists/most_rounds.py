@@ -1,0 +1,231 @@
+"""How many rounds the loops around what fills a list have at most, where no data decides that."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from exportlens.inference.values import Const
+from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.names import bound, dotted, reads
+from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.kinds.kind import UNKNOWN_KIND
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.plain_items import is_plain
+from exportlens.source.parsing import parse_python
+from exportlens.source.walking import walk
+
+_SIZES = ("number", "size")
+_UP_TO = (ast.Lt, ast.LtE)
+
+
+@dataclass
+class MostRounds:
+    """The rounds of `loop`, in front of which the list `name` begins; `kinds` are those there."""
+
+    source: Source
+    loop: ast.For | ast.While
+    name: str
+    kinds: Kinds
+
+    def most(self, appends: Sequence[ast.stmt]) -> str | None:
+        """How many items `appends` add at most; None where it is as many whatever the ways through the rounds are, too."""
+        loops = self._loops(appends[0])
+        if any(self._loops(each) != loops for each in appends):
+            return None
+        times = most_on_a_way(loops[-1].body, set(appends))[1]
+        if not self._may_skip(loops, appends, times):
+            return None
+        rounds = self._all_rounds(loops, times)
+        if rounds is None or self._is_bound_anew():
+            return None
+        if times > 1:
+            grouped = isinstance(parse_python(rounds, mode="eval").body, ast.BinOp)
+            rounds = f"({rounds})" if grouped else rounds
+        return rounds if times == 1 else f"{times} * {rounds}"
+
+    def _may_skip(
+        self, loops: Sequence[ast.For | ast.While], appends: Sequence[ast.stmt], times: int
+    ) -> bool:
+        """Whether some rounds add fewer items than others."""
+        if any(exits(each.body) & {"breaks", "continues", "returns"} for each in loops):
+            return True
+        return (
+            any(self._is_chosen(each) for each in loops[1:]) or _least(loops[-1].body, set(appends)) < times
+        )
+
+    def _is_chosen(self, loop: ast.For | ast.While) -> bool:
+        """Whether an inner loop stands in a branch."""
+        return isinstance(self.source.parents[loop], ast.If)
+
+    def _is_bound_anew(self) -> bool:
+        """Whether the rounds bind anew what tells their number."""
+        return isinstance(self.loop, ast.For) and bool(reads(self.loop.iter) & set(bound(self.loop)))
+
+    def _loops(self, append: ast.stmt) -> list[ast.For | ast.While]:
+        """The loops around `append`, from the outermost, in front of which the list begins."""
+        found: list[ast.For | ast.While] = []
+        for outer in self.source.ancestors(append):
+            if isinstance(outer, (ast.For, ast.While)):
+                found.append(outer)
+            if outer is self.loop:
+                break
+        return found[::-1]
+
+    def _all_rounds(self, loops: Sequence[ast.For | ast.While], times: int) -> str | None:
+        """The greatest number of rounds of the innermost of `loops`, in all rounds of those around it."""
+        if isinstance(loops[0], ast.While):
+            return self._rounds_asked(times) if len(loops) == 1 else None
+        found: list[str] = []
+        for each in loops:
+            assert isinstance(each, ast.For)
+            text = self._rounds_inside(each) if each is not self.loop else self.of(each.iter)
+            if text is None:
+                return None
+            found.append(f"({text})" if isinstance(parse_python(text, mode="eval").body, ast.BinOp) else text)
+        return found[0][1:-1] if len(found) == 1 and found[0].startswith("(") else " * ".join(found)
+
+    def _rounds_inside(self, loop: ast.For) -> str | None:
+        """As `_rounds`, of an inner loop: `range(i + 1, n)` has no more than `n` rounds."""
+        over, changed = loop.iter, set(bound(self.loop))
+        if not reads(over) & changed:
+            return self.of(over)
+        if not isinstance(over, ast.Call) or dotted(over.func) != "range" or len(over.args) != 2:
+            return None
+        begin, end = over.args
+        number = begin.left if isinstance(begin, ast.BinOp) and isinstance(begin.op, ast.Add) else begin
+        more = begin.right if isinstance(begin, ast.BinOp) else ast.Constant(0)
+        is_more = isinstance(more, ast.Constant) and type(more.value) is int and more.value >= 0
+        if not is_more or not isinstance(number, ast.Name) or reads(end) & changed:
+            return None
+        if not self._counts_from_zero(number.id) or stored_in(self.loop).count(number.id) != 1:
+            return None
+        return self.source.of(end) if self.kinds.of(end).what in _SIZES else None
+
+    def _counts_from_zero(self, name: str) -> bool:
+        """Whether one of the loops counts `name` from 0."""
+        for each in (one for one in walk(self.loop) if isinstance(one, ast.For)):
+            called = (
+                dotted(each.iter.func)
+                if isinstance(each.iter, ast.Call) and len(each.iter.args) == 1
+                else None
+            )
+            target = each.target
+            if called == "enumerate" and isinstance(target, ast.Tuple):
+                target = target.elts[0]
+            if called in ("range", "enumerate") and isinstance(target, ast.Name) and target.id == name:
+                return not (isinstance(each.iter, ast.Call) and each.iter.keywords)
+        return False
+
+    def _rounds_asked(self, times: int) -> str | None:
+        """As `_rounds`, of a `while` that asks how many items there are, or counts up from a number that is not negative."""
+        test, source = self.loop.test if isinstance(self.loop, ast.While) else None, self.source
+        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        for part in parts:
+            if not isinstance(part, ast.Compare) or len(part.ops) != 1 or not isinstance(part.ops[0], _UP_TO):
+                continue
+            limit = part.comparators[0]
+            more = " + 1" if isinstance(part.ops[0], ast.LtE) else ""
+            kind = self.kinds.of(limit)
+            if kind.what not in _SIZES or kind.type != "int" or reads(limit) & set(bound(self.loop)):
+                continue
+            if any(isinstance(each, ast.Call) and dotted(each.func) != "len" for each in walk(limit)):
+                continue
+            text = f"({source.of(limit)}{more})" if more or isinstance(limit, ast.BinOp) else source.of(limit)
+            if ast.unparse(part.left) == f"len({self.name})" and times == 1 and not more:
+                return text
+            if self._counts_up(part.left):
+                return text
+        return None
+
+    def _counts_up(self, counter: ast.expr) -> bool:
+        """Whether `counter`, with something added to it, begins at 0 or above and grows in each round that goes on."""
+        if isinstance(counter, ast.BinOp) and isinstance(counter.op, ast.Add):
+            more = counter.right
+            if not (isinstance(more, ast.Constant) and type(more.value) is int and more.value >= 0):
+                return False
+            counter = counter.left
+        if not isinstance(counter, ast.Name):
+            return False
+        name = counter.id
+        start = self.kinds.names.get(name, UNKNOWN_KIND)
+        begins = start.value.value if isinstance(start.value, Const) else None
+        if type(begins) is not int or begins < 0:
+            return False
+        steps = [each for each in self.loop.body if name in bound(each)]
+        if len(steps) != 1 or sum(one == name for one in stored_in(self.loop)) != 1:
+            return False
+        step = steps[0]
+        before = self.loop.body[: self.loop.body.index(step)]
+        if any("continues" in exits([each]) for each in before):
+            return False
+        grows = isinstance(step, ast.AugAssign) and isinstance(step.op, ast.Add)
+        value = step.value if grows and isinstance(step, ast.AugAssign) else None
+        return isinstance(value, ast.Constant) and type(value.value) is int and value.value > 0
+
+    def of(self, over: ast.expr) -> str | None:
+        """The greatest number of rounds, which no data decides."""
+        kinds, source = self.kinds, self.source
+        if isinstance(over, ast.Call) and not over.keywords and not isinstance(over.func, ast.Attribute):
+            called = ast.unparse(over.func)
+            if called == "range":
+                if any(kinds.of(each).what not in _SIZES for each in over.args):
+                    return None
+                return source.of(over.args[0]) if len(over.args) == 1 else f"len({source.of(over)})"
+            if called in ("enumerate", "zip", "reversed") and over.args:
+                found = [self.of(each) for each in (over.args if called == "zip" else over.args[:1])]
+                return next((each for each in found if each is not None), None)
+            return None
+        if isinstance(over, ast.Call):
+            listed = isinstance(over.func, ast.Attribute) and over.func.attr == "tolist" and not over.args
+            return self.of(over.func.value) if listed and isinstance(over.func, ast.Attribute) else None
+        kind = kinds.of(over)
+        part = isinstance(over, ast.Subscript) and dotted(over.value) is not None
+        if not (part or dotted(over) is not None) or "\n" in source.of(over):
+            return None
+        if part and not is_plain(over, kinds):
+            return None
+        if kind.what == "tensor" and (kind.rank or 1) > 0:
+            return f"len({source.of(over)})"
+        return f"len({source.of(over)})" if kinds.has_elements(over) else None
+
+
+def stored_in(loop: ast.AST) -> list[str]:
+    return [
+        each.id for each in walk(loop) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    ]
+
+
+def most_on_a_way(block: Sequence[ast.stmt], appends: set[ast.stmt]) -> tuple[int | None, int]:
+    """How often `block` appends at most on a way that falls out of its end, None where none does, and on any way."""
+    falls: int | None = 0
+    most = 0
+    for each in block:
+        if falls is None:
+            break
+        if each in appends:
+            falls += 1
+        elif isinstance(each, ast.If):
+            ways = [most_on_a_way(arm, appends) for arm in (each.body, each.orelse)]
+            most = max(most, *(falls + way[1] for way in ways))
+            ended = [falls + way[0] for way in ways if way[0] is not None]
+            falls = max(ended) if ended else None
+        elif exits([each]) != {"falls"} and isinstance(
+            each, (ast.Continue, ast.Break, ast.Return, ast.Raise)
+        ):
+            most = max(most, falls)
+            falls = None
+    return falls, max(most, falls or 0)
+
+
+def _least(block: Sequence[ast.stmt], appends: set[ast.stmt]) -> int:
+    """How often `block`, which nothing leaves, appends at least."""
+    return sum(
+        1
+        if each in appends
+        else min(_least(each.body, appends), _least(each.orelse, appends))
+        if isinstance(each, ast.If)
+        else 0
+        for each in block
+    )
