@@ -50,7 +50,7 @@ def result_origin(*operands: Value) -> str:
 
 def broadcast(left: Value, right: Value, *, division: bool = False, matmul: bool = False) -> Value:
     """The result of elementwise arithmetic (or `@`) of which at least one operand is a tensor."""
-    dtype = _promote(left, right)
+    dtype = "float64" if _is_double(left, right, matmul) else _promote(left, right)
     if division and dtype in (None, "int", "bool"):
         dtype = "float"
     rank = _matmul_rank(left, right) if matmul else _broadcast_rank(left, right)
@@ -105,6 +105,26 @@ def _aligned(opened: Tensor, rank: int | None) -> int | None:
 def _one_dim(dims: list[int | None]) -> int | None:
     """The dimension that several tensors agree to be open; the first where none is."""
     return dims[0] if len(set(dims)) == 1 else None if dims else 0
+
+
+def _is_double(left: Value, right: Value, matmul: bool) -> bool:
+    """Whether arithmetic gives float64: of nothing else and of real numbers, or of a tensor of it with dimensions and anything real."""
+    tensors = [value for value in (left, right) if isinstance(value, Tensor)]
+    doubles = [tensor for tensor in tensors if tensor.dtype == "float64"]
+    if not doubles or _promote(left, right) not in ("float", "float64"):
+        return False
+    if len(doubles) < len(tensors):
+        return not matmul and all(map(_is_real, tensors)) and any(tensor.rank for tensor in doubles)
+    return all(isinstance(value, Tensor) or _is_real(value) for value in (left, right))
+
+
+def _is_real(value: Value) -> bool:
+    """Whether an operand is known to be a real number, or a tensor of such."""
+    if isinstance(value, Tensor):
+        return dtype_family(value.dtype) in ("bool", "int", "float")
+    if isinstance(value, Const):
+        return isinstance(value.value, (bool, int, float))
+    return getattr(value, "type", None) in ("bool", "int", "float") or isinstance(value, Shape)
 
 
 def _promote(left: Value, right: Value) -> str | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from exportlens.inference.values import Const, Mapping_, Sequence, Value
+from exportlens.rewriting.code.computed_constants import computed
 from exportlens.rewriting.code.names import arguments
 from exportlens.rewriting.kinds.kind import Kind, of_value
 from exportlens.source.document import Chunk
@@ -20,9 +21,11 @@ _MOST_ITEMS = 64
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What one chunk says of names: the values that it gives them, how often it binds each, and those whose items it may change."""
+    """What one chunk says of names: the values that it gives them, what it computes of other names, how often it binds each, and those
+    whose items it may change."""
 
     values: Mapping[str, Value]
+    computed: Mapping[str, ast.expr]
     bound: Counter[str]
     changed: frozenset[str]
 
@@ -35,12 +38,18 @@ def constants_of(chunks: Iterable[Chunk]) -> dict[str, Kind]:
     a local of that name, or that is used as more than a table to read, is not among them."""
     parts = [_names_of(each) for each in chunks]
     found = {name: value for each in parts for name, value in each.values.items()}
-    if not found:
+    if not found and not any(each.computed for each in parts):
         return {}
     bound: Counter[str] = Counter()
     for each in parts:
         bound += each.bound
     changed = {name for each in parts for name in each.changed}
+    for each in parts:
+        once = {name: found[name] for name in found if bound[name] == 1}
+        for name, node in each.computed.items():
+            value = computed(node, once)
+            if value is not None:
+                found[name] = value
     return {
         name: of_value(value, name)
         for name, value in found.items()
@@ -57,20 +66,44 @@ def _names_of(chunk: Chunk) -> _Names:
 
 def _read(chunk: Chunk) -> _Names:
     values: dict[str, Value] = {}
+    open_values: dict[str, ast.expr] = {}
     for each in chunk.body:
-        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
-        target = each.target if isinstance(each, ast.AnnAssign) else target
-        given = each.value if isinstance(each, (ast.Assign, ast.AnnAssign)) else None
-        value = None if given is None else _value(given)
-        if isinstance(target, ast.Name) and value is not None:
-            values[target.id] = value
+        for target, given in _pairs(each):
+            value = _value(given)
+            if value is not None:
+                values[target] = value
+            elif isinstance(given, (ast.BinOp, ast.UnaryOp, ast.Call, ast.Attribute)):
+                open_values[target] = given
     bound: Counter[str] = Counter()
     changed: set[str] = set()
     for top in chunk.body:
         for node in walk(top):
             bound.update(_bound_by(node))
             changed.update(_changed_by(node))
-    return _Names(values, bound, frozenset(changed))
+    return _Names(values, open_values, bound, frozenset(changed))
+
+
+def _pairs(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
+    """The names that `statement` gives values, each with what it is given: `LOW, HIGH = 40, 120` gives two."""
+    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+        yield statement.target.id, statement.value
+    # A list of two names may change by either.
+    if not isinstance(statement, ast.Assign) or (
+        len(statement.targets) > 1 and not isinstance(_value(statement.value), Const)
+    ):
+        return
+    for target in statement.targets:
+        value = statement.value
+        if isinstance(target, ast.Name):
+            yield target.id, value
+        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            whole = not any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts))
+            if whole and len(target.elts) == len(value.elts):
+                yield from (
+                    (name.id, each)
+                    for name, each in zip(target.elts, value.elts, strict=True)
+                    if isinstance(name, ast.Name)
+                )
 
 
 def _bound_by(node: ast.AST) -> Iterable[str]:
