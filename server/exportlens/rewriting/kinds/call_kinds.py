@@ -447,10 +447,15 @@ def _float_beside_numbers(given: list[Kind]) -> str | None:
     """The dtype of the tensors without dimensions among which and numbers `min()` chooses: while tracing torch makes one of theirs."""
     tensors = [kind for kind in given if kind.what == "tensor"]
     dtypes = {kind.dtype or "" for kind in tensors}
-    numbers = all(kind.what == "number" and kind.type in ("float", "int") for kind in given if kind not in tensors)
+    numbers = all(
+        kind.what == "number" and kind.type in ("float", "int") for kind in given if kind not in tensors
+    )
     fits = numbers and len(dtypes) == 1 and all(kind.rank == 0 for kind in tensors)
     # Of a float of an unknown width nothing is made.
-    return next((each for each in dtypes if fits and each.startswith(("float", "bfloat")) and each[-1].isdigit()), None)
+    return next(
+        (each for each in dtypes if fits and each.startswith(("float", "bfloat")) and each[-1].isdigit()),
+        None,
+    )
 
 
 def _python_type(dtype: str) -> str:

@@ -173,7 +173,9 @@ def _is_named(node: ast.expr, name: str) -> bool:
 def _decides(source: Source, node: ast.expr) -> bool:
     """Whether `node` is what a branch asks, or a part of it."""
     parent = source.parents[node]
-    while isinstance(parent, ast.BoolOp) or (isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)):
+    while isinstance(parent, ast.BoolOp) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    ):
         node, parent = parent, source.parents[parent]
     return isinstance(parent, ast.If) and parent.test is node
 
