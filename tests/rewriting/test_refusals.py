@@ -53,6 +53,16 @@ REFUSED = [
         "`y` is only bound where data says so",
     ),
     (
+        "a number of a list that is compared with one, for more than a branch",
+        "total = x.sum()\nfor k in x[0].long().unique().tolist():\n    many = k > 1\n    total = total + many\nreturn total",
+        "`k` is a number of Python, and not only an index of tensors",
+    ),
+    (
+        "a number of a list that is compared with a tensor without dimensions",
+        "total = x.sum()\nfor k in x[0].double().unique().tolist():\n    total = total + (x.sum() == k)\nreturn total",
+        "`k` is a number of Python, and not only an index of tensors",
+    ),
+    (
         "a name that the round before may have bound",
         "for k in range(3):\n    if x[k].sum() > 0:\n        y = x[k] * 2\n    x = x + y\nreturn x",
         "`y` is not bound where the condition is false",

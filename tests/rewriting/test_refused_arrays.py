@@ -227,10 +227,14 @@ def test_arrays_that_another_module_hands_in(body: str, call: str) -> None:
     """Exported by itself the inner one takes tensors; called by the outer one it is given arrays, which stay arrays."""
     text = "import numpy as np\nimport torch\nfrom torch import nn\n\n\nclass Inner(nn.Module):\n"
     text += "    def scaled(self, x, words):\n        return x * 2 if (words > 0).any() else x\n\n"
-    text += f"    def forward(self, x, words):\n{textwrap.indent(body, '        ')}\n\n\nclass M(nn.Module):\n"
+    text += (
+        f"    def forward(self, x, words):\n{textwrap.indent(body, '        ')}\n\n\nclass M(nn.Module):\n"
+    )
     text += "    def __init__(self):\n        super().__init__()\n        self.inner = Inner()\n\n"
     text += "    def forward(self, x: torch.Tensor, y: torch.Tensor):\n"
-    text += f"        words = np.asarray(y.tolist())\n        return {call.replace('self.read(y)', 'words')}\n"
+    text += (
+        f"        words = np.asarray(y.tolist())\n        return {call.replace('self.read(y)', 'words')}\n"
+    )
     mended = mend(text)
     assert any("a call gives an array for `words`" in refusal for refusal in mended.refusals), mended.refusals
     assert mended.text.partition("class M")[0] == text.partition("class M")[0]

@@ -40,7 +40,9 @@ def of_handed_arrays(place: Place, context: RewriteContext) -> Refusal | None:
         return None
     names = _Names(draft, handed, makes=False).of(function)
     parts = [node] if isinstance(node, ast.expr) else [getattr(node, each, None) for each in ("test", "iter")]
-    if not any(isinstance(each, ast.Name) and each.id in names for part in parts if part for each in walk(part)):
+    if not any(
+        isinstance(each, ast.Name) and each.id in names for part in parts if part for each in walk(part)
+    ):
         return None
     told = " and ".join(f"`{each}`" for each in sorted(handed))
     return Refusal(f"a call gives an array for {told}: rewrite from where the array is made")
@@ -98,7 +100,9 @@ class _Names:
         if isinstance(
             node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.List, ast.Tuple)
         ):
-            return any(self.is_array(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+            return any(
+                self.is_array(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)
+            )
         return False
 
     def _is_called(self, node: ast.Call) -> bool:

@@ -22,7 +22,9 @@ _CASTS = {
 _MADE = ("empty", "zeros", "ones", "new_empty", "new_zeros", "new_ones", "tensor")
 _SAME = ("detach", "clone", "contiguous")
 # What they make is of the dtype that they are told.
-_CREATING = frozenset({"zeros", "ones", "empty", "full", "arange", "linspace", "logspace", "eye", "rand", "randn"})
+_CREATING = frozenset(
+    {"zeros", "ones", "empty", "full", "arange", "linspace", "logspace", "eye", "rand", "randn"}
+)
 
 
 def is_empty(node: ast.AST) -> bool:

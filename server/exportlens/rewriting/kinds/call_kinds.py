@@ -412,6 +412,9 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
             roots = union(given) if name in ("max", "min") else frozenset()
             alike = len(given) > 1 and all(kind.what == "tensor" for kind in given)
             dtypes, ranks = {kind.dtype for kind in given}, {kind.rank for kind in given}
+            chosen = _float_beside_numbers(given) if name in ("max", "min") and not alike else None
+            if chosen is not None:
+                return Kind("tensor", chosen, 0, roots)
             # One of them is chosen: what they have in common it has.
             return Kind(
                 "tensor",
@@ -438,6 +441,21 @@ def _of_builtin(kinds: Kinds, name: str, node: ast.Call) -> Kind:
     if name in ("list", "tuple", "zip", "range", "enumerate", "reversed", "sorted", "dict"):
         return of_iterating(name, given)
     return UNKNOWN_KIND
+
+
+def _float_beside_numbers(given: list[Kind]) -> str | None:
+    """The dtype of the tensors without dimensions among which and numbers `min()` chooses: while tracing torch makes one of theirs."""
+    tensors = [kind for kind in given if kind.what == "tensor"]
+    dtypes = {kind.dtype or "" for kind in tensors}
+    numbers = all(
+        kind.what == "number" and kind.type in ("float", "int") for kind in given if kind not in tensors
+    )
+    fits = numbers and len(dtypes) == 1 and all(kind.rank == 0 for kind in tensors)
+    # Of a float of an unknown width nothing is made.
+    return next(
+        (each for each in dtypes if fits and each.startswith(("float", "bfloat")) and each[-1].isdigit()),
+        None,
+    )
 
 
 def _python_type(dtype: str) -> str:

@@ -37,6 +37,7 @@ from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP
 from exportlens.rewriting.memory.effects import kinds_before, own_expressions, visit
 from exportlens.rewriting.sizes.indexing import indexed_by_tensors
 
+_COMPARING = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 NO_OPERATOR = (
     "how often the loop runs is only known when the model runs, and no operator of torch's takes a body with a number of "
     "rows from data: work on all rows at once, as `x[mask].sum()` does, or on every element with a mask as weight"
@@ -165,8 +166,22 @@ def _listed(rows: ast.expr) -> ast.expr | None:
     return None
 
 
+def _is_named(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def _decides(source: Source, node: ast.expr) -> bool:
+    """Whether `node` is what a branch asks, or a part of it."""
+    parent = source.parents[node]
+    while isinstance(parent, ast.BoolOp) or (
+        isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    ):
+        node, parent = parent, source.parents[parent]
+    return isinstance(parent, ast.If) and parent.test is node
+
+
 def _refuse_other_uses(source: Source, loop: ast.For, target: ast.expr, kinds: Kinds) -> None:
-    """Numbers of a list may be tensors where they are nothing but indices of tensors."""
+    """Numbers of a list may be tensors where they are nothing but indices of tensors, or compared: with tensors, or for a branch."""
     if not isinstance(target, ast.Name):
         raise Refused(NO_OPERATOR)
     name = target.id
@@ -177,6 +192,16 @@ def _refuse_other_uses(source: Source, loop: ast.For, target: ast.expr, kinds: K
             if isinstance(each, ast.Subscript) and now.of(each.value).what == "tensor":
                 parts = each.slice.elts if isinstance(each.slice, ast.Tuple) else [each.slice]
                 indices.update(id(part) for part in parts)
+            elif isinstance(each, ast.Compare) and len(each.ops) == 1 and isinstance(each.ops[0], _COMPARING):
+                sides = [each.left, each.comparators[0]]
+                others = [now.of(side) for side in sides if not _is_named(side, name)]
+                # A tensor without dimensions is compared in a dtype of both, one with some in its own.
+                if any(
+                    (other.what == "tensor" and other.rank != 0)
+                    or (other.what == "number" and _decides(source, each))
+                    for other in others
+                ):
+                    indices.update(id(side) for side in sides)
 
     visit(loop.body, kinds.copy(), see)
     for statement in loop.body:
