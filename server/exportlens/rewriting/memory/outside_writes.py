@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
+from exportlens.rewriting.code.callers import given_to
 from exportlens.rewriting.code.draft import Refused, RefusedState
 from exportlens.rewriting.code.liveness import exits, leaves, live_before
 from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, reads, registers_buffer, walk_own
@@ -447,11 +448,21 @@ class OutsideWrites:
         value = kind.value
         if not isinstance(value, Tensor) or value.origin != "fresh" or not value.root:
             return False
+        # Of what a caller gave a view, no name is known here.
+        if not all(map(self.is_own, roots or ())):
+            return False
         return not any(
             isinstance(other.value, Tensor) and other.value.root == value.root
             for name, other in self.kinds.names.items()
             if name != written.path
         )
+
+    def is_own(self, root: str) -> bool:
+        """Whether memory is this function's alone: made in it, or given by calls that keep no name for it."""
+        if root.startswith(LOCAL):
+            return True
+        given = given_to(self.source, self.function, root, self.kinds) if root.isidentifier() else []
+        return bool(given) and all(each.what == "tensor" and each.fresh for each in given)
 
 
 def _asked_around(source: Source, node: ast.AST, function: ast.AST) -> set[str]:
