@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
-from exportlens.rewriting.arms.idle_writes import written_in_any_case
+from exportlens.rewriting.arms.idle_writes import written_anyhow, written_in_any_case
 from exportlens.rewriting.arms.items_of_views import items_of_copies
 from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switch
 from exportlens.rewriting.arms.preparing import prepared, without_unread
@@ -383,6 +383,9 @@ def _branch(
             text = _read_back(*form, torch, value, ({}, {}))
             if text is not None:
                 return text
+        text = written_anyhow(source, node, kinds)
+        if text is not None:
+            return text
         raise
 
 
