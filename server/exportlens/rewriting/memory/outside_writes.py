@@ -11,7 +11,7 @@ from exportlens.inference.values import Tensor
 from exportlens.rewriting.code.callers import given_to
 from exportlens.rewriting.code.draft import Refused, RefusedState
 from exportlens.rewriting.code.liveness import exits, leaves, live_before
-from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, reads, registers_buffer, walk_own
+from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, registers_buffer, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, numbers
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -200,14 +200,18 @@ class OutsideWrites:
             for each in self.source.ancestors(node)
         )
 
+    def _names_read(self) -> set[str]:
+        """The names that an arm reads as they are before the branch: what it binds before it reads it is no name of what was there."""
+        read: set[str] = set()
+        for arm in (self.then, self.other):
+            read |= live_before(arm.statements, frozenset(), self.function)
+            read |= set(augmented_names(arm.statements))
+        return read
+
     def _path_of_root(self, root: str) -> str:
         """The one name (or attribute) by which the arms know the memory `root`: its clone stands for all of
         it there."""
-        read: set[str] = set()
-        for arm in (self.then, self.other):
-            # What an arm binds before it reads it is no name of what was there.
-            read |= live_before(arm.statements, frozenset(), self.function)
-        read |= {each for arm in (self.then, self.other) for each in augmented_names(arm.statements)}
+        read = self._names_read()
         names = [
             name
             for name, kind in self.kinds.names.items()
@@ -264,8 +268,7 @@ class OutsideWrites:
                 and isinstance(other.value, Tensor)
                 and other.value.root == kind.value.root
             ):
-                read = reads(self.then.statements) | reads(self.other.statements)
-                if name in read:
+                if name in self._names_read():
                     raise Refused(
                         f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
                     )
