@@ -262,16 +262,17 @@ class OutsideWrites:
         kind = self._kind_of_path(written.path)
         if not isinstance(kind.value, Tensor) or not kind.value.root:
             return
+        read = self._names_read()
         for name, other in self.kinds.names.items():
             if (
                 name != written.path
+                and name in read
                 and isinstance(other.value, Tensor)
                 and other.value.root == kind.value.root
             ):
-                if name in self._names_read():
-                    raise Refused(
-                        f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
-                    )
+                raise Refused(
+                    f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
+                )
 
     def _kind_of_path(self, path: str) -> Kind:
         return self.kinds.of(parse_python(path, mode="eval").body)
