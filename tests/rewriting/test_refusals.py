@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "rows that F.pad pads by a number which the test does not say is some",
+        "rows, size = x[x[:, 0] > 0], 4\nif len(rows) < size:\n    size = 1\n"
+        "    rows = torch.nn.functional.pad(rows, (0, 0, 0, size - len(rows)))\nreturn rows",
+        "cannot trace the gradient of F.pad",
+    ),
+    (
         "what a branch writes by a mask besides, of as many numbers as the mask need not pick",
         "row, given = x.t()[0], x[0, :2]\nlow = row < 0\nif low.any():\n    row[low] = given\n    x[:, 1][low] += 2\nreturn x",
         "is known there under several names",
