@@ -12,8 +12,8 @@ from tests.rewriting.fixing_all import mend
 REFUSED = [
     (
         "rows that F.pad pads by a number which the test does not say is some",
-        "rows, size = x[x[:, 0] > 0], 4\nif len(rows) < size:\n    size = 1\n"
-        "    rows = torch.nn.functional.pad(rows, (0, 0, 0, size - len(rows)))\nreturn rows",
+        "rows, size = x[x[:, 0] > 0], 4\nif rows.shape[0] < size:\n    size = 1\n"
+        "    rows = torch.nn.functional.pad(rows, (0, 0, 0, size - rows.shape[0]))\nreturn rows",
         "cannot trace the gradient of F.pad",
     ),
     (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.code.text import Source
@@ -11,6 +12,12 @@ from exportlens.rewriting.code.text import Source
 _OTHERWISE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt
 }  # fmt: skip
+
+
+def as_asked(node: ast.expr) -> str:
+    """The text of a number, in which a size is written in one way: `x.shape[0]` for `x.size(0)` and `len(x)`."""
+    text = re.sub(r"\.size\((-?\d+)\)", r".shape[\1]", ast.unparse(node))
+    return re.sub(r"\blen\(([\w.]+)\)", r"\1.shape[0]", text)
 
 
 def asked_to_be_some(source: Source, node: ast.If, part: ast.AST) -> frozenset[str]:
@@ -37,5 +44,5 @@ def asked_to_be_some(source: Source, node: ast.If, part: ast.AST) -> frozenset[s
     if reads(test) & set(bound([*before, *inside])):
         return frozenset()
     if isinstance(right, ast.Constant) and type(right.value) is int and right.value in (0, 1):
-        return frozenset({ast.unparse(left)})
-    return frozenset({ast.unparse(ast.BinOp(left, ast.Sub(), right))})
+        return frozenset({as_asked(left)})
+    return frozenset({as_asked(ast.BinOp(left, ast.Sub(), right))})

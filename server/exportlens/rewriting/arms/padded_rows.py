@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from exportlens.inference import knowledge
-from exportlens.rewriting.arms.numbers_asked_for import asked_to_be_some
+from exportlens.rewriting.arms.numbers_asked_for import as_asked, asked_to_be_some
 from exportlens.rewriting.arms.picked_in_helpers import holds
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import arguments, bound, dotted, every_name, fresh
@@ -70,8 +70,7 @@ def _by_zeros(
     if not counted and not _is_picked(call.args[0], kinds):
         return None
     if not all(
-        _is_length(each) or ast.unparse(each) in some or (counted and _fills_up(each, kinds))
-        for each in sizes
+        _is_length(each) or as_asked(each) in some or (counted and _fills_up(each, kinds)) for each in sizes
     ):
         return None
     return _written(source, call, sizes, kinds.of(call.args[0]).rank, torch, taken)
