@@ -125,8 +125,9 @@ def _fits_nothing(node: ast.expr, masks: set[str], nothing: set[str], kinds: Kin
     """Whether `node` can be written to nothing: it has no elements then, or is one number, with which nothing goes wrong."""
     if isinstance(node, ast.Call):
         func = node.func
-        one = isinstance(func, ast.Attribute) and func.attr in _OF_ALL and not node.args and not node.keywords
-        return one and _is_plain(func.value) and kinds.of(func.value).what == "tensor"
+        if not isinstance(func, ast.Attribute) or func.attr not in _OF_ALL or node.args or node.keywords:
+            return False
+        return _is_plain(func.value) and kinds.of(func.value).what == "tensor"
     if not _is_plain(node):
         return False
     if _is_picked(node, masks, nothing):
