@@ -37,3 +37,31 @@ def test_refused(body: str) -> None:
     mended = mend(text)
     assert mended.text == text
     assert mended.refusals
+
+
+KEPT = """import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = OPTIONS
+
+    def forward(self, x: torch.Tensor):
+        if x.mean() > 0:
+            self.options["signed"] = True
+            x = x * 2
+        if self.options["signed"]:
+            x = x + 1
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "is_named"), [("options", False), ("{'bits': 8}", False), ("{'signed': False}", True)]
+)
+def test_items_that_the_branch_may_set_first(options: str, is_named: bool) -> None:
+    """What is read behind a branch need not be there before it: the first call may take the arm that sets it."""
+    mended = mend(KEPT.replace("OPTIONS", options)).text
+    assert ("torch.cond" in mended) == is_named

@@ -11,6 +11,17 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "rows that F.pad pads by a number which the test does not say is some",
+        "rows, size = x[x[:, 0] > 0], 4\nif rows.shape[0] < size:\n    size = 1\n"
+        "    rows = torch.nn.functional.pad(rows, (0, 0, 0, size - rows.shape[0]))\nreturn rows",
+        "cannot trace the gradient of F.pad",
+    ),
+    (
+        "what a branch writes by a mask besides, of as many numbers as the mask need not pick",
+        "row, given = x.t()[0], x[0, :2]\nlow = row < 0\nif low.any():\n    row[low] = given\n    x[:, 1][low] += 2\nreturn x",
+        "is known there under several names",
+    ),
+    (
         "what one arm draws at random, and uses by an option",
         "y = x\nif x.mean() > 0:\n    noise = torch.rand_like(x)\n    if self.training:\n        y = y + noise\nreturn y",
         "`noise` is drawn at random and may go unused",

@@ -10,7 +10,7 @@ from typing import TypeGuard
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
-from exportlens.rewriting.arms.idle_writes import written_in_any_case
+from exportlens.rewriting.arms.idle_writes import written_anyhow, written_in_any_case
 from exportlens.rewriting.arms.items_of_views import items_of_copies
 from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switch
 from exportlens.rewriting.arms.preparing import prepared, without_unread
@@ -35,9 +35,10 @@ from exportlens.rewriting.checks.assertions import assert_text, checked_before, 
 from exportlens.rewriting.checks.caught_by_callers import caught_as_way
 from exportlens.rewriting.checks.caught_here import caught_as_branch
 from exportlens.rewriting.checks.left_undone import logs_kept_out
+from exportlens.rewriting.checks.one_sided import guarded_assert, only_check
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.text import Replacement, Source, replaced
+from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.decisions.decisions import with_what_follows
 from exportlens.rewriting.decisions.logical_values import logical, why_not
 from exportlens.rewriting.decisions.matching import as_branches
@@ -148,13 +149,9 @@ def convert(
             if told is not None:
                 return told, "Branch where the error is caught"
             return raise_text(source, node, kinds, torch, value), "Assert in the graph"
-    if (
-        isinstance(node, ast.If)
-        and not node.orelse
-        and len(node.body) == 1
-        and isinstance(node.body[0], ast.Assert)
-    ):
-        return _guarded_assert(source, node, node.body[0], kinds, torch), "Assert in the graph"
+    only = only_check(source, node) if isinstance(node, ast.If) else None
+    if isinstance(node, ast.If) and only is not None:
+        return guarded_assert(source, node, only, kinds, torch), "Assert in the graph"
     if isinstance(node, ast.Match):
         source, chain, named = as_branches(source, node, kinds)
         now = _after_subjects(source, chain, named, kinds)
@@ -385,6 +382,9 @@ def _branch(
             text = _read_back(*form, torch, value, ({}, {}))
             if text is not None:
                 return text
+        text = written_anyhow(source, node, kinds)
+        if text is not None:
+            return text
         raise
 
 
@@ -481,20 +481,6 @@ def _after_subjects(source: Source, chain: ast.If, named: int, kinds: Kinds) -> 
     after = kinds.copy()
     after.run(block[index - named : index])
     return after
-
-
-def _guarded_assert(source: Source, node: ast.If, check: ast.Assert, kinds: Kinds, torch: str) -> str:
-    """`if c: assert t` asserts `not c or t`."""
-    message = f", {source.of(check.msg)}" if check.msg is not None else ""
-    text = f"assert not ({source.of(node.test)}) or ({source.of(check.test)}){message}"
-    if source.text.startswith("elif", source.start(node)):
-        raise Refused("an `elif` that only checks")
-    start = source.start(node)
-    simple = Source(replaced(source.text, [Replacement(start, source.span([node])[1], text)]))
-    statement = next(
-        each for each in ast.walk(simple.tree) if isinstance(each, ast.Assert) and simple.start(each) == start
-    )
-    return assert_text(simple, statement, kinds, torch)
 
 
 def _is_sort(node: ast.AST) -> TypeGuard[ast.Call]:

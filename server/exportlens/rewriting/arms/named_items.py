@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from exportlens.inference.values import Sequence
+from exportlens.rewriting.arms.kept_items import is_set_elsewhere, sets
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source, read_again, replaced
@@ -428,13 +429,19 @@ def _set_anew(node: ast.stmt) -> list[str]:
 
 
 def _is_read_anyway(source: Source, node: ast.If, item: str, function: Function) -> bool:
-    """Whether `function` reads `item` in the branch, or on every way to it or from it."""
+    """Whether `function` reads `item` in the branch, or on every way to it or from it. What a Module keeps may be set by the branch
+    first, and be read from then on: there it counts only what is read before it is set, or what other methods set."""
     around = [each for each in source.ancestors(node) if isinstance(each, ast.stmt)]
+    kept = item.startswith("self.") and not is_set_elsewhere(source, function, item)
+    first = min(
+        (source.start(each) for each in walk(node) if isinstance(each, ast.Subscript) and sets(each, item)),
+        default=source.end(node),
+    )
     for each in walk(function):
         reads_it = (
             isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load) and ast.unparse(each) == item
         ) or (isinstance(each, ast.AugAssign) and ast.unparse(each.target) == item)
-        if not reads_it:
+        if not reads_it or (kept and source.start(each) > first):
             continue
         owners = [
             one for one in source.ancestors(each) if isinstance(one, (ast.If, ast.For, ast.While, ast.Try))

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from exportlens.inference import knowledge
+from exportlens.rewriting.arms.numbers_asked_for import as_asked, asked_to_be_some
 from exportlens.rewriting.arms.picked_in_helpers import holds
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import arguments, bound, dotted, every_name, fresh
@@ -33,7 +34,7 @@ def padded_by_zeros(source: Source, node: ast.If, kinds: Kinds, torch: str) -> t
     for call in ast.walk(function):
         if isinstance(call, ast.Call) and source.start(call) >= source.start(node) and call.args:
             now = kinds_before(function, source.enclosing_statement(call), kinds)
-            swaps += _by_zeros(source, call, now, torch, taken) or []
+            swaps += _by_zeros(source, call, now, torch, taken, asked_to_be_some(source, node, call)) or []
     swaps += _in_methods(source, node, kinds, torch, taken)
     if not swaps:
         return None
@@ -60,7 +61,7 @@ def _in_methods(source: Source, node: ast.If, kinds: Kinds, torch: str, taken: s
 
 
 def _by_zeros(
-    source: Source, call: ast.Call, kinds: Kinds, torch: str, taken: set[str]
+    source: Source, call: ast.Call, kinds: Kinds, torch: str, taken: set[str], some: frozenset[str]
 ) -> list[Replacement] | None:
     sizes = _sizes(call)
     if not _pads(call, kinds) or sizes is None:
@@ -68,7 +69,9 @@ def _by_zeros(
     counted = len(sizes) == 2 and any(kinds.of(each).what == "scalar" for each in sizes)
     if not counted and not _is_picked(call.args[0], kinds):
         return None
-    if not all(_is_length(each) or (counted and _fills_up(each, kinds)) for each in sizes):
+    if not all(
+        _is_length(each) or as_asked(each) in some or (counted and _fills_up(each, kinds)) for each in sizes
+    ):
         return None
     return _written(source, call, sizes, kinds.of(call.args[0]).rank, torch, taken)
 

@@ -33,7 +33,7 @@ from exportlens.rewriting.branches.still_none import refuse_still_none
 from exportlens.rewriting.branches.switched_off import is_switched_off
 from exportlens.rewriting.branches.unused_draws import handed_out, refuse_unused_draws
 from exportlens.rewriting.checks.option_errors import raises_by_option
-from exportlens.rewriting.code.callers import callers_write, given_to
+from exportlens.rewriting.code.callers import callers_write
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import Liveness, always_bound, certainly_bound_before, exits
 from exportlens.rewriting.code.names import bound, dotted, fresh
@@ -225,18 +225,11 @@ class BranchRewrite(CondText):
                         others = {
                             each for each, kind in self.kinds.names.items() if root in (kind.roots or ())
                         }
-                        others = (others - {name}) | (set() if self._is_own(root) else {root})
+                        others = (others - {name}) | (set() if self.writes.is_own(root) else {root})
                     if others and root in written:
                         raise Refused(
                             f"`{name}` may share memory with `{min(others)}`, and one is written later"
                         )
-
-    def _is_own(self, root: str) -> bool:
-        """Whether memory is this function's alone: made in it, or given by calls that keep no name for it."""
-        if root.startswith(LOCAL):
-            return True
-        given = given_to(self.source, self.function, root, self.kinds) if root.isidentifier() else []
-        return bool(given) and all(each.what == "tensor" and each.fresh for each in given)
 
     # --- output ---------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ def draws(node: ast.AST) -> bool:
     """Whether `node` draws random numbers of torch, as it is written."""
     return any(
         isinstance(each, ast.Call)
-        and (dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2] in _DRAWING
+        and str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2] in _DRAWING
         for each in walk(node)
     )
 

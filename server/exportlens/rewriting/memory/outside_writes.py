@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Tensor
+from exportlens.rewriting.code.callers import given_to
 from exportlens.rewriting.code.draft import Refused, RefusedState
 from exportlens.rewriting.code.liveness import exits, leaves, live_before
-from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, reads, registers_buffer, walk_own
+from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, registers_buffer, walk_own
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, numbers
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -199,14 +200,18 @@ class OutsideWrites:
             for each in self.source.ancestors(node)
         )
 
+    def _names_read(self) -> set[str]:
+        """The names that an arm reads as they are before the branch: what it binds before it reads it is no name of what was there."""
+        read: set[str] = set()
+        for arm in (self.then, self.other):
+            read |= live_before(arm.statements, frozenset(), self.function)
+            read |= set(augmented_names(arm.statements))
+        return read
+
     def _path_of_root(self, root: str) -> str:
         """The one name (or attribute) by which the arms know the memory `root`: its clone stands for all of
         it there."""
-        read: set[str] = set()
-        for arm in (self.then, self.other):
-            # What an arm binds before it reads it is no name of what was there.
-            read |= live_before(arm.statements, frozenset(), self.function)
-        read |= {each for arm in (self.then, self.other) for each in augmented_names(arm.statements)}
+        read = self._names_read()
         names = [
             name
             for name, kind in self.kinds.names.items()
@@ -257,17 +262,17 @@ class OutsideWrites:
         kind = self._kind_of_path(written.path)
         if not isinstance(kind.value, Tensor) or not kind.value.root:
             return
+        read = self._names_read()
         for name, other in self.kinds.names.items():
             if (
                 name != written.path
+                and name in read
                 and isinstance(other.value, Tensor)
                 and other.value.root == kind.value.root
             ):
-                read = reads(self.then.statements) | reads(self.other.statements)
-                if name in read:
-                    raise Refused(
-                        f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
-                    )
+                raise Refused(
+                    f"`{name}` may share memory with `{written.path}`, which the branch writes in place"
+                )
 
     def _kind_of_path(self, path: str) -> Kind:
         return self.kinds.of(parse_python(path, mode="eval").body)
@@ -447,11 +452,21 @@ class OutsideWrites:
         value = kind.value
         if not isinstance(value, Tensor) or value.origin != "fresh" or not value.root:
             return False
+        # Of what a caller gave a view, no name is known here.
+        if not all(map(self.is_own, roots or ())):
+            return False
         return not any(
             isinstance(other.value, Tensor) and other.value.root == value.root
             for name, other in self.kinds.names.items()
             if name != written.path
         )
+
+    def is_own(self, root: str) -> bool:
+        """Whether memory is this function's alone: made in it, or given by calls that keep no name for it."""
+        if root.startswith(LOCAL):
+            return True
+        given = given_to(self.source, self.function, root, self.kinds) if root.isidentifier() else []
+        return bool(given) and all(each.what == "tensor" and each.fresh for each in given)
 
 
 def _asked_around(source: Source, node: ast.AST, function: ast.AST) -> set[str]:

@@ -82,6 +82,9 @@ _MAKING_ARRAYS = frozenset(
 _BOUNDS = {"clip": ("sym_max", "sym_min"), "maximum": ("sym_max",), "minimum": ("sym_min",)}
 # Functions of two numbers, and those that only multiply one.
 _OF_TWO = {f"math.{name}": name for name in ("atan2", "hypot", "fmod", "copysign")}
+# Of two numbers NumPy's and torch's are the same formula, with the same tolerances.
+_CLOSE = frozenset({"numpy.isclose", "numpy.allclose"})
+_TOLERANCES = frozenset({"rtol", "atol", "equal_nan"})
 _FACTORS = {"math.radians": "{}.pi / 180.0", "math.degrees": "180.0 / {}.pi"}
 _NUMBERS = (Const, Static, Shape, TensorScalar)
 _WHOLE = frozenset({"ceil", "floor", "trunc"})
@@ -101,6 +104,8 @@ def torch_for_math(place: Call, context: RewriteContext) -> Fix | Refusal:
             return _of_two(place, node, draft)
         if place.name in _FACTORS:
             return _scaled(place, node, draft)
+        if place.name in _CLOSE:
+            return _close(place, node, draft)
         given = place.argument(0, "x")
         bounds = place.name.startswith("numpy.") and place.name.rpartition(".")[2] in _BOUNDS
         bounded = bounds and given is not None and all(map(_is_number, options(given)))
@@ -175,6 +180,24 @@ def _of_two(place: Call, node: ast.Call, draft: Draft) -> Fix:
     function = _OF_TWO[place.name]
     text = f"{draft.torch}.{function}({', '.join(texts)}).item()"
     return draft.replace(f"Use `{draft.torch}.{function}`", [draft.source.swap(node, text)])
+
+
+def _close(place: Call, node: ast.Call, draft: Draft) -> Fix:
+    """`np.isclose(n, 1.0, atol=1e-3)` of two numbers -> what torch tells of both with the precision of a Python float."""
+    if len(node.args) < 2 or any(isinstance(each, ast.Starred) for each in node.args):
+        raise Refused("the two numbers are not written in the call")
+    if not {each.arg for each in node.keywords} <= _TOLERANCES:
+        raise Refused("more than tolerances is given by name")
+    texts = [draft.source.of(each) for each in node.args]
+    for index, value in enumerate(place.args[:2]):
+        if not all(isinstance(one, _NUMBERS) for one in options(value)):
+            raise Refused(f"`{texts[index]}` is not known to be a number")
+        if _may_be_array(draft, node.args[index], set()):
+            raise Refused(f"`{texts[index]}` is an array: rewrite from where it is made")
+        texts[index] = f"{draft.torch}.full((), {texts[index]}, dtype={draft.torch}.float64)"
+    texts += map(draft.source.of, node.keywords)
+    text = f"{draft.torch}.isclose({', '.join(texts)}).item()"
+    return draft.replace(f"Use `{draft.torch}.isclose`", [draft.source.swap(node, text)])
 
 
 def _scaled(place: Call, node: ast.Call, draft: Draft) -> Fix:
