@@ -8,7 +8,6 @@ import json
 import os
 import platform
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -22,13 +21,13 @@ def fingerprint(*texts: str) -> str:
     return hashlib.sha256("\n".join([*versions, *texts]).encode()).hexdigest()[:16]
 
 
-def read(file: Path) -> dict[str, Any]:
+def read(file: Path) -> dict[str, str]:
     """What is on record in `file`; nothing where all is asked."""
     if ALL or not file.exists():
         return {}
-    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    known: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
     return known
 
 
-def write(file: Path, record: dict[str, Any]) -> None:
+def write(file: Path, record: dict[str, str]) -> None:
     file.write_text(json.dumps(record, indent=0, sort_keys=True) + "\n", encoding="utf-8")

@@ -163,8 +163,8 @@ def fingerprint(case: Case) -> str:
 
 def on_record(case: Case, mode: Mode) -> Outcome | None:
     """How the export ended when all of them ran; None where the case is not as it was then."""
-    known = KNOWN.get(key(case, mode))
-    return None if known is None or known[0] != fingerprint(case) else Outcome(known[1], known[2])
+    print_then, kind, line = KNOWN.get(key(case, mode), "- - -").split()
+    return Outcome(kind, None if line == "-" else int(line)) if print_then == fingerprint(case) else None
 
 
 @pytest.mark.parametrize(("case", "mode"), [expected(case, mode) for case in CASES for mode in Mode])
@@ -200,7 +200,7 @@ def record() -> None:
             path = written(case, Path(folder))
             for mode in Mode:
                 outcome = export(case, path, mode)
-                found[key(case, mode)] = [fingerprint(case), outcome.kind, outcome.line]
+                found[key(case, mode)] = f"{fingerprint(case)} {outcome.kind} {outcome.line or '-'}"
     records.write(RECORD, found)
 
 
