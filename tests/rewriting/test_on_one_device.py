@@ -26,6 +26,7 @@ MIXED = {
     "begun_by_a_method_of_the_constructor": "a buffer is multiplied with `torch.eye`",
     "classes_that_data_counts": "`torch.zeros(2)` is subtracted from an input",
     "failures_caught": "an input is added to `torch.eye`",
+    "padded_lists_that_data_leaves": "`torch.ones(n)` is combined with a comparison of inputs",
     "ring_of_rows": "an input is multiplied with a plain attribute, which does not move",
     "scattered_by_a_helper": "`torch.zeros(3, 4)` is added to what is like an input",
     # The only tensors are those of a list, which may be empty.
