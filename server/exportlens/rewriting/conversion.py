@@ -178,8 +178,8 @@ def convert(
             for changed, same, now in () if given else _other_ends(source, loop, kinds, torch):
                 with contextlib.suppress(Refused, LookupError, SyntaxError):
                     return left_early(changed, same, now, torch, converted_inside)
-            named = last_round_named(source, loop, kinds) if isinstance(loop, ast.For) else None
-            first = first_round_settled(*(named or (source, loop, kinds)), torch)
+            counted = last_round_named(source, loop, kinds) if isinstance(loop, ast.For) else None
+            first = first_round_settled(*(counted or (source, loop, kinds)), torch)
             if first is None:
                 raise
             changed, same, now = first.source, first.loop, first.kinds
