@@ -13,7 +13,7 @@ from exportlens.inference.places import Place
 from exportlens.rewriting.code.callers import calls_of
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
-from exportlens.rewriting.code.names import bound
+from exportlens.rewriting.code.names import assigned_pairs, bound
 from exportlens.rewriting.code.text import Function
 from exportlens.source.walking import walk
 
@@ -121,12 +121,7 @@ def _bindings(node: ast.AST) -> Iterable[tuple[ast.expr, ast.expr]]:
     """What `node` binds to what, or goes through."""
     if isinstance(node, (ast.For, ast.comprehension)):
         yield node.target, node.iter
-    elif isinstance(node, ast.Assign):
-        for target in node.targets:
-            paired = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
-            if paired and len(target.elts) == len(node.value.elts):  # type: ignore[attr-defined]
-                yield from zip(target.elts, node.value.elts, strict=True)  # type: ignore[attr-defined]
-            else:
-                yield target, node.value
-    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+    elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+        yield from assigned_pairs(node)
+    elif isinstance(node, ast.NamedExpr):
         yield node.target, node.value

@@ -9,6 +9,7 @@ from exportlens.inference.attributes import AUTOGRAD_FUNCTIONS
 from exportlens.inference.values import Instance, Named, Value
 from exportlens.inference.values import Sequence as Values
 from exportlens.rewriting.arms.recurrent_layers import runs_recurrent_layer
+from exportlens.rewriting.branches.unused_draws import DRAWING
 from exportlens.rewriting.calls.unfaked_operators import unfaked_operator
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import dotted, fresh, reads
@@ -18,34 +19,22 @@ from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
 # What may fail, not know its size, or draw numbers, where the branch would not have run it.
-_ONLY_WHERE_ASKED = frozenset(
-    {
-        "_assert",
-        "_assert_async",
-        "_check",
-        "argwhere",
-        "bernoulli",
-        "item",
-        "masked_select",
-        "multinomial",
-        "nonzero",
-        "normal",
-        "pack_padded_sequence",
-        "rand",
-        "rand_like",
-        "randint",
-        "randn",
-        "randn_like",
-        "randperm",
-        "repeat_interleave",
-        "rsample",
-        "sample",
-        "tolist",
-        "unique",
-        "unique_consecutive",
-        "while_loop",
-    }
-)
+_ONLY_WHERE_ASKED = DRAWING | {
+    "_assert",
+    "_assert_async",
+    "_check",
+    "argwhere",
+    "item",
+    "masked_select",
+    "nonzero",
+    "pack_padded_sequence",
+    "repeat_interleave",
+    "sample",
+    "tolist",
+    "unique",
+    "unique_consecutive",
+    "while_loop",
+}
 
 
 # Layers that count what they are given while training.

@@ -12,7 +12,8 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import visit
 from exportlens.source.walking import walk
 
-_DRAWING = frozenset(
+# Functions and methods of torch that draw random numbers.
+DRAWING = frozenset(
     {
         "bernoulli",
         "bernoulli_",
@@ -42,7 +43,7 @@ def draws(node: ast.AST) -> bool:
     """Whether `node` draws random numbers of torch, as it is written."""
     return any(
         isinstance(each, ast.Call)
-        and str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2] in _DRAWING
+        and str(dotted(each.func) or getattr(each.func, "attr", "")).rpartition(".")[2] in DRAWING
         for each in walk(node)
     )
 

@@ -43,9 +43,7 @@ from exportlens.source.walking import walk
 
 _FLOATS = ("float", "float32")
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "bool")
-_SIZES = ("number", "size")
 _JOINED = (".unsqueeze(0)", ".unsqueeze(dim=0)", "[None]")
-_UP_TO = (ast.Lt, ast.LtE)
 
 
 def counted_rows(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
