@@ -163,8 +163,8 @@ def fingerprint(case: Case) -> str:
 
 def on_record(case: Case, mode: Mode) -> Outcome | None:
     """How the export ended when all of them ran; None where the case is not as it was then."""
-    print_then, kind, line = KNOWN.get(key(case, mode), "- - -").split()
-    return Outcome(kind, None if line == "-" else int(line)) if print_then == fingerprint(case) else None
+    known, kind, line = KNOWN.get(key(case, mode), "- - -").split()
+    return Outcome(kind, None if line == "-" else int(line)) if known == fingerprint(case) else None
 
 
 @pytest.mark.parametrize(("case", "mode"), [expected(case, mode) for case in CASES for mode in Mode])

@@ -11,6 +11,11 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "out= of an empty tensor on a GPU",
+        "return x + torch.arange(4, out=torch.cuda.LongTensor())",
+        "the empty tensor is made on a GPU",
+    ),
+    (
         "rows that F.pad pads by a number which the test does not say is some",
         "rows, size = x[x[:, 0] > 0], 4\nif rows.shape[0] < size:\n    size = 1\n"
         "    rows = torch.nn.functional.pad(rows, (0, 0, 0, size - rows.shape[0]))\nreturn rows",

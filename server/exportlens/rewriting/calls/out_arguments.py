@@ -5,20 +5,14 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Fix, Refusal
+from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call
+from exportlens.rewriting.calls.conversions import CONVERSIONS
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Refused, plain_call
 from exportlens.rewriting.code.names import dotted
 
-_TYPES = {
-    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
-    "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8",
-    "BoolTensor": "bool",
-}  # fmt: skip
-_CASTS = {
-    "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "long": "int64", "int": "int32",
-    "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool",
-}  # fmt: skip
+_CASTS = {name: dtype for name, dtype in CONVERSIONS.items() if dtype} | {"char": "int8", "byte": "uint8"}
 _MADE = ("empty", "zeros", "ones", "new_empty", "new_zeros", "new_ones", "tensor")
 _SAME = ("detach", "clone", "contiguous")
 # What they make is of the dtype that they are told.
@@ -34,7 +28,7 @@ def is_empty(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
     name, bare = node.func.attr, not node.args and not node.keywords
-    if name == "new" or name == "Tensor" or name in _TYPES:
+    if name == "new" or name == "Tensor" or name in TENSOR_TYPES:
         return bare
     if name in _MADE:
         return len(node.args) == 1 and ast.unparse(node.args[0]) in ("0", "[]", "(0,)", "[0]")
@@ -73,8 +67,10 @@ def _type_of(node: ast.expr, torch: str) -> tuple[str, str]:
         return f"{torch}.{_CASTS[name]}", _type_of(owner, torch)[1]
     if name in _SAME:
         return _type_of(owner, torch)
-    if name in _TYPES:
-        return f"{torch}.{_TYPES[name]}", ""
+    if name in TENSOR_TYPES:
+        if (dotted(owner) or "").endswith("cuda"):
+            raise Refused("the empty tensor is made on a GPU: name the device")
+        return f"{torch}.{TENSOR_TYPES[name]}", ""
     if name == "Tensor":
         return f"{torch}.get_default_dtype()", ""
     named = {key.arg: ast.unparse(key.value) for key in node.keywords}

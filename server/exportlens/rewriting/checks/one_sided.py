@@ -16,11 +16,20 @@ def only_check(source: Source, node: ast.If) -> ast.Assert | None:
         if len(side) != 1 or not isinstance(side[0], ast.Assert):
             continue
         last = other[0] if len(other) == 1 else None
-        function = source.enclosing_function(node)
-        ends = isinstance(last, ast.Return) and last.value is None and function is not None
-        if not other or isinstance(last, ast.Pass) or (ends and function.body[-1] is node):  # type: ignore[union-attr]
+        if (
+            not other
+            or isinstance(last, ast.Pass)
+            or (last is not None and _ends_function(source, node, last))
+        ):
             return side[0]
     return None
+
+
+def _ends_function(source: Source, node: ast.If, last: ast.stmt) -> bool:
+    """Whether `last`, a side of `node`, returns nothing from a function of which `node` is the end."""
+    function = source.enclosing_function(node)
+    returns = isinstance(last, ast.Return) and last.value is None
+    return returns and function is not None and function.body[-1] is node
 
 
 def guarded_assert(source: Source, node: ast.If, check: ast.Assert, kinds: Kinds, torch: str) -> str:

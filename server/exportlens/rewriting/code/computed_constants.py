@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from exportlens.inference.operators import BINARY
 from exportlens.inference.values import Const, Static, Value
 
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
+# Powers and shifts may give numbers without end.
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _CONSTANTS = {"math.pi": math.pi, "math.e": math.e, "math.tau": math.tau}
 _INTS = frozenset(
     {"int", "len", "math.floor", "math.ceil", "math.trunc", "math.isqrt", "math.comb", "math.gcd"}
@@ -38,7 +32,7 @@ def computed(node: ast.expr, known: Mapping[str, Value]) -> Value | None:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         operand = computed(node.operand, known)
         return Const(-operand.value) if isinstance(operand, Const) else operand
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
         return _of_both(node.op, computed(node.left, known), computed(node.right, known))
     if isinstance(node, ast.Call):
         name = ast.unparse(node.func)
@@ -51,7 +45,7 @@ def _of_both(op: ast.operator, left: Value | None, right: Value | None) -> Value
         return None
     if isinstance(left, Const) and isinstance(right, Const):
         try:
-            return Const(_OPERATORS[type(op)](left.value, right.value))
+            return Const(BINARY[type(op)](left.value, right.value))
         except (ArithmeticError, ValueError):
             return None
     return Static("float" if isinstance(op, ast.Div) or "float" in (_type(left), _type(right)) else "int")

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from exportlens.inference.values import Const, Mapping_, Sequence, Value
 from exportlens.rewriting.code.computed_constants import computed
-from exportlens.rewriting.code.names import arguments
+from exportlens.rewriting.code.names import arguments, assigned_pairs
 from exportlens.rewriting.kinds.kind import Kind, of_value
 from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
@@ -85,25 +85,15 @@ def _read(chunk: Chunk) -> _Names:
 
 def _pairs(statement: ast.stmt) -> Iterator[tuple[str, ast.expr]]:
     """The names that `statement` gives values, each with what it is given: `LOW, HIGH = 40, 120` gives two."""
-    if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-        yield statement.target.id, statement.value
-    # A list of two names may change by either.
-    if not isinstance(statement, ast.Assign) or (
-        len(statement.targets) > 1 and not isinstance(_value(statement.value), Const)
-    ):
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return
-    for target in statement.targets:
-        value = statement.value
-        if isinstance(target, ast.Name):
-            yield target.id, value
-        elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-            whole = not any(isinstance(each, ast.Starred) for each in (*target.elts, *value.elts))
-            if whole and len(target.elts) == len(value.elts):
-                yield from (
-                    (name.id, each)
-                    for name, each in zip(target.elts, value.elts, strict=True)
-                    if isinstance(name, ast.Name)
-                )
+    # A list of two names may change by either.
+    several = isinstance(statement, ast.Assign) and len(statement.targets) > 1
+    if several and statement.value is not None and not isinstance(_value(statement.value), Const):
+        return
+    yield from (
+        (target.id, value) for target, value in assigned_pairs(statement) if isinstance(target, ast.Name)
+    )
 
 
 def _bound_by(node: ast.AST) -> Iterable[str]:
