@@ -43,11 +43,12 @@ real:  ## score check on all packages that nobody here wrote, research packages 
 	@$(SET_UP) python compiler examples
 	@EXPORTLENS_REAL=all $(BIN)/pytest tests/real -s
 
-pairs:  ## export every pair of tests/rewriting/cases and every case of tests/inference, and record them (make test: new ones and a sample)
+pairs:  ## export every pair of tests/rewriting/cases, case of tests/inference and rule's example, and record them (make test: new ones and a sample)
 	@$(SET_UP) python compiler
 	@EXPORTLENS_ALL_PAIRS=1 $(BIN)/pytest -n $(PROCESSES) --dist worksteal tests/rewriting/test_pairs.py tests/rewriting/test_on_one_device.py
 	@$(BIN)/python -m tests.rewriting.exported
 	@$(BIN)/python -m tests.inference.test_against_torch
+	@$(BIN)/python -m tests.rules.test_examples
 
 targets:  ## install the hardware targets whose packages exist for this machine, each in an environment of its own
 	@$(SET_UP) python compiler

@@ -65,9 +65,10 @@ from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.left_counters import last_round_named
 from exportlens.rewriting.loops.loops import LoopRewrite
-from exportlens.rewriting.loops.none_at_first import none_at_first, refuse_none_at_first
+from exportlens.rewriting.loops.none_at_first import none_at_first, none_before, refuse_none_at_first
 from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
+from exportlens.rewriting.loops.parted_states import parted_states
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
 from exportlens.rewriting.loops.running_down import running_down, without_else
 from exportlens.rewriting.loops.settled_first_rounds import first_round_settled
@@ -167,7 +168,7 @@ def convert(
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns", "raises"}:
         loop = node
     if loop is not None:
-        source, loop = begun_cells(source, loop, kinds) or (source, loop)
+        source, loop, kinds = _with_states(source, loop, kinds)
         source, loop = else_first(source, loop, torch) or (source, loop)
         kinds = with_asked_result(kinds, node, value)
         try:
@@ -191,7 +192,8 @@ def convert(
     if isinstance(node, ast.If):
         return _branch(source, node, kinds, torch, value, arms), "Rewrite with torch.cond"
     if isinstance(node, (ast.While, ast.For)):
-        source, node = begun_cells(source, node, kinds) or (source, node)
+        source, node, kinds = _with_states(source, node, kinds)
+        before = kinds.copy()
         source, node = without_else(source, node) or (source, node)
         source, node = running_down(source, node) or (source, node)
         try:
@@ -249,6 +251,16 @@ def convert(
 def converted_inside(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str:
     """The text with `node`, a decision inside of code that a rewrite has made, converted. Raises Refused."""
     return convert(source, node, kinds, torch, None, ({}, {}))[0]
+
+
+def _with_states(
+    source: Source, loop: ast.For | ast.While, kinds: Kinds
+) -> tuple[Source, ast.For | ast.While, Kinds]:
+    """The text where `loop` begins with the states of cells that it carries, and carries them as tensors."""
+    begun = begun_cells(source, loop, kinds)
+    names = [] if begun is None else [*none_at_first(source, loop, kinds), *none_before(source, loop)]
+    source, loop = begun or (source, loop)
+    return parted_states(source, loop, kinds, names) or (source, loop, kinds)
 
 
 def _other_ends(

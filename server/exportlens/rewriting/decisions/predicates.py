@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from exportlens.inference.values import Sequence, Shape, Tensor, TensorScalar, Value
 from exportlens.rewriting.code.draft import Refused, RefusedType
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import dotted, reads
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source
 from exportlens.rewriting.decisions.asked_identity import asks_bool
@@ -259,6 +259,7 @@ class Predicates(ComparedNumbers):
             self.as_tensor(each, exact) if side.what == "scalar" else self.source.of(each)
             for side, each in zip(sides, (left, right), strict=True)
         ]
+        texts = self._beside_constant((left, right), sides, texts)
         if None not in texts:
             replacements = [
                 self.source.swap(each, text or "") for each, text in zip((left, right), texts, strict=True)
@@ -277,6 +278,19 @@ class Predicates(ComparedNumbers):
             )
         self.refuse_conversions(node)
         return Condition(self.with_sizes(node), "symbol", is_bool=True)
+
+    def _beside_constant(
+        self, nodes: tuple[ast.expr, ast.expr], sides: list[Kind], texts: list[str | None]
+    ) -> list[str | None]:
+        """`texts` where a tensor takes the number that is compared with a parameter or buffer: strict export of torch 2.13 takes
+        the number of one for another in each round, and then misses it."""
+        held = [isinstance(each, ast.Call) and "self" in reads(each) for each in nodes]
+        for each, side, other in ((0, sides[0], 1), (1, sides[1], 0)):
+            number = side.what == "scalar" and side.type == "float" and isinstance(nodes[each], ast.Name)
+            if texts[each] is None and texts[other] is not None and held[other] and number:
+                made = f"{self.torch}.full((), {self.source.of(nodes[each])}, dtype={self.torch}.float64)"
+                return [made if at == each else text for at, text in enumerate(texts)]
+        return texts
 
     def _comparison_call(self, node: ast.Call) -> Condition | None:
         """`torch.equal` and `torch.allclose` read data; their elementwise kin do not."""

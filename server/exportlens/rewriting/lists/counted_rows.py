@@ -32,13 +32,16 @@ from exportlens.rewriting.code.text import Function, Replacement, Source, replac
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.example_rows import Examples, appended_value
+from exportlens.rewriting.lists.filling_up import Filling, found_behind
 from exportlens.rewriting.lists.masked_uses import MaskedUses
 from exportlens.rewriting.lists.most_rounds import MostRounds
 from exportlens.rewriting.lists.padded_buffers import starts_empty
 from exportlens.rewriting.lists.selected_uses import Rows, Uses
 from exportlens.rewriting.lists.started_lists import started_apart
-from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.memory.effects import kinds_before, repeatable
 from exportlens.rewriting.memory.moving import written_bases
+from exportlens.rewriting.sizes.same_number import is_same_number
+from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
 _FLOATS = ("float", "float32")
@@ -54,7 +57,7 @@ def counted_rows(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str
     function = source.enclosing_function(node)
     if function is None:
         return None
-    for loop in source.ancestors(node):
+    for loop in (node, *source.ancestors(node)):
         if loop is function:
             return None
         if isinstance(loop, (ast.For, ast.While)) and not loop.orelse and source.begins_line(loop):
@@ -93,7 +96,8 @@ def _counted(
     if len(begun) != 1 or not source.begins_line(begun[0]):
         return None
     start = begun[0]
-    if not isinstance(start, (ast.Assign, ast.AnnAssign)) or not starts_empty(start, name):
+    first = _first_items(start, name)
+    if not isinstance(start, (ast.Assign, ast.AnnAssign)) or first is None:
         return None
     appends = [
         each
@@ -105,7 +109,21 @@ def _counted(
     before = kinds_before(function, loop, kinds)
     rounds = MostRounds(source, loop, name, before)
     examples = Examples(source, function, loop, appends, before, torch, rounds)
-    return _Counted(source, function, loop, appends, name, start, before, torch, rounds, examples).text()
+    return _Counted(
+        source, function, loop, appends, name, start, first, before, torch, rounds, examples
+    ).text()
+
+
+def _first_items(start: ast.stmt, name: str) -> list[ast.expr] | None:
+    """What is in the list that `start` makes: `[]`, or `[x]`; None where it makes something else."""
+    if not isinstance(start, (ast.Assign, ast.AnnAssign)):
+        return None
+    if starts_empty(start, name):
+        return []
+    targets = start.targets if isinstance(start, ast.Assign) else [start.target]
+    alone = [dotted(each) for each in targets] == [name] and isinstance(start.value, ast.List)
+    items = start.value.elts if isinstance(start.value, ast.List) and alone else []
+    return None if not items or any(isinstance(each, ast.Starred) for each in items) else items
 
 
 def _by_branches(source: Source, loop: ast.For | ast.While, node: ast.stmt) -> bool:
@@ -126,6 +144,8 @@ class _Counted:
     appends: list[ast.stmt]
     name: str
     start: ast.Assign | ast.AnnAssign
+    # What the list begins with.
+    first: list[ast.expr]
     kinds: Kinds
     torch: str
     rounds: MostRounds
@@ -137,39 +157,151 @@ class _Counted:
         most = self.rounds.most(self.appends)
         if most is None or not all(map(self._is_let_be, self.appends)):
             return None
+        if self.first and not all(map(self._may_begin, self.first)):
+            return None
         taken = every_name(source.tree)
         count, filled, mask, one, places = (
             fresh(wish, taken)
             for wish in (f"{name}_count", f"{name}_rows", f"kept_{name}", f"{name}_row", f"{name}_places")
         )
         nl, indent = source.newline, source.indent_of(self.loop)
+        total = self._total(most)
         made = self._begun(rows, filled, one, most)
-        if made is None:
+        inside = self._inside(count)
+        if made is None or inside is None:
             return None
         lines, shape, number, floats = made
-        default = number in ("int", "float")
-        joined = all(ast.unparse(appended_value(each)).endswith(_JOINED) for each in self.appends)
-        at_end = Rows(name, mask, torch, self.loop, None, shape, number, default, joined, floats, self.kinds)
-        uses = self._uses(at_end, filled)
-        inside = self._inside(count)
-        if uses is None or inside is None:
-            return None
-        whole = isinstance(uses[1], MaskedUses)
-        lines.append(f"{places} = {torch}.arange({most}, device={filled}.device)")
-        behind = [
-            f"{mask} = {places} < {count}",
-            f"{name} = {filled}" if whole else f"{name} = {filled}[{mask}]",
-        ]
+        lines.append(f"{places} = {torch}.arange({total}, device={filled}.device)")
+        behind = [f"{mask} = {places} < {count}"]
+        filling = found_behind(self.source.block_of(self.loop), name)
+        if filling is not None:
+            used = self._filled_up(filling, total, filled, mask, count, number)
+            if used is None:
+                return None
+        else:
+            default = number in ("int", "float")
+            joined = all(ast.unparse(appended_value(each)).endswith(_JOINED) for each in self.appends)
+            at_end = Rows(
+                name, mask, torch, self.loop, None, shape, number, default, joined, floats, self.kinds
+            )
+            uses = self._uses(at_end, filled)
+            if uses is None:
+                return None
+            used = uses[0]
+            behind.append(
+                f"{name} = {filled}" if isinstance(uses[1], MaskedUses) else f"{name} = {filled}[{mask}]"
+            )
         begin, end = source.start(self.loop), source.span([self.loop])[1]
         swaps = [
-            source.swap(self.start, f"{count} = {torch}.full((), 0)"),
+            source.swap(self.start, self._started(count)),
             Replacement(begin, begin, "".join(each + nl + indent for each in lines)),
             *(self._filling(each, filled, count, places, number or shape) for each in self.appends),
             Replacement(end, end, "".join(nl + indent + each for each in behind)),
             *inside,
-            *uses[0],
+            *used,
         ]
         return replaced(source.text, swaps)
+
+    def _started(self, count: str) -> str:
+        """What stands in the place of the statement that made the list."""
+        if not self.first:
+            return f"{count} = {self.torch}.full((), 0)"
+        line = self.source.newline + self.source.indent_of(self.start)
+        return f"{self.source.of(self.start)}{line}{count} = {self.torch}.full((), {len(self.first)})"
+
+    def _total(self, most: str) -> str:
+        """How many items there are at most."""
+        if not self.first or self._is_asked_for_length(most):
+            return most
+        whole = isinstance(parse_python(most, mode="eval").body, ast.BinOp) and not most.startswith("(")
+        return f"{len(self.first)} + {f'({most})' if whole else most}"
+
+    def _rest(self, most: str) -> str:
+        """How many rows there are behind those that the list begins with."""
+        whole = isinstance(parse_python(most, mode="eval").body, ast.BinOp) and not most.startswith("(")
+        if self._is_asked_for_length(most):
+            return f"({most} - {len(self.first)})"
+        return f"({most})" if whole else most
+
+    def _is_asked_for_length(self, most: str) -> bool:
+        """Whether `most` is what `while len(outs) < most` asks for, which counts what the list begins with."""
+        test = self.loop.test if isinstance(self.loop, ast.While) else None
+        parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        return any(
+            part is not None
+            and ast.unparse(part) == f"len({self.name}) < {ast.unparse(ast.parse(most, mode='eval').body)}"
+            for part in parts
+        )
+
+    def _may_begin(self, item: ast.expr) -> bool:
+        """Whether the list may begin with `item`: a tensor of the kind of the rows, that nothing writes in place."""
+        kind = self.kinds.of(item)
+        rows = [self.examples.kind(each) for each in self.appends]
+        if kind.what != "tensor" or any(each.what != "tensor" for each in rows):
+            return False
+        dtypes = {each.dtype for each in (kind, *rows)} - {None}
+        families = {dtype_family(each) for each in dtypes}
+        written = {
+            one.id for base in written_bases(self.function) for one in walk(base) if isinstance(one, ast.Name)
+        }
+        if len(families) > 1 or (len(dtypes) > 1 and families != {"float"}):
+            return False
+        return (kind.fresh and not isinstance(item, ast.Name)) or not written & reads(item)
+
+    def _filled_up(
+        self, filling: Filling, total: str, filled: str, mask: str, count: str, number: str
+    ) -> list[Replacement] | None:
+        """What changes behind the loop where the list is filled up to as many items as it has at most; it is a list again then."""
+        source, torch, name = self.source, self.torch, self.name
+        block, at = source.block_of(self.loop)
+        between = block[at + 1 : block.index(filling.statement)]
+        told = parse_python(total, mode="eval").body
+        if not is_same_number(filling.total, told, self.function):
+            return None
+        if (reads(told) | reads(filling.total)) & set(bound([self.loop, *between])):
+            return None
+        swaps = []
+        for each in (one for node in between for one in walk(node)):
+            if isinstance(each, ast.Name) and each.id == name:
+                call = source.parents[each]
+                if not (isinstance(call, ast.Call) and dotted(call.func) == "len" and len(call.args) == 1):
+                    return None
+                swaps.append(source.swap(call, f"{count}.item()"))
+        item = self._filler(filling.item, filled, count)
+        now = kinds_before(self.function, filling.statement, self.kinds)
+        if item is None or not repeatable(filling.item, now):
+            return None
+        line = source.newline + source.indent_of(filling.statement)
+        if number:
+            kind = now.of(filling.item)
+            if kind.what != "number" or kind.type != number:
+                return None
+            chosen = f"[each.item() for each in {torch}.where({mask}, {filled}, {item})]"
+            return [*swaps, source.swap(filling.statement, f"{name} = {chosen}")]
+        begun = ""
+        if not item.isidentifier():
+            wish = fresh(
+                "last" if ast.unparse(filling.item) == f"{name}[-1]" else "filler", every_name(source.tree)
+            )
+            begun, item = f"{wish} = {item}{line}", wish
+        each, kept = "each", fresh("kept", every_name(source.tree))
+        chosen = f"[{torch}.where({kept}, {each}, {item}) for {kept}, {each} in zip({mask}, {filled})]"
+        return [*swaps, source.swap(filling.statement, f"{begun}{name} = {chosen}")]
+
+    def _filler(self, item: ast.expr, filled: str, count: str) -> str | None:
+        """`item`, of the rows instead of the list; None where it does more with the list than to take its first or last item."""
+        swaps = []
+        for each in walk(item):
+            if isinstance(each, ast.Name) and each.id == self.name:
+                taken = self.source.parents[each]
+                if not isinstance(taken, ast.Subscript) or taken.value is not each:
+                    return None
+                place = {"0": f"{count}.clamp(max=1) - 1", "-1": f"{count} - 1"}.get(ast.unparse(taken.slice))
+                if place is None:
+                    return None
+                row = f"{filled}.index_select(0, ({place}).reshape(1)).squeeze(0)"
+                swaps.append(self.source.swap(taken, row))
+        return self.source.of(item, swaps)
 
     def _filling(self, append: ast.stmt, filled: str, count: str, places: str, shape: str) -> Replacement:
         source, torch = self.source, self.torch
@@ -197,6 +329,12 @@ class _Counted:
         """The lines that make the rows, of zeros; of what shape they are, of what type the numbers in them, and whether
         they are floats."""
         torch = self.torch
+        if self.first:
+            # torch.stack takes them where they are all alike, in which the rows are.
+            text = f"{filled} = {torch}.stack([*{self.name}, *[{torch}.zeros_like({self.name}[0])] * {self._rest(most)}])"
+            scalar = all(each.rank == 0 for each in rows)
+            floats = all(dtype_family(each.dtype) == "float" for each in rows)
+            return [text], "scalar" if scalar else "row", "", floats
         if all(each.what in ("number", "size", "scalar") for each in rows):
             types = {each.type for each in rows}
             if len(types) != 1 or not types <= {"int", "float"}:

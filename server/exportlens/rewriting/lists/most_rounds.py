@@ -51,6 +51,9 @@ class MostRounds:
         """Whether some rounds add fewer items than others."""
         if any(exits(each.body) & {"breaks", "continues", "returns"} for each in loops):
             return True
+        if any(isinstance(each, ast.While) and isinstance(each.test, ast.BoolOp) for each in loops):
+            # What it asks beside how many there are may end it before.
+            return True
         return (
             any(self._is_chosen(each) for each in loops[1:]) or _least(loops[-1].body, set(appends)) < times
         )

@@ -25,6 +25,7 @@ from exportlens.rewriting.code.names import append_of, appended_to, bound, dotte
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.filling_up import Filling, filling_of
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
 from exportlens.source.walking import walk
@@ -71,7 +72,7 @@ def _buffered(
         or not starts_empty(begun[0], name)
     ):
         return None
-    padding = next((pad for each in block[at + 1 :] if (pad := _padding(each, name)) is not None), None)
+    padding = next((pad for each in block[at + 1 :] if (pad := filling_of(each, name)) is not None), None)
     if padding is None:
         return None
     made = _Buffer(source, function, loop, append, name, value, begun[0], padding, kinds, torch)
@@ -96,63 +97,6 @@ def _is_reached_by_branches(source: Source, loop: ast.For, node: ast.AST) -> boo
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Padding:
-    """The statement that pads a list, what it appends, and up to how many."""
-
-    statement: ast.stmt
-    item: ast.expr
-    most: ast.expr
-
-
-def _padding(statement: ast.stmt, name: str) -> _Padding | None:
-    """What `statement` pads the list `name` with, if it does nothing else."""
-    length = f"len({name})"
-    if isinstance(statement, (ast.While, ast.For)) and len(statement.body) == 1 and not statement.orelse:
-        found = append_of(statement.body[0])
-        if found is None or found[0] != name:
-            return None
-        if isinstance(statement, ast.For):
-            over = statement.iter
-            asked = isinstance(over, ast.Call) and dotted(over.func) == "range" and len(over.args) == 1
-            most = _missing(over.args[0], length) if asked and isinstance(over, ast.Call) else None
-            alone = isinstance(statement.target, ast.Name) and statement.target.id not in reads(found[1])
-            return _Padding(statement, found[1], most) if most is not None and alone else None
-        test = statement.test
-        if isinstance(test, ast.Compare) and len(test.ops) == 1:
-            sides = (test.left, test.comparators[0])
-            less, more = sides if isinstance(test.ops[0], ast.Lt) else sides[::-1]
-            if isinstance(test.ops[0], (ast.Lt, ast.Gt)) and ast.unparse(less) == length:
-                return _Padding(statement, found[1], more)
-        return None
-    added: ast.expr | None = None
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
-        added = statement.value if dotted(statement.target) == name else None
-    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
-        plain = [dotted(each) for each in statement.targets] == [name] == [dotted(statement.value.left)]
-        added = statement.value.right if plain and isinstance(statement.value.op, ast.Add) else None
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        call = statement.value
-        added = call.args[0] if dotted(call.func) == f"{name}.extend" and len(call.args) == 1 else None
-    if not isinstance(added, ast.BinOp) or not isinstance(added.op, ast.Mult):
-        return None
-    listed, number = (
-        (added.left, added.right) if isinstance(added.left, ast.List) else (added.right, added.left)
-    )
-    most = _missing(number, length)
-    if most is None or not isinstance(listed, ast.List) or len(listed.elts) != 1:
-        return None
-    return _Padding(statement, listed.elts[0], most)
-
-
-def _missing(node: ast.expr, length: str) -> ast.expr | None:
-    """`k` of `k - len(keep)`."""
-    missing = (
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and ast.unparse(node.right) == length
-    )
-    return node.left if missing and isinstance(node, ast.BinOp) else None
-
-
 @dataclass
 class _Buffer:
     source: Source
@@ -162,13 +106,13 @@ class _Buffer:
     name: str
     value: ast.expr
     start: ast.Assign | ast.AnnAssign
-    padding: _Padding
+    padding: Filling
     kinds: Kinds
     torch: str
 
     def is_bounded(self) -> bool:
         """Whether the list never has more items than it is padded to."""
-        most = self.padding.most
+        most = self.padding.total
         if isinstance(most, ast.Constant):
             return type(most.value) is int and most.value > 0 and self._is_left_in_time()
         kind = self.kinds.of(most)
@@ -187,7 +131,7 @@ class _Buffer:
         return not written and self._is_left_in_time()
 
     def _is_left_in_time(self) -> bool:
-        most, length = ast.unparse(self.padding.most), f"len({self.name})"
+        most, length = ast.unparse(self.padding.total), f"len({self.name})"
         block, at = self.source.block_of(self.append)
         full = {f"{length} == {most}", f"{length} >= {most}", f"{most} == {length}", f"{most} <= {length}"}
         # Right behind what is appended, or before anything else of a round.
@@ -219,7 +163,7 @@ class _Buffer:
                 return False
             if isinstance(each, (ast.Lambda, ast.NamedExpr, ast.ListComp)):
                 return False
-        needed = reads(item) | reads(self.padding.most)
+        needed = reads(item) | reads(self.padding.total)
         begin = source.start(self.loop)
         changed = {
             name
@@ -273,7 +217,7 @@ class _Buffer:
     def text(self) -> str | None:
         source, torch, name = self.source, self.torch, self.name
         count = fresh(f"{name}_count", every_name(source.tree))
-        nl, most = source.newline, source.of(self.padding.most)
+        nl, most = source.newline, source.of(self.padding.total)
         row, item = self._row(), source.of(self.padding.item)
         begin, line = source.start(self.loop), f"{nl}{source.indent_of(self.append)}"
         read = self._read_from() if self._is_of_ints(row) else None

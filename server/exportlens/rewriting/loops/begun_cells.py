@@ -20,7 +20,7 @@ from exportlens.rewriting.code.names import assigned_pairs, bound, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.first_rounds import holds
-from exportlens.rewriting.loops.none_at_first import none_at_first
+from exportlens.rewriting.loops.none_at_first import none_at_first, none_before
 from exportlens.rewriting.loops.rounds import has_rounds
 from exportlens.rewriting.memory.effects import repeatable
 from exportlens.source.walking import walk
@@ -33,8 +33,12 @@ _PARTS = {"torch.nn.GRUCell": 1, "torch.nn.RNNCell": 1, "torch.nn.LSTMCell": 2}
 def begun_cells(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop] | None:
     """The text with the states before `loop`, and the loop of it; None where one of what may be None is no such state."""
     function = source.enclosing_function(loop)
-    names = none_at_first(source, loop, kinds)
-    if function is None or not names or not source.begins_line(loop):
+    if function is None or not source.begins_line(loop):
+        return None
+    asked = none_at_first(source, loop, kinds)
+    unset = none_before(source, loop)
+    names = [*asked, *unset]
+    if not names:
         return None
     rounds = holds(loop.test, kinds) if isinstance(loop, ast.While) else has_rounds(loop.iter, kinds)
     read_after = set() if rounds else Liveness(function).live_after(loop)
@@ -45,12 +49,17 @@ def begun_cells(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop]
         made = None if name in read_after else _zeros(source, loop, name, kinds)
         if made is None:
             return None
-        lines += [f"if {name} is None:", f"{source.indent_unit()}{name} = {made}"]
+        if name in unset:
+            lines.append(f"{name} = {made}")
+        else:
+            lines += [f"if {name} is None:", f"{source.indent_unit()}{name} = {made}"]
     begin = source.start(loop)
     head = "".join(f"{line}{nl}{indent}" for line in lines)
-    changed = Source(replaced(source.text, [Replacement(begin, begin, head)]))
+    swaps = [swap for each in unset.values() if (swap := source.without(each)) is not None]
+    changed = Source(replaced(source.text, [*swaps, Replacement(begin, begin, head)]))
+    begin += len(head) - sum(each.end - each.start - len(each.text) for each in swaps)
     same = (each for each in walk(changed.tree) if isinstance(each, type(loop)))
-    return changed, next(each for each in same if changed.start(each) == begin + len(head))
+    return changed, next(each for each in same if changed.start(each) == begin)
 
 
 def _zeros(source: Source, loop: Loop, name: str, kinds: Kinds) -> str | None:

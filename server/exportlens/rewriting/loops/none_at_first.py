@@ -7,7 +7,7 @@ import ast
 from exportlens.rewriting.arms.gradients import none_by_default
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import live_before
-from exportlens.rewriting.code.names import arguments, bound, dotted, is_none
+from exportlens.rewriting.code.names import arguments, bound, dotted, is_none, reads
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 
@@ -36,6 +36,23 @@ def none_at_first(source: Source, loop: ast.For | ast.While, kinds: Kinds) -> li
         if not _is_asked_or_set(source, function, loop, name)
         and _may_be_left_out(source, function, name, kinds)
     ]
+
+
+def none_before(source: Source, loop: ast.For | ast.While) -> dict[str, ast.stmt]:
+    """The names that a statement of their own sets to None in the block of `loop`, which carries them, with those statements; nothing
+    between them and the loop has to do with the names."""
+    function = source.enclosing_function(loop)
+    carried = (
+        set() if function is None else set(bound(loop.body)) & live_before([loop], frozenset(), function)
+    )
+    block, index = source.block_of(loop)
+    found: dict[str, ast.stmt] = {}
+    for each in reversed(block[:index]):
+        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+        if isinstance(target, ast.Name) and target.id in carried and is_none(each.value):  # type: ignore[attr-defined]
+            found[target.id] = each
+        carried -= reads(each) | set(bound(each))
+    return found
 
 
 def _is_asked_or_set(source: Source, function: Function, loop: ast.stmt, name: str) -> bool:

@@ -23,39 +23,51 @@ _Loop = TypeVar("_Loop", ast.While, ast.While | ast.For)
 
 
 def held_for_loop(source: Source, loop: _Loop, kinds: Kinds, torch: str) -> tuple[Source, _Loop] | None:
-    """The text where tensors hold the numbers from data that the body of `loop` reads, and the loop of it; None where it reads none.
+    """The text where tensors hold the numbers from data that `loop` reads, and the loop of it; None where it reads none.
     `kinds`, those before the loop, get to know the tensors."""
     if not source.begins_line(loop) or not source.begins_line(loop.body[0]):
         return None
     anew = set(bound(loop))
-    tested = list(walk(loop.test)) if isinstance(loop, ast.While) else []
-    uses = [
-        each
-        for one in loop.body
-        for each in walk(one)
-        if isinstance(each, ast.Name) and each.id not in anew and _is_number(source, loop, each.id, kinds)
-    ]
-    if not uses:
+    names = [each for one in loop.body for each in walk(one) if isinstance(each, ast.Name)]
+    uses = [each for each in names if each.id not in anew and _is_number(source, loop, each.id, kinds)]
+    tested = (
+        [
+            each
+            for each in walk(loop.test)
+            if isinstance(each, ast.Name)
+            and each.id not in anew
+            and (_is_number(source, loop, each.id, kinds) or _is_compared(source, each, names, kinds))
+        ]
+        if isinstance(loop, ast.While)
+        else []
+    )
+    if not uses and not tested:
         return None
     taken = every_name(source.tree)
     begin, first = source.start(loop), source.start(loop.body[0])
     swaps, head, rounds = [], "", ""
-    for name in dict.fromkeys(each.id for each in uses):
-        held, again, type_ = fresh(f"{name}_held", taken), fresh(name, taken), kinds.names[name].type
+    for name in dict.fromkeys(each.id for each in [*uses, *tested]):
+        held, type_ = fresh(f"{name}_held", taken), kinds.names[name].type or "float"
         double = f", dtype={torch}.float64" if type_ == "float" else ""
         head += f"{held} = {torch}.full((), {name}{double}){source.newline}{source.indent_of(loop)}"
-        rounds += f"{again} = {held}.item(){source.newline}{source.indent_of(loop.body[0])}"
-        swaps += [source.swap(each, again) for each in uses if each.id == name]
-        swaps += [
-            source.swap(each, f"{held}.item()")
-            for each in tested
-            if isinstance(each, ast.Name) and each.id == name
-        ]
+        if any(each.id == name for each in uses):
+            again = fresh(name, taken)
+            rounds += f"{again} = {held}.item(){source.newline}{source.indent_of(loop.body[0])}"
+            swaps += [source.swap(each, again) for each in uses if each.id == name]
+        swaps += [source.swap(each, f"{held}.item()") for each in tested if each.id == name]
         kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", _DTYPES[type_], 0))
     swaps += [Replacement(begin, begin, head), Replacement(first, first, rounds)]
     changed = Source(replaced(source.text, swaps))
     same = (each for each in walk(changed.tree) if isinstance(each, type(loop)))
     return changed, next(each for each in same if changed.start(each) == begin + len(head))
+
+
+def _is_compared(source: Source, name: ast.Name, body: list[ast.Name], kinds: Kinds) -> bool:
+    """Whether it is a number from data of an unknown type that is only compared: a float of double precision does what an int does."""
+    kind = kinds.names.get(name.id)
+    unknown = kind is not None and kind.what == "scalar" and not kind.type
+    read = any(each.id == name.id for each in body)
+    return unknown and not read and isinstance(source.parents[name], ast.Compare)
 
 
 def _is_number(source: Source, loop: ast.While | ast.For, name: str, kinds: Kinds) -> bool:

@@ -21,7 +21,9 @@ def is_power_of_int(node: ast.expr, kinds: Kinds) -> bool:
         isinstance(exponent, ast.Call) and isinstance(exponent.func, ast.Name) and exponent.func.id == "abs"
     )
     whole = base.what in ("number", "size", "scalar") and base.type == "int"
-    return whole and not isinstance(exponent, ast.Constant) and not absolute
+    # 10 ** 0.25 is a float of any exponent; of a negative int it is a complex number.
+    fraction = isinstance(node.left, ast.Constant) and kinds.of(exponent).type == "float"
+    return whole and not isinstance(exponent, ast.Constant) and not absolute and not fraction
 
 
 def meets_tensor(source: Source, node: ast.expr, kinds: Kinds) -> bool:
