@@ -35,6 +35,7 @@ from exportlens.rewriting.lists.example_rows import Examples, appended_value
 from exportlens.rewriting.lists.filling_up import Filling, found_behind
 from exportlens.rewriting.lists.masked_uses import MaskedUses
 from exportlens.rewriting.lists.most_rounds import MostRounds
+from exportlens.rewriting.lists.padded_behind import Padded, padded_behind
 from exportlens.rewriting.lists.padded_buffers import starts_empty
 from exportlens.rewriting.lists.selected_uses import Rows, Uses
 from exportlens.rewriting.lists.started_lists import started_apart
@@ -174,10 +175,22 @@ class _Counted:
         lines.append(f"{places} = {torch}.arange({total}, device={filled}.device)")
         behind = [f"{mask} = {places} < {count}"]
         filling = found_behind(self.source.block_of(self.loop), name)
+        padded = padded_behind(
+            source.block_of(self.loop), name, parse_python(total, mode="eval").body, self.function
+        )
+        used: list[Replacement] | None
         if filling is not None:
             used = self._filled_up(filling, total, filled, mask, count, number)
             if used is None:
                 return None
+        elif padded is not None and not number:
+            used = self._padded_behind(padded, mask, count)
+            if used is None:
+                return None
+            kept = fresh("kept", taken)
+            behind.append(
+                f"{name} = [{torch}.where({kept}, each, {padded.value}) for {kept}, each in zip({mask}, {filled})]"
+            )
         else:
             default = number in ("int", "float")
             joined = all(ast.unparse(appended_value(each)).endswith(_JOINED) for each in self.appends)
@@ -287,6 +300,23 @@ class _Counted:
         each, kept = "each", fresh("kept", every_name(source.tree))
         chosen = f"[{torch}.where({kept}, {each}, {item}) for {kept}, {each} in zip({mask}, {filled})]"
         return [*swaps, source.swap(filling.statement, f"{begun}{name} = {chosen}")]
+
+    def _padded_behind(self, padded: Padded, mask: str, count: str) -> list[Replacement] | None:
+        """What changes behind the loop where the list has all items that it is padded to: what asks how many it has."""
+        source, swaps = self.source, []
+        asks = Rows(self.name, mask, self.torch, self.loop, None, "row", "", False, False, False, self.kinds)
+        questions = _Selected(source, self.function, asks, None)
+        for each in questions.uses:
+            parent = source.parents[each]
+            question = questions.question(each)
+            if question is not None:
+                text = f"{mask}.any()"
+                swaps.append(source.swap(question[0], text if question[1] else f"not {text}"))
+            elif not isinstance(parent, ast.Call) or each not in parent.args:
+                return None
+            elif dotted(parent.func) == "len" and not set(padded.statements) & set(source.ancestors(each)):
+                swaps.append(source.swap(parent, f"{count}.item()"))
+        return swaps
 
     def _filler(self, item: ast.expr, filled: str, count: str) -> str | None:
         """`item`, of the rows instead of the list; None where it does more with the list than to take its first or last item."""

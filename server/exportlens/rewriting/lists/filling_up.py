@@ -120,7 +120,7 @@ def found_behind(place: tuple[Sequence[ast.stmt], int], name: str) -> Filling | 
     for each in block[at + 1 :]:
         asked = each
         if any(one in reads(each) for one in named):
-            asked = _Written(named).visit(copy.deepcopy(each))
+            asked = Written(named).visit(copy.deepcopy(each))
         found = filling_of(asked, name)
         if found is not None:
             return Filling(each, found.item, found.total)
@@ -134,7 +134,7 @@ def found_behind(place: tuple[Sequence[ast.stmt], int], name: str) -> Filling | 
     return None
 
 
-class _Written(ast.NodeTransformer):
+class Written(ast.NodeTransformer):
     """Names, with what they are bound to written out."""
 
     def __init__(self, values: dict[str, ast.expr]) -> None:

@@ -90,7 +90,7 @@ class Uses:
                 isinstance(outer, _AROUND) and outer not in self.around for outer in source.ancestors(each)
             ):
                 return None
-            question = self._question(each)
+            question = self.question(each)
             if question is not None:
                 test, there = question
                 text = f"{rows.mask}.any()"
@@ -120,7 +120,7 @@ class Uses:
             swaps.append(Replacement(begin, begin, f"{check}{source.newline}{indent}"))
         return swaps
 
-    def _question(self, node: ast.expr) -> tuple[ast.expr, bool] | None:
+    def question(self, node: ast.expr) -> tuple[ast.expr, bool] | None:
         """The expression that asks whether the list at `node` has elements, and True where it holds for one that has."""
         parent = self.source.parents[node]
         if self._decides(node):
@@ -182,6 +182,12 @@ class Uses:
             return source.swap(parent, self.text), RAISES
         if called == "torch.cat" and rows.joined and along in ({}, {"dim": "0"}):
             return source.swap(parent, f"{self.text}.flatten(0, 1)"), RAISES
+        if called in ("torch.stack", "torch.cat") and rows.shape == "row" and set(along) <= {"dim"}:
+            joined = _along(self.text, called, along.get("dim", "0"))
+            if any(self.question(each) is not None for each in self.uses):
+                # In an arm torch makes nothing whose size behind the first hangs on data (measured on torch 2.13).
+                return None
+            return None if joined is None else (source.swap(parent, joined), RAISES)
         if called == "torch.tensor" and numbers and rows.default and not along:
             return source.swap(parent, self.text), ""
         if called == "sum" and not along:
@@ -298,10 +304,22 @@ class Uses:
             sure = isinstance(test.op, ast.And) == holds
             return sure and any(self._tells(each, holds) for each in test.values)
         for each in self.uses:
-            question = self._question(each)
+            question = self.question(each)
             if question is not None and question[0] is test:
                 return question[1] == holds
         return False
 
     def _is_asked(self, test: ast.expr) -> bool:
-        return any((found := self._question(each)) is not None and found[0] is test for each in self.uses)
+        return any((found := self.question(each)) is not None and found[0] is test for each in self.uses)
+
+
+def _along(rows: str, called: str, dim: str) -> str | None:
+    """The rows one behind the other in the dimension `dim` of what `called`, torch.stack or torch.cat, gives."""
+    if not dim.removeprefix("-").isdigit():
+        return None
+    at = int(dim)
+    if called == "torch.stack":
+        return f"{rows}.movedim(0, {at}).contiguous()"
+    first, last = (at, at + 1) if at >= 0 else (at - 1, at)
+    moved = rows if at == 0 else f"{rows}.movedim(0, {first})"
+    return f"{moved}.flatten({first}, {last})"

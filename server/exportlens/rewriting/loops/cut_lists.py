@@ -28,9 +28,10 @@ from exportlens.rewriting.decisions.conditions import scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.padded_behind import padded_behind
 from exportlens.rewriting.loops.cut_names import Counted, Listed, kept_names, shares
 from exportlens.rewriting.loops.cut_uses import Uses
-from exportlens.rewriting.loops.padded_lists import Padding, padding_of
+from exportlens.rewriting.loops.padded_lists import Padding, padding_of, rounds_of
 from exportlens.rewriting.memory.effects import kinds_before, refuse_effects
 from exportlens.rewriting.memory.moving import writes
 
@@ -91,6 +92,8 @@ class _Cut:
         if lists and late:
             return None
         lists = lists or late
+        if any(map(self._is_asked_for, lists)):
+            return None
         if not lists or self._holds_sums() or not self._leaves_nothing(lists) or not self._may_go_on():
             return None
         taken = every_name(source.tree)
@@ -161,6 +164,13 @@ class _Cut:
             Replacement(end, end, "".join(nl + indent + each for each in tail)),
         ]
         return replaced(source.text, swaps)
+
+    def _is_asked_for(self, name: str) -> bool:
+        """Whether a branch asks behind the loop if what joins the list is too short: it has all items then from the beginning."""
+        rounds, place = rounds_of(self.loop), self.source.block_of(self.loop)
+        total = None if rounds is None else ast.parse(rounds, mode="eval").body
+        padded = None if total is None else padded_behind(place, name, total, self.function)
+        return padded is not None and padded.asks
 
     def _item(self, name: str) -> Kind:
         """What each round appends to the list `name`."""

@@ -30,7 +30,7 @@ class Padding:
 def padding_of(source: Source, loop: ast.For, name: str, lists: Set[str]) -> Padding | None:
     """What fills the list `name`, one of the `lists` that `loop` fills, up behind it, in its own block, to as many items as
     `loop` has rounds."""
-    rounds, function = _rounds(loop), source.enclosing_function(loop)
+    rounds, function = rounds_of(loop), source.enclosing_function(loop)
     block, index = source.block_of(loop)
     if rounds is None or function is None:
         return None
@@ -60,7 +60,7 @@ def _changed(nodes: Sequence[ast.AST], rounds: str) -> bool:
     return bool(reads(told) & set(bound(nodes)) or attributes & set(set_there))
 
 
-def _rounds(loop: ast.For) -> str | None:
+def rounds_of(loop: ast.For) -> str | None:
     """How many rounds `loop` has that nothing leaves."""
     over = loop.iter
     if isinstance(over, ast.Call) and not over.keywords:
