@@ -63,6 +63,7 @@ from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
+from exportlens.rewriting.loops.shrinking_rows import MARK, marked_rows
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.unbegun_state import begun_for_branch
 
@@ -130,6 +131,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         try:
             fix = _fix_of(draft, node, kinds.copy(), value, arms, place.site)
         except Refused:
+            text = marked_rows(draft.source, node, kinds, draft.torch)
+            if text is not None:
+                return draft.fix(MARK, text)
             text = (
                 selected_in_loop(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
             )

@@ -112,7 +112,9 @@ def _is_view(node: ast.expr, numbers: set[str], views: set[str]) -> bool:
         return chosen or _is_view(node.value, numbers, views)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         given = bool(set().union(*map(reads, node.args)) & numbers) or any(map(_reads_number, node.args))
-        if node.func.attr in _SELECTS and given:
+        # Where the last one stands hangs on how many there are: `select` is written where that is data (see `sizes.indexing`).
+        last = node.func.attr == "select" and any(isinstance(each, ast.UnaryOp) for each in node.args[1:])
+        if node.func.attr in _SELECTS and (given or last):
             return True
         return node.func.attr in _VIEWS | _CASTS and _is_view(node.func.value, numbers, views)
     return False

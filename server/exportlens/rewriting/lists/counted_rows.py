@@ -47,6 +47,7 @@ from exportlens.source.walking import walk
 
 _FLOATS = ("float", "float32")
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "int64", "int32", "bool")
+_NUMBERS = ("number", "size", "scalar")
 _JOINED = (".unsqueeze(0)", ".unsqueeze(dim=0)", "[None]")
 
 
@@ -247,9 +248,11 @@ class _Counted:
         )
 
     def _may_begin(self, item: ast.expr) -> bool:
-        """Whether the list may begin with `item`: a tensor of the kind of the rows, that nothing writes in place."""
+        """Whether the list may begin with `item`: a tensor of the kind of the rows, that nothing writes in place, or such a number."""
         kind = self.kinds.of(item)
         rows = [self.examples.kind(each) for each in self.appends]
+        if kind.what in _NUMBERS:
+            return all(each.what in _NUMBERS and each.type == kind.type in ("int", "float") for each in rows)
         if kind.what != "tensor" or any(each.what != "tensor" for each in rows):
             return False
         dtypes = {each.dtype for each in (kind, *rows)} - {None}
@@ -359,13 +362,16 @@ class _Counted:
         """The lines that make the rows, of zeros; of what shape they are, of what type the numbers in them, and whether
         they are floats."""
         torch = self.torch
+        if self.first and rows[0].what in _NUMBERS:
+            zeros = f"*[0] * {self._rest(most)}" if rows[0].type == "int" else f"*[0.0] * {self._rest(most)}"
+            return [f"{filled} = {torch}.tensor([*{self.name}, {zeros}])"], "number", rows[0].type, False
         if self.first:
             # torch.stack takes them where they are all alike, in which the rows are.
             text = f"{filled} = {torch}.stack([*{self.name}, *[{torch}.zeros_like({self.name}[0])] * {self._rest(most)}])"
             scalar = all(each.rank == 0 for each in rows)
             floats = all(dtype_family(each.dtype) == "float" for each in rows)
             return [text], "scalar" if scalar else "row", "", floats
-        if all(each.what in ("number", "size", "scalar") for each in rows):
+        if all(each.what in _NUMBERS for each in rows):
             types = {each.type for each in rows}
             if len(types) != 1 or not types <= {"int", "float"}:
                 return None

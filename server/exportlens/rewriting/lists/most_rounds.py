@@ -18,6 +18,23 @@ from exportlens.source.walking import walk
 
 _SIZES = ("number", "size")
 _UP_TO = (ast.Lt, ast.LtE)
+# Methods that give a tensor as long as the one that they are called on, and functions of torch that do.
+_SAME_LENGTH = (
+    "argsort",
+    "detach",
+    "cpu",
+    "clone",
+    "long",
+    "int",
+    "float",
+    "double",
+    "bool",
+    "abs",
+    "round",
+    "flip",
+    "numpy",
+)
+_ALIKE = ("torch.argsort", "torch.flip", "torch.abs", "torch.round")
 
 
 @dataclass
@@ -51,7 +68,9 @@ class MostRounds:
         """Whether some rounds add fewer items than others."""
         if any(exits(each.body) & {"breaks", "continues", "returns"} for each in loops):
             return True
-        if any(isinstance(each, ast.While) and isinstance(each.test, ast.BoolOp) for each in loops):
+        if any(
+            isinstance(each, ast.While) and isinstance(each.test, (ast.BoolOp, ast.Call)) for each in loops
+        ):
             # What it asks beside how many there are may end it before.
             return True
         return (
@@ -126,6 +145,9 @@ class MostRounds:
         test, source = self.loop.test if isinstance(self.loop, ast.While) else None, self.source
         parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
         for part in parts:
+            marked = self._marked(part)
+            if marked is not None:
+                return f"len({marked})"
             if not isinstance(part, ast.Compare) or len(part.ops) != 1 or not isinstance(part.ops[0], _UP_TO):
                 continue
             limit = part.comparators[0]
@@ -141,6 +163,29 @@ class MostRounds:
             if self._counts_up(part.left):
                 return text
         return None
+
+    def _marked(self, part: ast.expr | None) -> str | None:
+        """The mask of `mask.any()`, of which each round takes one away (see `loops.shrinking_rows`)."""
+        call = part if isinstance(part, ast.Call) and not part.args else None
+        if call is None or not isinstance(call.func, ast.Attribute) or call.func.attr != "any":
+            return None
+        name = dotted(call.func.value)
+        values = {
+            each.targets[0].id: ast.unparse(each.value)
+            for each in self.loop.body
+            if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+        }
+        stored = stored_in(self.loop)
+        fewer = [
+            one
+            for one, text in values.items()
+            if text.startswith(f"{name}.index_fill(0, ") and text.endswith(", False)")
+        ]
+        ends = any(
+            values.get(name or "", "").startswith(f"{one} & ") and stored.count(one) == 1 for one in fewer
+        )
+        there = name is not None and self.kinds.names.get(name, UNKNOWN_KIND).what == "tensor"
+        return name if there and ends and name is not None and stored.count(name) == 1 else None
 
     def _counts_up(self, counter: ast.expr) -> bool:
         """Whether `counter`, with something added to it, begins at 0 or above and grows in each round that goes on."""
@@ -181,8 +226,15 @@ class MostRounds:
                 return next((each for each in found if each is not None), None)
             return None
         if isinstance(over, ast.Call):
-            listed = isinstance(over.func, ast.Attribute) and over.func.attr == "tolist" and not over.args
-            return self.of(over.func.value) if listed and isinstance(over.func, ast.Attribute) else None
+            assert isinstance(over.func, ast.Attribute)
+            if kinds.qualified(over.func) in _ALIKE and over.args:
+                return self.of(over.args[0])
+            if over.func.attr == "flatten" and not over.args and kinds.of(over.func.value).what == "tensor":
+                whole = over.func.value
+                return f"{source.of(whole)}.numel()" if dotted(whole) is not None else None
+            if over.func.attr in ("tolist", *_SAME_LENGTH) and kinds.of(over.func.value).what == "tensor":
+                return self.of(over.func.value)
+            return None
         kind = kinds.of(over)
         part = isinstance(over, ast.Subscript) and dotted(over.value) is not None
         if not (part or dotted(over) is not None) or "\n" in source.of(over):

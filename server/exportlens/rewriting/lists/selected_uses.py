@@ -188,7 +188,8 @@ class Uses:
                 # In an arm torch makes nothing whose size behind the first hangs on data (measured on torch 2.13).
                 return None
             return None if joined is None else (source.swap(parent, joined), RAISES)
-        if called == "torch.tensor" and numbers and rows.default and not along:
+        whole = rows.number == "int" and along in ({"dtype": "torch.int64"}, {"dtype": "torch.long"})
+        if called == "torch.tensor" and numbers and ((rows.default and not along) or whole):
             return source.swap(parent, self.text), ""
         if called == "sum" and not along:
             if numbers:
