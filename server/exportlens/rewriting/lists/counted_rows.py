@@ -300,8 +300,8 @@ class _Counted:
                 "last" if ast.unparse(filling.item) == f"{name}[-1]" else "filler", every_name(source.tree)
             )
             begun, item = f"{wish} = {item}{line}", wish
-        each, kept = "each", fresh("kept", every_name(source.tree))
-        chosen = f"[{torch}.where({kept}, {each}, {item}) for {kept}, {each} in zip({mask}, {filled})]"
+        kept = fresh("kept", every_name(source.tree))
+        chosen = f"[{torch}.where({kept}, each, {item}) for {kept}, each in zip({mask}, {filled})]"
         return [*swaps, source.swap(filling.statement, f"{begun}{name} = {chosen}")]
 
     def _padded_behind(self, padded: Padded, mask: str, count: str) -> list[Replacement] | None:

@@ -228,7 +228,7 @@ def _made(statement: ast.stmt) -> tuple[str, str] | None:
 
 
 def _value_of(call: ast.Call) -> str | None:
-    called = (dotted(call.func) or getattr(call.func, "attr", "")).rpartition(".")[2]
+    called = str(dotted(call.func) or getattr(call.func, "attr", "")).rpartition(".")[2]
     if called not in _MADE:
         return None
     value = _MADE[called]

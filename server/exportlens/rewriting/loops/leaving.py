@@ -33,6 +33,7 @@ from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.changing_sizes import grows
+from exportlens.rewriting.loops.first_rounds import holds
 from exportlens.rewriting.loops.idle_rest import may_run_idly
 from exportlens.rewriting.loops.raised_in_loops import errors_of
 from exportlens.rewriting.loops.rounds import has_rounds
@@ -333,7 +334,8 @@ class _Flags:
         """Whether the loop certainly has a first round that nothing of tensor data decides."""
         loop = self.loop
         if isinstance(loop, ast.While):
-            return self.runs or _is_true(loop.test)
+            before = kinds_before(self.function, loop, self.kinds)
+            return self.runs or _is_true(loop.test) or holds(loop.test, before)
         return has_rounds(loop.iter, self.kinds)
 
     def _counted(self) -> tuple[int, ast.expr] | None:

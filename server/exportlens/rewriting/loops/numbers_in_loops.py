@@ -30,17 +30,14 @@ def held_for_loop(source: Source, loop: _Loop, kinds: Kinds, torch: str) -> tupl
     anew = set(bound(loop))
     names = [each for one in loop.body for each in walk(one) if isinstance(each, ast.Name)]
     uses = [each for each in names if each.id not in anew and _is_number(source, loop, each.id, kinds)]
-    tested = (
-        [
-            each
-            for each in walk(loop.test)
-            if isinstance(each, ast.Name)
-            and each.id not in anew
-            and (_is_number(source, loop, each.id, kinds) or _is_compared(source, each, names, kinds))
-        ]
-        if isinstance(loop, ast.While)
-        else []
-    )
+    asked = list(walk(loop.test)) if isinstance(loop, ast.While) else []
+    tested = [
+        each
+        for each in asked
+        if isinstance(each, ast.Name)
+        and each.id not in anew
+        and (_is_number(source, loop, each.id, kinds) or _is_compared(source, each, names, kinds))
+    ]
     if not uses and not tested:
         return None
     taken = every_name(source.tree)

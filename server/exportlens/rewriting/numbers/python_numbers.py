@@ -15,7 +15,7 @@ from exportlens.rewriting.code.callers import given_to
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.imports import import_edit, spelled
-from exportlens.rewriting.code.names import arguments, dotted
+from exportlens.rewriting.code.names import arguments, dotted, every_name, fresh
 from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kind import element_of
@@ -191,20 +191,39 @@ def quotient_and_rest(place: Call, context: RewriteContext) -> Fix | Refusal:
         node = draft.source.find(place.node)
         if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
             raise Refused("the call is not of two arguments")
-        if any(
-            isinstance(inner, (ast.Call, ast.Starred)) for given in node.args for inner in ast.walk(given)
-        ):
-            raise Refused(
-                "an argument is computed by a call: give its result a name, then write `a // b, a % b`"
-            )
-        left, right = (
-            draft.source.of(given) if isinstance(given, ast.Constant) else primary(draft.source.of(given))
-            for given in node.args
+        source, swaps, texts = draft.source, [], []
+        statement = source.enclosing_statement(node)
+        whole = (
+            isinstance(statement, ast.Assign) and statement.value is node and source.begins_line(statement)
         )
-        text = f"({left} // {right}, {left} % {right})"
-        return draft.replace("Use `//` and `%`", [draft.source.swap(node, text)], Applicability.SAFE)
+        for given in node.args:
+            if isinstance(given, ast.Constant) or not any(map(_may_do_more, ast.walk(given))):
+                texts.append(
+                    source.of(given) if isinstance(given, ast.Constant) else primary(source.of(given))
+                )
+            elif whole and given is node.args[0] and not isinstance(given, ast.Starred):
+                name = fresh("number", every_name(source.tree))
+                line = f"{name} = {source.of(given)}{source.newline}{source.indent_of(statement)}"
+                swaps.append(Replacement(source.start(statement), source.start(statement), line))
+                texts.append(name)
+            else:
+                raise Refused(
+                    "an argument is computed by a call: give its result a name, then write `a // b, a % b`"
+                )
+        left, right = texts
+        swaps.append(source.swap(node, f"({left} // {right}, {left} % {right})"))
+        return draft.replace("Use `//` and `%`", swaps, Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _may_do_more(node: ast.AST) -> bool:
+    """Whether evaluating `node` once more may do something, or take long: a call, unless it asks for a size."""
+    if isinstance(node, ast.Call):
+        return not (
+            isinstance(node.func, ast.Attribute) and node.func.attr in ("size", "numel", "dim", "nelement")
+        )
+    return isinstance(node, (ast.Starred, ast.NamedExpr, ast.Await))
 
 
 def symbolic_extreme(place: Conversion, context: RewriteContext) -> Fix | Refusal:

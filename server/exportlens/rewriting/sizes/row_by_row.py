@@ -141,7 +141,7 @@ class RowByRow:
         function = self.functions.get(dotted(node.func) or "")
         if function is not None:
             return self._of_function(function, node)
-        name = (dotted(node.func) or getattr(node.func, "attr", "")).rpartition(".")[2]
+        name = str(dotted(node.func) or getattr(node.func, "attr", "")).rpartition(".")[2]
         qualified = self.kinds.qualified(node.func) or ""
         if qualified.startswith("torch."):
             given = list(node.args)
