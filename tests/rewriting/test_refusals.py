@@ -11,6 +11,12 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a name whose flag may be turned without it",
+        "held, y = False, x[0] * 1\nfor row in x:\n    if held:\n        y = y + row - start\n    if row.sum() > 3:\n"
+        "        held = True\n    elif row.sum() > 1:\n        start, held = row, True\nreturn y",
+        "`start` is not bound where the condition is false",
+    ),
+    (
         "out= of an empty tensor on a GPU",
         "return x + torch.arange(4, out=torch.cuda.LongTensor())",
         "the empty tensor is made on a GPU",

@@ -149,11 +149,7 @@ class CondText:
                 f"`{name}` is a view of what the branch reads as well, and belongs to another function"
             )
         placed = placed_by_data(statements, self.kinds, in_place, self.function, self.source)
-        placed = [
-            name
-            for name in placed
-            if name not in clones and name in certain
-        ]
+        placed = [name for name in placed if name not in clones and name in certain]
         names = [fresh(wish, self.taken) for wish in ("if_true", "if_false")]
         call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
         in_gradient = self._is_in_gradient() and self._is_inside()

@@ -18,7 +18,17 @@ from exportlens.rewriting.code.liveness import leaves, live_before
 from exportlens.rewriting.code.names import arguments, bound, dotted, reads, walk_own
 from exportlens.rewriting.code.passed_in import unread
 from exportlens.rewriting.code.text import Function, Source
-from exportlens.rewriting.kinds.kind import LOCAL, SEVERAL, UNKNOWN_KIND, Kind, element_of, merged, merged_names, numbers, union
+from exportlens.rewriting.kinds.kind import (
+    LOCAL,
+    SEVERAL,
+    UNKNOWN_KIND,
+    Kind,
+    element_of,
+    merged,
+    merged_names,
+    numbers,
+    union,
+)
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.memory.model_methods import model_methods
