@@ -268,12 +268,6 @@ REFUSED = [
         "how long the list becomes",
     ),
     (
-        "a name that a branch binds on one way, where a round before may have set what is asked behind it",
-        "near = False\nfor i in range(3):\n    if x.sum() > i:\n        gain = x * 2\n        near = True\n"
-        "    if near:\n        x = x + gain\nreturn x",
-        "`gain` is not bound where the condition is false",
-    ),
-    (
         "one of functions that may give what they are given",
         "acts = [torch.relu, lambda t: t]\nreturn acts[x.sum().long().item()](x)",
         "it is not known what `acts[0]` does with what it is given",
@@ -1587,7 +1581,6 @@ class M(Base):
     ("first", "reason"),
     [
         ("1.0", "not known to be a tensor before and after"),
-        ("None", "is None until a call has set it"),
         ('"mean"', "not known to be a tensor before and after"),
     ],
 )
