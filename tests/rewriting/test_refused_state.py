@@ -694,3 +694,26 @@ def test_numbers_of_classes_that_one_class_extends() -> None:
     mended = mend(f"{apart}\n\nclass Both(Early, Late):\n    pass\n")
     assert "register_buffer" not in mended.text
     assert any("`self.calls` is used as well, perhaps of the same object" in each for each in mended.refusals)
+
+
+def test_loop_beside_a_method_that_reads_what_it_writes() -> None:
+    text = (
+        HEAD
+        + """    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(6))
+
+    def cell_of(self, value):
+        return (value + self.seen.sum()).long().clamp(0, 5)
+
+    def forward(self, x):
+        level = x.sum()
+        while level < 6:
+            self.seen[self.cell_of(level)] += 1
+            level = level * 1.5
+        return x.sum() + self.seen
+"""
+    )
+    mended = mend(text)
+    assert "while_loop" not in mended.text
+    assert any("a tensor that the loop writes is an attribute" in each for each in mended.refusals)

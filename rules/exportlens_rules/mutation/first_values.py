@@ -20,6 +20,7 @@ from exportlens_rules.mutation.state_reads import (
     FACTS,
     certainly_written,
     parents,
+    resets_by_kept_names,
     weighs,
 )
 from exportlens_rules.reading import ancestors, nodes_around
@@ -70,7 +71,8 @@ def is_left_to_later_calls(place: AttributeWrite | ContainerWrite) -> bool:
     owner, function, value = place.owner, place.site.function, _written(place)
     if not isinstance(owner, Instance) or owner.traced or not isinstance(owner.cls, ClassValue):
         return False
-    if place.attr not in carried_by_calls(owner.cls.scope.document, owner.cls.name):
+    deciding = carried_by_calls(owner.cls.scope.document, owner.cls.name).get(place.attr)
+    if deciding is None or (deciding == {place.attr} and resets_by_kept_names(owner)):
         return False
     # A table is the same whenever it is made.
     tells = value is not None and function is not None
@@ -421,13 +423,13 @@ class _Data:
         """Whether `value` of `function` is computed of the values of the parameters `given`."""
         names, outer = set(given), self.layers
         self.layers = _layers_of_loops(function)
-        assigned = [
+        binding = [
             each
             for each in ast.walk(function)
-            if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.lineno <= value.lineno
+            if isinstance(each, (ast.Assign, ast.AnnAssign, ast.For)) and each.lineno <= value.lineno
         ]
-        for each in sorted(assigned, key=lambda one: one.lineno):
-            for target, one in assigned_pairs(each):
+        for each in sorted(binding, key=lambda one: one.lineno):
+            for target, one in [_of_items(each)] if isinstance(each, ast.For) else assigned_pairs(each):
                 if value is one or not self._reads(one, names, depth):
                     continue
                 parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
@@ -515,7 +517,18 @@ class _Data:
             *zip(plain, call.args, strict=False),
             *((each.arg or "", each.value) for each in call.keywords),
         ]
-        return {name for name, each in pairs if name and reads(each)}
+        own = {each.arg for each in arguments(args)}
+        rest = "" if args.kwarg is None else args.kwarg.arg
+        return {name if name in own else rest for name, each in pairs if name and reads(each)} - {""}
+
+
+def _of_items(loop: ast.For) -> tuple[ast.expr, ast.expr]:
+    """What the loop binds to parts of what it goes through: not the counter, and not the keys."""
+    called = loop.iter.func if isinstance(loop.iter, ast.Call) else None
+    counts = getattr(called, "id", "") == "enumerate" or getattr(called, "attr", "") == "items"
+    if counts and isinstance(loop.target, ast.Tuple) and len(loop.target.elts) == 2:
+        return loop.target.elts[1], loop.iter
+    return loop.target, loop.iter
 
 
 def _layers_of_loops(function: ast.AST) -> frozenset[str]:

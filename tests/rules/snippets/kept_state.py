@@ -137,6 +137,15 @@ MUST = {
         _model(
             "y = x * 2\nif self.steps > 0:\n    y = self.less(y)\nself.prev = y\nself.steps += 1\nreturn y"
         ),
+        # set by a method, also by its name, and only read where the last call has set it
+        _model("y = x * 2\nif self.prev is not None:\n    y = y + self.prev\nself.keep(x)\nreturn y"),
+        _model("y = x * 2\nif self.prev is not None:\n    y = y + self.prev\nself.keep(x)\nreturn y").replace(
+            "self.prev = x * 2", 'setattr(self, "prev", x * 2)'
+        ),
+        _model("y = x if self.prev is None else self.less(x)\nself.keep(prev=x)\nreturn y").replace(
+            "keep(self, x):\n        self.prev = x * 2\n        self.hist[0] = x",
+            "keep(self, **kept):\n        for name, value in kept.items():\n            setattr(self, name, value * 2)",
+        ),
         # begun by a counter, a flag of text, in a ternary, behind an early return
         _model(
             "if self.steps == 0:\n    self.prev = x * 2\nelse:\n    self.prev = 0.9 * self.prev + x\nself.steps += 1\nreturn x - self.prev"
@@ -279,6 +288,14 @@ MUST_NOT = {
         ),
         _held(
             'self.held = dict(self.held)\nself.held = {**self.held, "n": x.shape[0]}\nreturn x - self.held["h"]'
+        ),
+        # set by a method before it is read, or asked for its shape alone
+        _model("self.keep(x)\nif self.prev is not None:\n    x = x + self.prev\nreturn x"),
+        _model("self.keep(x)\nif self.prev is not None:\n    x = x + self.prev\nreturn x").replace(
+            "self.prev = x * 2", 'setattr(self, "prev", x * 2)'
+        ),
+        _model(
+            "y = x\nif self.prev is not None and self.prev.shape == x.shape:\n    y = x * 2\nself.prev = None\nreturn y"
         ),
         # kept for the same input alone, or until it is longer
         _model(

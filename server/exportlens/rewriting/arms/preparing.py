@@ -172,11 +172,15 @@ def _is_on_self(node: ast.expr) -> bool:
 
 
 def _as_arm(source: Source, node: ast.If, kinds: Kinds) -> Prepared | None:
-    """`if done: return` and what follows it as `if not done:`, where that calls methods for what they do and gives nothing back."""
+    """`if done: return` or `continue`, and what follows it in the function or round, as `if not done:`, where that calls methods for
+    what they do and gives nothing back."""
     function = source.enclosing_function(node)
-    if function is None or not is_guard(node) or node not in function.body or not starts_line(source, node):
+    if function is None or not starts_line(source, node):
         return None
-    following = function.body[function.body.index(node) + 1 :]
+    block, index = source.block_of(node)
+    if not (is_guard(node) and block is function.body) and not _ends_round(source, node, block):
+        return None
+    following = block[index + 1 :]
     returns = any(isinstance(each, ast.Return) for one in following for each in ast.walk(one))
     if returns or not _method_calls(source, following, kinds):
         return None
@@ -185,6 +189,17 @@ def _as_arm(source: Source, node: ast.If, kinds: Kinds) -> Prepared | None:
     text = f"if {negated(source, node.test)}:{source.newline}{body}"
     whole = [Replacement(source.start(node), source.span([following[-1]])[1], text)]
     return read_again(replaced(source.text, whole), source.start(node))
+
+
+def _ends_round(source: Source, node: ast.If, block: list[ast.stmt]) -> bool:
+    """Whether `node` is `if done: continue` in `block`, the body of a loop."""
+    loop = source.parents[node]
+    return (
+        isinstance(loop, (ast.For, ast.While))
+        and block is loop.body
+        and not node.orelse
+        and [type(each) for each in node.body] == [ast.Continue]
+    )
 
 
 def _transpose_by_methods(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:

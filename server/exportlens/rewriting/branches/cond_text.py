@@ -132,6 +132,7 @@ class CondText:
             *(live_before(arm.statements, frozenset(), self.function) for arm in (self.then, self.other)),
             augmented_names(statements),
         )
+        certain = certainly_bound_before(self.function, self.node)
         clones = to_separate(
             statements,
             set(self.outputs),
@@ -141,17 +142,14 @@ class CondText:
             source=self.source,
             function=self.function,
             inside=self._is_inside(),
+            bound=certain,
         )
-        for name in set(clones) - certainly_bound_before(self.function, self.node):
+        for name in set(clones) - certain:
             raise Refused(
                 f"`{name}` is a view of what the branch reads as well, and belongs to another function"
             )
         placed = placed_by_data(statements, self.kinds, in_place, self.function, self.source)
-        placed = [
-            name
-            for name in placed
-            if name not in clones and name in certainly_bound_before(self.function, self.node)
-        ]
+        placed = [name for name in placed if name not in clones and name in certain]
         names = [fresh(wish, self.taken) for wish in ("if_true", "if_false")]
         call = f"{self.torch}.cond({self.test}, {names[0]}, {names[1]}, ())"
         in_gradient = self._is_in_gradient() and self._is_inside()

@@ -194,7 +194,8 @@ def _is_read_behind(source: Source, found: ast.With | Function) -> bool:
         )
         return found.name != "forward" and any(True for _ in returned)
     function = source.enclosing_function(found)
-    if function is None or "returns" in exits(found.body):
+    # What `forward` returns is the program's result, as under its decorator.
+    if function is None or (function.name != "forward" and "returns" in exits(found.body)):
         return True
     return bool(set(bound(found.body)) & Liveness(function).live_after(found))
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Sequence
 
-from exportlens.rewriting.code.names import dotted, every_name, fresh
+from exportlens.rewriting.code.names import arguments, dotted, every_name, fresh
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import loaded, visit, writes_of
 from exportlens.source.document import Chunk
+from exportlens.source.walking import walk
 
 
 def with_named_attributes(
@@ -28,7 +29,7 @@ def with_named_attributes(
     paths = _written(loop, kinds)
     if not paths or not source.begins_line(loop) or loop.orelse:
         return None
-    if calls_methods(source, [loop], loop, kinds.around):
+    if calls_methods(source, [loop], loop, kinds.around, paths):
         return None
     taken = every_name(source.tree)
     nl, indent = source.newline, source.indent_of(loop)
@@ -74,22 +75,91 @@ def _written(loop: ast.While | ast.For, kinds: Kinds) -> list[str]:
 
 
 def calls_methods(
-    source: Source, statements: Sequence[ast.stmt], inside: ast.stmt, around: Iterable[Chunk]
+    source: Source,
+    statements: Sequence[ast.stmt],
+    inside: ast.stmt,
+    around: Iterable[Chunk],
+    paths: Iterable[str],
 ) -> bool:
-    """Whether `statements` call methods of the class around `inside`, which may extend others of `around`, or hand `self` to something."""
+    """Whether `statements` call methods of the class around `inside`, which may extend others of `around`, or hand `self` to something,
+    that may look at the attributes `paths` or set any."""
     owner = next((each for each in source.ancestors(inside) if isinstance(each, ast.ClassDef)), None)
     methods = None if owner is None else _methods_of(owner, [one for chunk in around for one in chunk.body])
-    return methods is None or any(
-        isinstance(each, ast.Name)
-        and each.id == "self"
-        and not (isinstance(parent := source.parents[each], ast.Attribute) and parent.attr not in methods)
-        for statement in statements
-        for each in ast.walk(statement)
-    )
+    if methods is None:
+        return True
+    looking = _Looking(methods, {path.removeprefix("self.") for path in paths})
+    return any(map(looking.at, statements))
 
 
-def _methods_of(owner: ast.ClassDef, statements: Iterable[ast.stmt]) -> set[str] | None:
-    """The methods of `owner` and of what it extends; None where that is not all in the file."""
+class _Looking:
+    """What may look at the attributes `attrs` of `self` besides by their names in the code at hand."""
+
+    def __init__(self, methods: dict[str, list[ast.FunctionDef]], attrs: set[str]) -> None:
+        self.methods, self.attrs = methods, attrs
+        self._known: dict[str, bool] = {}
+
+    def at(self, node: ast.AST) -> bool:
+        """Whether `node` hands on `self`, or calls a method that looks."""
+        whole = {
+            id(each) for each in walk(node) if isinstance(each, ast.Name) and each.id in ("self", "super")
+        }
+        for each in walk(node):
+            if isinstance(each, ast.Attribute) and id(each.value) in whole:
+                whole.discard(id(each.value))
+                if each.attr in self.methods and self._looks(each.attr):
+                    return True
+        return bool(whole)
+
+    def _looks(self, name: str) -> bool:
+        """Whether one of the methods of that name sets an attribute of `self`, reads one of `attrs`, or does so by others."""
+        if name not in self._known:
+            # One that calls itself is looked at once.
+            self._known[name] = False
+            self._known[name] = any(map(self._looks_in, self.methods[name]))
+        return self._known[name]
+
+    def _looks_in(self, method: ast.FunctionDef) -> bool:
+        parameters = arguments(method.args)
+        if not parameters or parameters[0].arg != "self" or _writes_self(method):
+            return True
+        seen = (
+            each
+            for each in walk(method)
+            if isinstance(each, ast.Attribute)
+            and isinstance(each.value, ast.Name)
+            and each.value.id == "self"
+        )
+        return any(not isinstance(each.ctx, ast.Load) or each.attr in self.attrs for each in seen) or any(
+            map(self.at, method.body)
+        )
+
+
+def _writes_self(method: ast.FunctionDef) -> bool:
+    """Whether `method` writes in place to what is not its own: `self.seen.add_(1)`, `self.table[0] = 1`."""
+    for each in walk(method):
+        written: ast.expr | None = None
+        if isinstance(each, ast.AugAssign):
+            written = each.target
+        elif isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
+            written = each.value
+        elif (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr.endswith("_")
+        ):
+            written = each.func.value
+        while isinstance(written, (ast.Subscript, ast.Attribute)):
+            written = written.value
+        if isinstance(written, ast.Name) and written.id == "self":
+            return True
+    return False
+
+
+def _methods_of(
+    owner: ast.ClassDef, statements: Iterable[ast.stmt]
+) -> dict[str, list[ast.FunctionDef]] | None:
+    """The methods of `owner`, of what it extends, and those by which what extends it replaces them; None where that is not all in
+    the file."""
     classes = {each.name: each for each in statements if isinstance(each, ast.ClassDef)}
     found = [owner]
     for node in found:
@@ -98,7 +168,13 @@ def _methods_of(owner: ast.ClassDef, statements: Iterable[ast.stmt]) -> set[str]
                 found.append(classes[base])
             elif base not in classes and base.rpartition(".")[2] != "Module":
                 return None
-    return {each.name for node in found for each in node.body if isinstance(each, ast.FunctionDef)}
+    names = {each.name for node in found for each in node.body if isinstance(each, ast.FunctionDef)}
+    methods: dict[str, list[ast.FunctionDef]] = {}
+    for node in [*found, *(each for each in classes.values() if each not in found)]:
+        for each in node.body:
+            if isinstance(each, ast.FunctionDef) and each.name in names:
+                methods.setdefault(each.name, []).append(each)
+    return methods
 
 
 def _has_another_name(loop: ast.While | ast.For, path: str, kinds: Kinds) -> bool:

@@ -31,10 +31,10 @@ def set_behind_loop(source: Source, node: ast.AST, around: Sequence[Chunk]) -> s
     function = None if loop is None else source.enclosing_function(loop)
     if loop is None or function is None or not source.begins_line(loop) or loop.orelse:
         return None
-    if exits(loop.body) & {"returns", "raises"} or calls_methods(source, [loop], loop, around):
-        return None
     paths = dict.fromkeys(path for each in walk(loop) if (path := _set(each)) is not None)
-    if not paths:
+    if not paths or exits(loop.body) & {"returns", "raises"}:
+        return None
+    if calls_methods(source, [loop], loop, around, paths):
         return None
     taken = every_name(source.tree)
     swaps: list[Replacement] = []
@@ -76,7 +76,7 @@ def _begun(source: Source, loop: ast.stmt, path: str, around: Sequence[Chunk]) -
             isinstance(each, ast.Assign)
             and [dotted(target) for target in each.targets] == [path]
             and not _mentions([each.value], path)
-            and not calls_methods(source, block[at + 1 : index], loop, around)
+            and not calls_methods(source, block[at + 1 : index], loop, around, [path])
         ):
             return each
         return None

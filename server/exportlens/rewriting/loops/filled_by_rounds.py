@@ -14,12 +14,13 @@ import ast
 from dataclasses import dataclass
 
 from exportlens.rewriting.code.liveness import certainly_bound_before, exits
-from exportlens.rewriting.code.names import bound, reads
+from exportlens.rewriting.code.names import bound, dotted, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before, repeatable
 from exportlens.source.walking import walk
 
+_EXTREMES = frozenset({"maximum", "minimum", "fmax", "fmin"})
 _BEGUN = "  # torch.cond gives a tensor, also where there is none yet"
 
 
@@ -122,7 +123,11 @@ def _may_not_be_there(node: ast.AST, changing: set[str]) -> bool:
 
 
 def _is_moved(value: ast.expr, name: str) -> bool:
-    """Whether `value` is what `name` was with something added to it, or multiplied by: of the same shape."""
+    """Whether `value` is what `name` was with something added to it, or multiplied by, or the larger of both: of the same shape."""
+    if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords:
+        of = dotted(value.func) or ""
+        own = any(isinstance(each, ast.Name) and each.id == name for each in value.args)
+        return own and of.startswith("torch.") and of.rpartition(".")[2] in _EXTREMES
     return (
         isinstance(value, ast.BinOp)
         and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div))

@@ -20,12 +20,19 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from exportlens.rewriting.code.liveness import always_bound, certainly_bound_before, exits, leaves
+from exportlens.rewriting.code.liveness import (
+    always_bound,
+    certainly_bound_before,
+    exits,
+    leaves,
+    live_before,
+)
 from exportlens.rewriting.code.names import arguments, assigned_pairs, bound, every_name, fresh, is_none
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.filled_by_rounds import Filler, filled_at, filled_by_rounds
+from exportlens.rewriting.loops.told_by_flags import told_by_flag
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
 
@@ -47,7 +54,11 @@ def _flags(
     if function is None or not source.begins_line(loop):
         return None
     names = _Names(source, function, loop)
-    found = [each for name in bound(loop.body) if (each := _Unset.of(names, name, kinds)) is not None]
+    found = [
+        each
+        for name in bound(loop.body)
+        if (each := _Unset.of(names, name, kinds) or _Unset.unbound(names, name, kinds)) is not None
+    ]
     found, fillers = _with_beginnings(names, found, kinds)
     if not found:
         return None
@@ -57,7 +68,9 @@ def _flags(
     for each in found:
         # What nothing asks for has a value where another one has.
         flag = fresh(f"has_{each.name}", taken) if each.asked else ""
-        pairs = [(each.name, each.first or "")] * (each.first is not None) + [(flag, "False")] * bool(flag)
+        pairs = [(flag, "False")] * bool(flag)
+        if each.first is not None or not each.begins:
+            pairs.insert(0, (each.name, each.first or "None"))
         if pairs:
             targets, values = (", ".join(parts) for parts in zip(*pairs, strict=True))
             head += f"{targets} = {values}{nl}{indent}"
@@ -189,6 +202,8 @@ class _Unset:
         self.given, self.asked = given, asked
         self.first: str | None = None
         self.type = "float"
+        # Whether the text has it begin with None.
+        self.begins = True
 
     @classmethod
     def of(cls, names: _Names, name: str, kinds: Kinds) -> _Unset | None:
@@ -237,6 +252,30 @@ class _Unset:
         if not given or (not asked and (resets or alike == {name})):
             return None
         found = cls(source, name, stores, resets, given, asked)
+        found._begin(names, kinds)
+        return found
+
+    @classmethod
+    def unbound(cls, names: _Names, name: str, kinds: Kinds) -> _Unset | None:
+        """`name` where only rounds of the loop bind it, and it is read where they have; None for any other."""
+        source, function, loop = names.source, names.function, names.loop
+        uses = names.uses(name)
+        stores = [each for each in uses if not isinstance(each.ctx, ast.Load)]
+        statements = [source.enclosing_statement(each) for each in stores]
+        given = [_given(statement, each) for statement, each in zip(statements, stores, strict=True)]
+        if name in {each.arg for each in arguments(function.args)} or any(
+            id(each) not in names.inside or source.enclosing_function(each) is not function for each in stores
+        ):
+            return None
+        if name not in live_before(loop.body, frozenset(), function) or not told_by_flag(
+            source, function, loop, name
+        ):
+            return None
+        values = [each for each in given if each is not None]
+        if len(values) < len(given) or not values:
+            return None
+        found = cls(source, name, statements, [], values, [])
+        found.begins = False
         found._begin(names, kinds)
         return found
 

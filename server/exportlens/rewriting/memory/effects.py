@@ -14,11 +14,21 @@ from exportlens.inference.told_ranks import by_test
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
 from exportlens.rewriting.arms.super_reads import refuse_super_reads
 from exportlens.rewriting.code.draft import Refused, RefusedLog
-from exportlens.rewriting.code.liveness import leaves
+from exportlens.rewriting.code.liveness import leaves, live_before
 from exportlens.rewriting.code.names import arguments, bound, dotted, reads, walk_own
 from exportlens.rewriting.code.passed_in import unread
 from exportlens.rewriting.code.text import Function, Source
-from exportlens.rewriting.kinds.kind import LOCAL, SEVERAL, Kind, element_of, merged_names, numbers, union
+from exportlens.rewriting.kinds.kind import (
+    LOCAL,
+    SEVERAL,
+    UNKNOWN_KIND,
+    Kind,
+    element_of,
+    merged,
+    merged_names,
+    numbers,
+    union,
+)
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.memory.model_methods import model_methods
@@ -27,6 +37,8 @@ from exportlens.rewriting.numbers.operands import is_power_of_int
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
 
+_BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign)
+_NO_ARGUMENTS = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
 _ANY_BOOL = Kind("number", type="bool")
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 # Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
@@ -104,6 +116,7 @@ def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt,
             if isinstance(node, ast.For):
                 kinds._assign_iteration(node)
             entry = kinds.copy()
+            entry.names |= _left_by_rounds(node, kinds)
             visit(node.body, entry, see)
             visit(node.orelse, kinds.copy(), see)
             kinds.names = {**entry.names, **kinds.names}
@@ -119,6 +132,35 @@ def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt,
             _visit_arms([case.body for case in node.cases], kinds, see)
         else:
             kinds.run([node])
+
+
+def _left_by_rounds(node: ast.For | ast.While, kinds: Kinds) -> dict[str, Kind]:
+    """The tensors that a round of the loop may read as an earlier one left them, of names that nothing binds before the loop: what
+    all rounds bind them to. They are no names for the very same tensor that the round itself has."""
+    late = set(bound(node.body)).intersection(_entering(node)) - set(kinds.names)
+    if not late:
+        return {}
+    left: dict[str, list[Kind]] = {}
+
+    def see(statement: ast.stmt, now: Kinds) -> None:
+        names = late.intersection(bound(statement)) if isinstance(statement, _BINDING) else ()
+        for name in names:
+            after = now.copy()
+            after.run([statement])
+            left.setdefault(name, []).append(after.names.get(name, UNKNOWN_KIND))
+
+    visit(node.body, kinds.copy(), see)
+    return {
+        name: replace(merged(found))
+        for name, found in left.items()
+        if all(each.what == "tensor" for each in found)
+    }
+
+
+def _entering(node: ast.For | ast.While) -> frozenset[str]:
+    """The names that the body of the loop may read before it binds them."""
+    probe = ast.FunctionDef(name="", args=_NO_ARGUMENTS, body=[], decorator_list=[])
+    return live_before(node.body, frozenset(), probe)
 
 
 class _Arrived(Exception):

@@ -32,12 +32,14 @@ def to_separate(
     source: Source,
     function: Function | None,
     inside: bool = False,
+    bound: set[str] | None = None,
 ) -> dict[str, str]:
     """The names to copy beforehand and the copy of each, so that no two tensors that `statements` of `function` read (and
     `also`) share memory.
 
     `entering` are the names whose outside value may be read (None: all); `written` are the names that are
-    written in place, in the statements or later. Raises Refused where one of those shares.
+    written in place, in the statements or later. Raises Refused where one of those shares. `bound` are the names that certainly
+    have a value there (None: all).
 
     What stands `inside` of an arm hands on no tensor as it came in where it copies another view of the same memory: around the
     arm the same are copied, strict tracing numbers the copies of both anew, and two would bear one name (torch 2.13).
@@ -77,6 +79,14 @@ def to_separate(
                 raise Refused(
                     f"`{name}` may share memory with `{partners[0][0]}`, and one of them is written"
                 )
+            named = {each for each, _ in partners}
+            if name.isidentifier() and bound is not None and name not in bound and named <= bound:
+                # Only what has a value on every way can be copied beforehand: here that is all that shares with it.
+                for each, held in partners:
+                    clones[each] = f"{_made_tensor(each, held, kinds)}.clone()"
+                seen = [each for each in seen if each[0] not in named]
+                seen.append((name, kind, kind.roots))
+                continue
             cloned = name if name.isidentifier() else partners[0][0]
             if _may_be_none(cloned, function):
                 cloned = next(

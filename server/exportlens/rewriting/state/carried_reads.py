@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from exportlens.rewriting.code.liveness import leaves
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import dotted, is_none
 from exportlens.rewriting.state.kept_scopes import BLOCKS, File, Kept, Read, Scope
 from exportlens.rewriting.state.unset_state import ADDING, KeptState, stored
 from exportlens.source.document import Document
@@ -120,10 +120,17 @@ def _changing(test: ast.expr, scope: Scope, kept: Kept) -> set[str]:
 def _asked(node: ast.AST, scope: Scope, kept: Kept) -> str | None:
     if scope.means(node) == kept:
         above = scope.above[node]
-        return kept.attr if isinstance(above, ast.Call) and dotted(above.func) == "len" else None
+        if isinstance(above, ast.Call) and dotted(above.func) == "len":
+            return kept.attr
+        # What is there from the second call on: the first one has left it.
+        return kept.attr if kept.how in ("none", "missing") and _asks_for_none(above) else None
     if not isinstance(node, ast.Attribute) or dotted(node.value) != "self" or scope.owner is None:
         return None
     return node.attr if _is_changed(scope.owner, node.attr) else None
+
+
+def _asks_for_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Compare) and len(node.ops) == 1 and is_none(node.comparators[0])
 
 
 def _is_changed(state: KeptState, attr: str) -> bool:

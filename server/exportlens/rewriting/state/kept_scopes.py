@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from exportlens.rewriting.code.liveness import leaves
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Function
-from exportlens.rewriting.state.unset_state import ADDING, How, KeptState, parameters, stored
+from exportlens.rewriting.state.unset_state import ADDING, How, KeptState, may_set, parameters, stored
 from exportlens.source.walking import children, walk
 
 # In how many functions that are called is looked for reads.
@@ -37,7 +37,7 @@ class File:
 
     def state(self, cls: ast.ClassDef) -> KeptState:
         if cls not in self._states:
-            self._states[cls] = KeptState(cls, self.classes)
+            self._states[cls] = KeptState(cls, self.classes, named=self.carried)
         return self._states[cls]
 
     def above(self, function: ast.AST) -> dict[ast.AST, ast.AST]:
@@ -315,6 +315,8 @@ class Scope:
             told = self._stores(target, value, kept, key)
             if told is not None:
                 return told
+        if self.file.carried and self.owner is kept.owner and may_set(statement, kept.attr):
+            return True
         calls = [each for each in walk(statement) if isinstance(each, ast.Call)]
         if any(self._settles_by_call(each, kept, key) for each in calls):
             return True

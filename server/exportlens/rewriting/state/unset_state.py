@@ -9,6 +9,7 @@ from typing import Literal
 
 from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Function
+from exportlens.rewriting.state.plain_writes import named_write
 from exportlens.source.walking import walk
 
 # None; no such attribute; an empty list or dict; one whose items are None; something that calls bind anew.
@@ -19,10 +20,11 @@ _CONTAINERS = frozenset({"list", "dict", "deque", "OrderedDict", "set"})
 
 
 class KeptState:
-    """What objects of the class `cls` keep from call to call, as it and its bases of the file (`classes`) tell."""
+    """What objects of the class `cls` keep from call to call, as it and its bases of the file (`classes`) tell; with `named`, what
+    `setattr` sets by a name counts, too."""
 
-    def __init__(self, cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef]) -> None:
-        self.cls, self.classes = cls, classes
+    def __init__(self, cls: ast.ClassDef, classes: Mapping[str, ast.ClassDef], named: bool = False) -> None:
+        self.cls, self.classes, self.named = cls, classes, named
         self.order = _order(cls, classes)
         self.methods: dict[str, ast.FunctionDef] = {}
         for one in reversed(self.order):
@@ -105,6 +107,8 @@ class KeptState:
         return not (self.is_module and self.is_known) or named or bool(special) or attr in self.methods
 
     def _is_set_by_calls(self, attr: str) -> bool:
+        if self.named and any(may_set(each, attr) for method in self._later() for each in walk(method)):
+            return True
         return any(
             isinstance(target, ast.Attribute) and target.attr == attr and not is_none(value)
             for method in self._later()
@@ -144,6 +148,12 @@ def stored(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
                 yield from ((each, None) for each in target.elts)
             else:
                 yield target, value
+
+
+def may_set(statement: ast.AST, attr: str) -> bool:
+    """Whether `statement` sets an attribute by its name, which is `attr` or is put together."""
+    found = named_write(statement)
+    return found is not None and dotted(found.owner) == "self" and found.attr in (attr, None)
 
 
 def writes_whole(node: ast.AST, path: str) -> bool:
