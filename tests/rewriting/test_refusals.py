@@ -1602,3 +1602,23 @@ class M(nn.Module):
     mended = mend(text)
     assert "torch.cond" not in mended.text
     assert any(reason in each for each in mended.refusals)
+
+
+def test_numbers_of_rounds_that_a_function_decides_by() -> None:
+    """The loop's counter is a number from data in a while_loop, and a function that gets it asks for what no branch can do."""
+    text = """import torch
+
+
+class M(torch.nn.Module):
+    def place(self, x, round):
+        scale = {0: 1.0, 1: 0.5}.get(round, 0.25)
+        return x * scale
+
+    def forward(self, x, n):
+        for round in range(int(n)):
+            x = self.place(x, round)
+        return x
+"""
+    mended = mend(text)
+    assert "while_loop" not in mended.text
+    assert any("`place`, which the loop hands a number" in each for each in mended.refusals)

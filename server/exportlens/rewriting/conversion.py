@@ -34,6 +34,7 @@ from exportlens.rewriting.calls.one_device import on_one_device
 from exportlens.rewriting.checks.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.checks.caught_by_callers import caught_as_way
 from exportlens.rewriting.checks.caught_here import caught_as_branch
+from exportlens.rewriting.checks.errors_before import errors_asked_before
 from exportlens.rewriting.checks.left_undone import logs_kept_out
 from exportlens.rewriting.checks.one_sided import guarded_assert, only_check
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
@@ -379,6 +380,10 @@ def _branch(
                 with_numbers.append((changed, branch, before))
             except (Refused, LookupError, SyntaxError):
                 continue
+        asked = errors_asked_before(source, node, kinds, torch)
+        if asked is not None:
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                return _branch(*asked, kinds.copy(), torch, value, ({}, {}))
         leaving = grown_to_leave(source, node, kinds)
         if leaving is not None:
             with contextlib.suppress(Refused, LookupError, SyntaxError):
