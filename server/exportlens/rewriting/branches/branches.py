@@ -98,6 +98,8 @@ class BranchRewrite(CondText):
             if not all(map(self._raises_by_option, rest)):
                 raise Refused("what follows the branch raises, on one way at least")
         self.region_end = self.node if not rest else self.source.block_of(self.node)[0][-1]
+        # Where the block of the branch is not the loop's, its arms run what follows around it, too.
+        self.follows_outside = "continues" in ways and len(rest) > (self.region_end is not self.node)
         self.then = Arm(
             self.node.body, rest if "falls" in exits(self.node.body) else [], self.inner_span(self.node.body)
         )
@@ -308,6 +310,8 @@ class BranchRewrite(CondText):
             if self.leaving and self.source.parents[self.node] is not self.function
             else []
         )
+        if self.follows_outside:
+            ending = [f"{indent}continue"]
         for write in self.writes.written:
             name = (
                 write.path
