@@ -227,7 +227,7 @@ def lost_refusal(attr: str) -> Refusal:
 def _region(report: Report) -> tuple[int, int]:
     """The first and last line, in its chunk, of what may move: the statement, and what follows it where an arm leaves."""
     place = report.place
-    node = place.statement if isinstance(place, Truth) else place.node
+    node = place.statement if isinstance(place, Truth) else _loop_over(report) or place.node
     first, last = _lines(node)
     leaves = isinstance(node, ast.stmt) and any(
         isinstance(each, (ast.Return, ast.Break, ast.Continue)) for each in ast.walk(node)
@@ -241,6 +241,13 @@ def _region(report: Report) -> tuple[int, int]:
                         last = max(last, end) if isinstance(each, ast.FunctionDef) else last
                         first = min(first, start) if not isinstance(each, ast.FunctionDef) else first
     return first, last
+
+
+def _loop_over(report: Report) -> ast.For | None:
+    """The loop over what was reported: `range(int(n))`, or a tensor of as many rows as data says."""
+    nodes = (each for statement in report.place.site.chunk.body for each in walk(statement))
+    loops = (each for each in nodes if isinstance(each, ast.For))
+    return next((each for each in loops if any(one is report.place.node for one in walk(each.iter))), None)
 
 
 def _calls_itself(report: Report, first: int, last: int) -> bool:

@@ -283,7 +283,9 @@ class BranchRewrite(CondText):
         self.outputs = names
         functions = []
         for arm, (_, end, ways) in zip((self.then, self.other), each_end, strict=True):
-            arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset(names))
+            arm.parameters = parameters_of(
+                self.source, self.function, self.node, arm, frozenset(names), self.kinds
+            )
             for way, now in [
                 *ways,
                 *((each, end) for each in (self._own(arm, ast.Return) if self.leaving else [])),
@@ -475,7 +477,9 @@ class BranchRewrite(CondText):
             arm.replacements.append(self.source.swap(node, f"return {text}"))
         functions = []
         for arm in (self.then, self.other):
-            arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset())
+            arm.parameters = parameters_of(
+                self.source, self.function, self.node, arm, frozenset(), self.kinds
+            )
             functions.append(self.function_text(arm, None))
         indent = self.indent()
         if not self.writes.written:
