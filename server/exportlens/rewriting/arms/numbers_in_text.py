@@ -43,7 +43,15 @@ def is_made_text(node: ast.AST) -> bool:
 
 def _in_text(nodes: Sequence[ast.AST], kinds: Kinds, depth: int) -> list[str]:
     found: dict[str, None] = {}
-    for each in (each for one in nodes for each in walk(one)):
+    eager = {
+        id(inner)
+        for one in nodes
+        for each in walk(one)
+        if isinstance(each, ast.If) and _asks_for_eager(each.test)
+        for statement in each.body
+        for inner in walk(statement)
+    }
+    for each in (each for one in nodes for each in walk(one) if id(each) not in eager):
         if is_made_text(each):
             found |= dict.fromkeys(sorted(reads(each)))
         elif isinstance(each, ast.Call) and depth < _DEEPEST:
@@ -61,6 +69,15 @@ def _handed_on(call: ast.Call, kinds: Kinds, depth: int) -> list[str]:
     given = given_arguments(call, function, instance is not None)
     inside = set(_in_text(function.body, kinds.inside_of(function), depth + 1))
     return [value.id for name, value in given.items() if name in inside and isinstance(value, ast.Name)]
+
+
+def _asks_for_eager(test: ast.expr) -> bool:
+    """Whether what `test` leads to is never traced: `if not torch.compiler.is_compiling()`."""
+    return (
+        isinstance(test, ast.UnaryOp)
+        and isinstance(test.op, ast.Not)
+        and "is_compiling(" in ast.unparse(test)
+    )
 
 
 def _is_text(node: ast.expr) -> bool:
