@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import is_log
 from exportlens.rewriting.memory.helper_writes import called_function, given_arguments
 from exportlens.source.walking import walk
 
@@ -18,7 +19,7 @@ _DEEPEST = 3
 _TO_TEXT = frozenset({"ascii", "format", "repr", "str"})
 
 
-def numbers_in_text(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:
+def numbers_in_text(statements: Sequence[ast.AST], kinds: Kinds) -> list[str]:
     """The names from outside of `statements` of which they, or a function that they hand them to, make text: numbers of Python, as far as
     is known. `kinds` are those before them."""
     own = set(bound(statements))
@@ -28,6 +29,18 @@ def numbers_in_text(statements: Sequence[ast.stmt], kinds: Kinds) -> list[str]:
         for name in found
         if name not in own and name in kinds.names and kinds.names[name].what in ("number", "size", "unknown")
     ]
+
+
+def carried_number_in_text(loop: ast.For | ast.While, kinds: Kinds) -> str | None:
+    """The number of Python that `loop` counts, or sets anew, and makes text of for more than a print or a log; None where there is none."""
+    counted = set(bound(loop.target)) if isinstance(loop, ast.For) else set()
+    numbers = {
+        name for name in bound(loop.body) if name in kinds.names and kinds.names[name].what == "number"
+    }
+    logs = [each for each in walk(loop) if isinstance(each, ast.Expr) and is_log(each.value, kinds)]
+    logged = {id(inner) for each in logs for inner in walk(each)}
+    nodes = [each for each in walk(loop) if is_made_text(each) and id(each) not in logged]
+    return min((counted | numbers) & {name for each in nodes for name in reads(each)}, default=None)
 
 
 def is_made_text(node: ast.AST) -> bool:

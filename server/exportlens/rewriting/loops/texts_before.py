@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from exportlens.rewriting.arms.numbers_in_text import is_made_text, numbers_in_text
+from exportlens.rewriting.arms.numbers_in_text import carried_number_in_text, is_made_text, numbers_in_text
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import bound, every_name, fresh, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
@@ -24,7 +24,10 @@ Loop = ast.For | ast.While
 
 def texts_before(source: Source, loop: Loop, kinds: Kinds) -> tuple[Source, Loop, Kinds] | None:
     """The text with such text made before `loop`, that loop, and the kinds before it; None where it makes none. Raises Refused where a
-    function that the loop calls makes it."""
+    function that the loop calls makes it, and where the loop itself sets the number."""
+    carried = carried_number_in_text(loop, kinds)
+    if carried is not None:
+        raise Refused(f"the loop makes text of `{carried}`, which is a symbol there")
     function = source.enclosing_function(loop)
     around = [each for each in source.ancestors(loop) if isinstance(each, (ast.For, ast.While))]
     outer = [each for each in around if source.enclosing_function(each) is function]
