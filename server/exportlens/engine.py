@@ -12,12 +12,14 @@ from pathlib import Path
 from exportlens.config import Config
 from exportlens.dispatching import Dispatcher, Known, RuleIndex
 from exportlens.finding import Finding, Fix, Refusal, Severity
+from exportlens.fixing import apply_edits
 from exportlens.handed_in import fix_of_all
 from exportlens.hindrances import (
     OPEN_LIST,
     OPEN_SIZE,
     calls_moved,
     compiled,
+    hands_on_numbers,
     inside,
     lost_behind,
     lost_refusal,
@@ -42,6 +44,7 @@ from exportlens.inference.places import Definition, Site
 from exportlens.inference.scopes import ModuleScope, Workspace
 from exportlens.inference.values import Bound, Function, Value
 from exportlens.memory import Memory, Reach
+from exportlens.outcome import FAILS, Mode
 from exportlens.rewriting.arms.attributes_in_locals import kept_in_locals
 from exportlens.rewriting.arms.written_behind import written_behind
 from exportlens.rewriting.arrays.handed_arrays import of_handed_arrays
@@ -136,6 +139,8 @@ class Engine:
         self._memory: Memory[dict[tuple[int, str], Known]] = Memory()
         self._examples: Memory[Examples] = Memory()
         self._states: Memory[StateInSizes] = Memory()
+        # Whether this engine only looks at what a fix would lead to.
+        self._looks_ahead = False
         # The files that may call what is in a file, where someone may look for them on disk.
         self.neighbours: Callable[[Path], Iterable[Path]] = lambda path: ()
 
@@ -349,7 +354,11 @@ class Engine:
                     or lost_refusal(lost)
                 )
             if isinstance(fix, Fix) and traces(fix):
-                fix = self._hindrance(report, fix, document, cancelled) or fix
+                fix = (
+                    self._hindrance(report, fix, document, cancelled)
+                    or self._behind_numbers(report, fix, document, cancelled)
+                    or fix
+                )
             done.append(finding.with_fix(fix))
         return done
 
@@ -405,13 +414,16 @@ class Engine:
         )
 
     def _is_reported(self, node: ast.AST) -> bool:
-        return any(each.node is node for reports in self._reports.values() for each in reports.values())
+        return any(each.node is node for each in self._all_reports())
+
+    def _all_reports(self) -> Iterator[Report]:
+        return (each for reports in self._reports.values() for each in reports.values())
 
     def _hindrance(
         self, report: Report, fix: Fix, own: Document, cancelled: Callable[[], bool]
     ) -> Refusal | None:
         """Why what `fix` moves into a branch or loop of torch's cannot be traced there."""
-        others = {id(other): other for reports in self._reports.values() for other in reports.values()}
+        others = {id(other): other for other in self._all_reports()}
         calls = functools.cache(functools.partial(calls_moved, fix, own))
         written = moved(report, fix, own)
         for other in inside(report, others.values(), self.config.torch_version, written, calls):
@@ -430,6 +442,33 @@ class Engine:
                 return Refusal(
                     f"line {line} of {path.name}, which it leads to, cannot be traced either and has no fix ({other.rule.code})"
                 )
+        return None
+
+    def _behind_numbers(
+        self, report: Report, fix: Fix, own: Document, cancelled: Callable[[], bool]
+    ) -> Refusal | None:
+        """Why a loop whose counter `fix` makes a number from data cannot be traced: a function that it hands the number to decides by it,
+        as only the text with the fix shows."""
+        if self._looks_ahead or not hands_on_numbers(report, fix):
+            return None
+        ahead = Engine(self.config, self.workspace.beside())
+        ahead._looks_ahead = True
+        for path, document in self._documents.items():
+            ahead.update(path, document.text)
+        edits = [each for each in fix.edits if each.path in (None, own.path)]
+        ahead.update(own.path, apply_edits(own.text, edits))
+        known = {(each.rule.code, ast.unparse(each.node)) for each in self._all_reports()}
+        for path in self._reports:
+            for finding in ahead.with_fixes(ahead.check(path, cancelled), cancelled):
+                other = ahead._report(finding, ahead.document(finding.path))
+                if other is None or finding.fix is not None or other.place.site.function is None:
+                    continue
+                fails = other.outcome.result(self.config.torch_version, Mode.STRICT) is FAILS
+                if fails and other.place.site.trail and (finding.code, ast.unparse(other.node)) not in known:
+                    return Refusal(
+                        f"`{other.place.site.function.name}`, which the loop hands a number, cannot be traced where tensor data "
+                        f"decides it ({finding.code})"
+                    )
         return None
 
     def _elsewhere(self, path: Path, names: frozenset[str]) -> Iterator[tuple[Chunk, Mapping[str, str]]]:

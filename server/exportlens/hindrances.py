@@ -7,9 +7,11 @@ calls, what cannot be traced and has no fix of its own, the code would no longer
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
+import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from exportlens.finding import Fix, Refusal
 from exportlens.fixing import apply_edits
@@ -21,6 +23,9 @@ from exportlens.rule import Report
 from exportlens.source.document import Chunk, Document
 from exportlens.source.parsing import parse_python
 from exportlens.source.walking import walk
+
+# A number that the rounds of a loop read out of its counter's tensor.
+_NUMBER_OF_ROUND = re.compile(r"^\s*(\w+) = .*\.item\(\)", re.MULTILINE)
 
 _TRACING = (".cond(", "while_loop(", "_ops.map(", "_ops.scan(")
 
@@ -109,6 +114,35 @@ def _called_inside(text: str) -> Counter[str]:
     return Counter(name for name in calls.values() if name is not None)
 
 
+def hands_on_numbers(report: Report, fix: Fix) -> bool:
+    """Whether the loop that `fix` rewrites hands a number, which then is one from data, to a function of the user's."""
+    node = report.place.node if not isinstance(report.place, Truth) else report.place.statement
+    content = "\n".join(each.content for each in fix.edits)
+    names = set(_NUMBER_OF_ROUND.findall(content)) if "while_loop(" in content else set()
+    statements: Sequence[ast.stmt] = [node] if isinstance(node, ast.stmt) else _loops_around(report, node)
+    calls = (each for one in statements for each in walk(one) if isinstance(each, ast.Call)) if names else ()
+    return any(
+        isinstance(given, ast.Name) and given.id in names and _may_be_own(each.func)
+        for each in calls
+        for given in [*each.args, *(keyword.value for keyword in each.keywords)]
+    )
+
+
+def _loops_around(report: Report, node: ast.AST) -> Sequence[ast.stmt]:
+    """The innermost loop of the chunk of `report` around `node`."""
+    line = getattr(node, "lineno", 0)
+    nodes = (each for statement in report.place.site.chunk.body for each in walk(statement))
+    loops = (each for each in nodes if isinstance(each, (ast.For, ast.While)))
+    around = [each for each in loops if each.lineno <= line <= (each.end_lineno or each.lineno)]
+    return around[-1:]
+
+
+def _may_be_own(func: ast.expr) -> bool:
+    """Whether what is called may be a function of the user's: a plain name, or a method of `self`."""
+    root = (dotted(func) or "").partition(".")[0]
+    return (isinstance(func, ast.Name) and not hasattr(builtins, func.id)) or root == "self"
+
+
 def inside(
     report: Report,
     others: Iterable[Report],
@@ -193,7 +227,7 @@ def lost_refusal(attr: str) -> Refusal:
 def _region(report: Report) -> tuple[int, int]:
     """The first and last line, in its chunk, of what may move: the statement, and what follows it where an arm leaves."""
     place = report.place
-    node = place.statement if isinstance(place, Truth) else place.node
+    node = place.statement if isinstance(place, Truth) else _loop_over(report) or place.node
     first, last = _lines(node)
     leaves = isinstance(node, ast.stmt) and any(
         isinstance(each, (ast.Return, ast.Break, ast.Continue)) for each in ast.walk(node)
@@ -207,6 +241,13 @@ def _region(report: Report) -> tuple[int, int]:
                         last = max(last, end) if isinstance(each, ast.FunctionDef) else last
                         first = min(first, start) if not isinstance(each, ast.FunctionDef) else first
     return first, last
+
+
+def _loop_over(report: Report) -> ast.For | None:
+    """The loop over what was reported: `range(int(n))`, or a tensor of as many rows as data says."""
+    nodes = (each for statement in report.place.site.chunk.body for each in walk(statement))
+    loops = (each for each in nodes if isinstance(each, ast.For))
+    return next((each for each in loops if any(one is report.place.node for one in walk(each.iter))), None)
 
 
 def _calls_itself(report: Report, first: int, last: int) -> bool:

@@ -1601,3 +1601,59 @@ class M(nn.Module):
     mended = mend(text)
     assert "torch.cond" not in mended.text
     assert any(reason in each for each in mended.refusals)
+
+
+def test_numbers_of_rounds_that_a_function_decides_by() -> None:
+    """The loop's counter is a number from data in a while_loop, and a function that gets it asks for what no branch can do."""
+    text = """import torch
+
+
+class M(torch.nn.Module):
+    def place(self, x, round):
+        scale = {0: 1.0, 1: 0.5}.get(round, 0.25)
+        return x * scale
+
+    def forward(self, x, n):
+        for round in range(int(n)):
+            x = self.place(x, round)
+        return x
+"""
+    mended = mend(text)
+    assert "while_loop" not in mended.text
+    assert any("`place`, which the loop hands a number" in each for each in mended.refusals)
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"),
+    [
+        (
+            "for row in rows:\n            x = x + self.layers[str(int(row))](x)",
+            "cannot be traced either and has no fix",
+        ),
+        (
+            "for i in range(2):\n            while x.norm() > 1:\n                x = self.layer(i, x) * 0.1",
+            "makes text of `i`",
+        ),
+    ],
+)
+def test_text_of_numbers_in_a_while_loop(loop: str, reason: str) -> None:
+    """Of a number from data, and of one that is a symbol in the loop, torch makes no text."""
+    text = f"""import torch
+
+
+class M(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleDict({{str(i): torch.nn.Linear(3, 3) for i in range(2)}})
+
+    def layer(self, i, x):
+        return self.layers[f"{{i}}"](x)
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        rows = mask.nonzero().flatten()
+        {loop}
+        return x
+"""
+    mended = mend(text)
+    assert "while_loop" not in mended.text
+    assert any(reason in each for each in mended.refusals)

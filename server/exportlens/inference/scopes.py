@@ -207,6 +207,12 @@ class Workspace:
         finally:
             self._computing.pop()
 
+    def beside(self) -> Workspace:
+        """Another workspace that reads the same files; it holds no open document."""
+        other = Workspace(self.roots, self.libraries, self._read)
+        other._own |= self._own
+        return other
+
     def note_use(self, scope: ModuleScope) -> None:
         """Note that what is being computed depends on `scope`."""
         if self._computing and self._computing[-1] is not scope:

@@ -34,6 +34,7 @@ from exportlens.rewriting.calls.one_device import on_one_device
 from exportlens.rewriting.checks.assertions import assert_text, checked_before, raise_text, raises
 from exportlens.rewriting.checks.caught_by_callers import caught_as_way
 from exportlens.rewriting.checks.caught_here import caught_as_branch
+from exportlens.rewriting.checks.errors_before import errors_asked_before
 from exportlens.rewriting.checks.left_undone import logs_kept_out
 from exportlens.rewriting.checks.one_sided import guarded_assert, only_check
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedLog, RefusedNumber
@@ -73,6 +74,7 @@ from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
 from exportlens.rewriting.loops.running_down import running_down, without_else
 from exportlens.rewriting.loops.settled_first_rounds import first_round_settled
 from exportlens.rewriting.loops.slices_in_loops import slices_at_counts
+from exportlens.rewriting.loops.texts_before import texts_before
 from exportlens.rewriting.memory.lost_aliases import refuse_later_writes, refuse_lost_alias
 from exportlens.rewriting.memory.transposed import transposed_by_methods
 from exportlens.rewriting.nested_decisions import settled
@@ -310,6 +312,7 @@ def _looped(
     source: Source, node: ast.While | ast.For, kinds: Kinds, torch: str, value: Value | None
 ) -> tuple[str, list[str], Kinds]:
     """The text with `node` as while_loop, the names of its functions, and the kinds inside."""
+    source, node, kinds = texts_before(source, node, kinds) or (source, node, kinds)
     source, node = kept_in_rounds(source, node) or (source, node)
     source, node = transposed_by_methods(source, node, kinds) or (source, node)
     source, node = indexed_by_tensors(source, node, kinds.copy(), torch, certain=True) or (source, node)
@@ -379,6 +382,10 @@ def _branch(
                 with_numbers.append((changed, branch, before))
             except (Refused, LookupError, SyntaxError):
                 continue
+        asked = errors_asked_before(source, node, kinds, torch)
+        if asked is not None:
+            with contextlib.suppress(Refused, LookupError, SyntaxError):
+                return _branch(*asked, kinds.copy(), torch, value, ({}, {}))
         leaving = grown_to_leave(source, node, kinds)
         if leaving is not None:
             with contextlib.suppress(Refused, LookupError, SyntaxError):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import ast
 
+from exportlens.rewriting.arms.numbers_in_text import numbers_in_text
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import certainly_bound_before, live_before
 from exportlens.rewriting.code.names import arguments, bound, reads
 from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.outside_writes import Arm
 from exportlens.source.walking import walk
 
 
 def parameters_of(
-    source: Source, function: Function, node: ast.If, arm: Arm, live: frozenset[str]
+    source: Source, function: Function, node: ast.If, arm: Arm, live: frozenset[str], kinds: Kinds
 ) -> list[str]:
-    """The names that the arm binds after it may have read the outside's: they come in as default
-    arguments."""
+    """The names that the arm binds after it may have read the outside's, and those of which it makes text: they come in as default
+    arguments. `kinds` are those before the branch."""
     names = bound(arm.statements)
     entering = live_before(arm.statements, live, function)
     _refuse_shared_with_functions(source, function, arm, names, entering)
@@ -34,7 +36,8 @@ def parameters_of(
     for name in needed:
         if name not in certain:
             raise Refused(f"`{name}` may be unbound before the branch")
-    return needed
+    texts = numbers_in_text(arm.statements, kinds)
+    return [*needed, *(name for name in texts if name in certain and name not in needed)]
 
 
 def _is_begun_inside(arm: Arm, name: str) -> bool:

@@ -98,6 +98,8 @@ class BranchRewrite(CondText):
             if not all(map(self._raises_by_option, rest)):
                 raise Refused("what follows the branch raises, on one way at least")
         self.region_end = self.node if not rest else self.source.block_of(self.node)[0][-1]
+        # Where the block of the branch is not the loop's, its arms run what follows around it, too.
+        self.follows_outside = "continues" in ways and len(rest) > (self.region_end is not self.node)
         self.then = Arm(
             self.node.body, rest if "falls" in exits(self.node.body) else [], self.inner_span(self.node.body)
         )
@@ -281,7 +283,9 @@ class BranchRewrite(CondText):
         self.outputs = names
         functions = []
         for arm, (_, end, ways) in zip((self.then, self.other), each_end, strict=True):
-            arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset(names))
+            arm.parameters = parameters_of(
+                self.source, self.function, self.node, arm, frozenset(names), self.kinds
+            )
             for way, now in [
                 *ways,
                 *((each, end) for each in (self._own(arm, ast.Return) if self.leaving else [])),
@@ -308,6 +312,8 @@ class BranchRewrite(CondText):
             if self.leaving and self.source.parents[self.node] is not self.function
             else []
         )
+        if self.follows_outside:
+            ending = [f"{indent}continue"]
         for write in self.writes.written:
             name = (
                 write.path
@@ -471,7 +477,9 @@ class BranchRewrite(CondText):
             arm.replacements.append(self.source.swap(node, f"return {text}"))
         functions = []
         for arm in (self.then, self.other):
-            arm.parameters = parameters_of(self.source, self.function, self.node, arm, frozenset())
+            arm.parameters = parameters_of(
+                self.source, self.function, self.node, arm, frozenset(), self.kinds
+            )
             functions.append(self.function_text(arm, None))
         indent = self.indent()
         if not self.writes.written:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from exportlens.inference.values import Value
 from exportlens.rewriting.arms.asked_rows import refuse_asked_rows
 from exportlens.rewriting.arms.found_rows import asks_for_rows
+from exportlens.rewriting.arms.numbers_in_text import numbers_in_text
 from exportlens.rewriting.arms.recurrent_layers import refuse_recurrent_layer
 from exportlens.rewriting.branches.mixed_results import (
     asks_type,
@@ -118,8 +119,15 @@ def ternary_text(
         before = _clones(source, node, kinds)
     refuse_recurrent_layer([node.body, node.orelse], kinds)
     refuse_unfaked([node.body, node.orelse], kinds)
-    call = f"{torch}.cond({condition.text}, lambda: {texts[0]}, lambda: {texts[1]}, ())"
+    arms = [_function(each, text, kinds) for each, text in zip((node.body, node.orelse), texts, strict=True)]
+    call = f"{torch}.cond({condition.text}, {', '.join(arms)}, ())"
     return _put(source, node, call, before)
+
+
+def _function(side: ast.expr, text: str, kinds: Kinds) -> str:
+    """The function of a side: the numbers of which it makes text come in as default arguments."""
+    given = ", ".join(f"{name}={name}" for name in numbers_in_text([side], kinds))
+    return f"lambda {given}: {text}" if given else f"lambda: {text}"
 
 
 def _refuse_effects(source: Source, node: ast.IfExp, kinds: Kinds) -> None:

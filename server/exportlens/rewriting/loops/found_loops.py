@@ -37,6 +37,7 @@ from exportlens.rewriting.loops.early_exits import WITH_WHILE_LOOP
 from exportlens.rewriting.memory.effects import kinds_before, own_expressions, visit
 from exportlens.rewriting.sizes.indexing import indexed_by_tensors
 
+_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
 _COMPARING = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 NO_OPERATOR = (
     "how often the loop runs is only known when the model runs, and no operator of torch's takes a body with a number of "
@@ -108,8 +109,9 @@ def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[S
     inner = indent + source.indent_unit()
     found_rows, target, number = _numbered(loop)
     listed = _listed(found_rows)
+    swaps: list[Replacement] = []
     if listed is not None:
-        _refuse_other_uses(source, loop, target, kinds)
+        swaps = _read_out(source, loop, target, kinds)
         found_rows = listed
     rows, row = fresh("rows", taken), fresh("row", taken)
     lines = [
@@ -119,7 +121,7 @@ def _counted(source: Source, loop: ast.For, kinds: Kinds, torch: str) -> tuple[S
         f"{inner}{source.of(target)} = {rows}[{row}.reshape(1)].select(0, 0)",
         *([f"{inner}{number} = {row}"] if number else []),
         f"{inner}{row} = {row} + 1",
-        source.block(loop.body, inner),
+        source.block(loop.body, inner, swaps),
     ]
     begin = source.start(loop)
     changed = Source(replaced(source.text, [Replacement(begin, source.span([loop])[1], nl.join(lines))]))
@@ -180,12 +182,14 @@ def _decides(source: Source, node: ast.expr) -> bool:
     return isinstance(parent, ast.If) and parent.test is node
 
 
-def _refuse_other_uses(source: Source, loop: ast.For, target: ast.expr, kinds: Kinds) -> None:
-    """Numbers of a list may be tensors where they are nothing but indices of tensors, or compared: with tensors, or for a branch."""
+def _read_out(source: Source, loop: ast.For, target: ast.expr, kinds: Kinds) -> list[Replacement]:
+    """Numbers of a list may be tensors where they are nothing but indices of tensors, or compared: with tensors, or for a branch. What
+    changes where they are given to torch, which takes numbers there. Raises Refused for other uses."""
     if not isinstance(target, ast.Name):
         raise Refused(NO_OPERATOR)
     name = target.id
     indices: set[int] = set()
+    given: list[ast.expr] = []
 
     def see(statement: ast.stmt, now: Kinds) -> None:
         for each in own_expressions(statement):
@@ -202,12 +206,25 @@ def _refuse_other_uses(source: Source, loop: ast.For, target: ast.expr, kinds: K
                     for other in others
                 ):
                     indices.update(id(side) for side in sides)
+            elif isinstance(each, ast.Call) and _takes_number(each, now):
+                given.extend(one for one in each.args if _is_named(one, name))
 
     visit(loop.body, kinds.copy(), see)
     for statement in loop.body:
         for each in ast.walk(statement):
-            if isinstance(each, ast.Name) and each.id == name and id(each) not in indices:
+            # What a function inside of the loop does with an index is not followed.
+            inner = any(isinstance(one, _SCOPES) for one in source.around(each, loop.body))
+            known = (not inner and id(each) in indices) or any(each is one for one in given)
+            if isinstance(each, ast.Name) and each.id == name and not known:
                 raise Refused(f"`{name}` is a number of Python, and not only an index of tensors")
+    return [source.swap(each, f"{name}.item()") for each in given]
+
+
+def _takes_number(call: ast.Call, kinds: Kinds) -> bool:
+    """Whether `call` is one of those by which an item of a tensor is taken: `t.select(1, e)`, `torch.full((1,), e)`."""
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "select":
+        return kinds.of(call.func.value).what == "tensor"
+    return kinds.qualified(call.func) == "torch.full"
 
 
 _ITERATORS = frozenset(
