@@ -29,9 +29,11 @@ def held_for_loop(source: Source, loop: _Loop, kinds: Kinds, torch: str) -> tupl
         return None
     anew = set(bound(loop))
     names = [each for one in loop.body for each in walk(one) if isinstance(each, ast.Name)]
-    uses = [each for each in names if each.id not in anew and _is_number(source, loop, each.id, kinds)]
+    uses: list[ast.Name] = [
+        each for each in names if each.id not in anew and _is_number(source, loop, each.id, kinds)
+    ]
     asked = list(walk(loop.test)) if isinstance(loop, ast.While) else []
-    tested = [
+    tested: list[ast.Name] = [
         each
         for each in asked
         if isinstance(each, ast.Name)
