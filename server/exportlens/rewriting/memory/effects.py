@@ -18,7 +18,16 @@ from exportlens.rewriting.code.liveness import leaves
 from exportlens.rewriting.code.names import arguments, bound, dotted, reads, walk_own
 from exportlens.rewriting.code.passed_in import unread
 from exportlens.rewriting.code.text import Function, Source
-from exportlens.rewriting.kinds.kind import LOCAL, SEVERAL, Kind, element_of, merged_names, numbers, union
+from exportlens.rewriting.kinds.kind import (
+    LOCAL,
+    SEVERAL,
+    Kind,
+    element_of,
+    length_from_data,
+    merged_names,
+    numbers,
+    union,
+)
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.memory.model_methods import model_methods
@@ -239,8 +248,16 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
+            # That a mask picked the rows is not always seen by the interpreter.
+            picked = length_from_data(kind) and isinstance(told.value, Tensor)
             again = replace(
-                told, roots=kind.roots, dtype=dtype, moved=kind.moved, parted=kind.parted, later=kind.later
+                told,
+                roots=kind.roots,
+                dtype=dtype,
+                value=replace(told.value, unbacked=True) if picked else told.value,
+                moved=kind.moved,
+                parted=kind.parted,
+                later=kind.later,
             )
             names[name] = same.setdefault(id(kind), again)
     found = known.copy()
