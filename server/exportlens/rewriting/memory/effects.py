@@ -249,12 +249,14 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
             # That a mask picked the rows is not always seen by the interpreter.
-            picked = length_from_data(kind) and isinstance(told.value, Tensor)
+            value = told.value
+            if length_from_data(kind) and isinstance(value, Tensor):
+                value = replace(value, unbacked=True)
             again = replace(
                 told,
                 roots=kind.roots,
                 dtype=dtype,
-                value=replace(told.value, unbacked=True) if picked else told.value,
+                value=value,
                 moved=kind.moved,
                 parted=kind.parted,
                 later=kind.later,
