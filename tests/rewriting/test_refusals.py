@@ -685,6 +685,12 @@ REFUSED = [
         "ask for as many rows of `picked` on the other way too",
     ),
     (
+        "a slice of rows that is to fit a tensor, where the branch asks for fewer",
+        "picked = x.flatten()[x.flatten() > 0]\nif picked.shape[0] > 0:\n    picked = picked[-2:] * torch.linspace(1, 0, 2)\n"
+        "return picked.sum()",
+        "ask for as many rows of `picked` on the other way too",
+    ),
+    (
         "rows by numbers from outside, in a branch that does not ask for any",
         "places = torch.nonzero(x.flatten() > 0).flatten()\nif x.mean() > 0:\n    y = x.flatten()[places].amax(0)\n"
         "else:\n    y = x.sum()\nreturn places, y",

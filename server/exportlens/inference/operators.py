@@ -392,6 +392,17 @@ def _for_a_size(op: ast.cmpop, right: Value) -> bool | None:
     return isinstance(op, (ast.Gt, ast.GtE, ast.NotEq))
 
 
+def _are_lists_of_numbers(left: Value, right: Value) -> bool:
+    """Whether both are lists, or both tuples, of numbers that were read out of tensors, as many as nobody knows: Python asks one pair
+    after the other."""
+    return (
+        isinstance(left, Sequence)
+        and isinstance(right, Sequence)
+        and left.kind == right.kind != "set"
+        and all(each.items is None and isinstance(each.element, TensorScalar) for each in (left, right))
+    )
+
+
 def _equality(op: ast.cmpop, left: Value, right: Value) -> Value:
     equal: bool | None = None
     if isinstance(left, Static) and left.of and isinstance(right, Named):
@@ -430,6 +441,8 @@ def _equality(op: ast.cmpop, left: Value, right: Value) -> Value:
             for a, b in zip(left.items, right.items, strict=True)
         ):
             equal = all(a == b for a, b in zip(left.items, right.items, strict=True))
+    elif _are_lists_of_numbers(left, right):
+        return TensorScalar("bool", "the numbers of a tensor")
     elif isinstance(left, (Function, ClassValue)) and isinstance(right, (Function, ClassValue)):
         equal = left is right
     elif (isinstance(left, Const) and left.value is None and _never_none(right)) or (

@@ -183,9 +183,35 @@ def _asking(
                 found.append((call, rows, number, now.copy()))
             elif isinstance(call, ast.Call):
                 found.extend((call, *each, now.copy()) for each in _asked_inside(call, now))
+            elif isinstance(call, (ast.BinOp, ast.AugAssign)):
+                found.extend((*each, now.copy()) for each in _cut_to_fit(call, now))
 
     visit(statements, kinds.copy(), see)
     yield from found
+
+
+def _cut_to_fit(
+    node: ast.BinOp | ast.AugAssign, kinds: Kinds
+) -> Iterator[tuple[ast.expr, ast.expr, int | None]]:
+    """The slices `rows[:k]` and `rows[-k:]` that `node` computes with a tensor whose size no data says, what they are cut from, and
+    `k`, None where it is not written: that the sizes fit is asked of the rows."""
+    sides = [node.left, node.right] if isinstance(node, ast.BinOp) else [node.target, node.value]
+    for each, other in (sides, reversed(sides)):
+        if not isinstance(each, ast.Subscript):
+            continue
+        beside, first = (
+            kinds.of(other),
+            each.slice.elts[0] if isinstance(each.slice, ast.Tuple) else each.slice,
+        )
+        if beside.what != "tensor" or beside.rank == 0 or length_from_data(beside):
+            continue
+        if not isinstance(first, ast.Slice) or first.step is not None:
+            continue
+        begin, end = first.lower, first.upper
+        if begin is None and end is not None and not isinstance(end, ast.UnaryOp):
+            yield each, each.value, _written(end)
+        elif end is None and isinstance(begin, ast.UnaryOp) and isinstance(begin.op, ast.USub):
+            yield each, each.value, _written(begin.operand)
 
 
 def _asked_inside(call: ast.Call, kinds: Kinds) -> Iterator[tuple[ast.expr, int | None]]:

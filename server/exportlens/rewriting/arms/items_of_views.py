@@ -1,9 +1,10 @@
-"""Numbers read out of an item that data or the round of a loop chooses, in the arms of torch.cond and the bodies of while_loop: out
-of a copy.
+"""Numbers read out of an item that data, a size or the round of a loop chooses, in the arms of torch.cond and the bodies of
+while_loop: out of a copy.
 
 Measured on torch 2.13: where a number from data says which item, the item is a view at a place that is not known, and there
 `x[i].item()` raises "Cannot cast FakeTensor to number", in eager, too. In eager the number of a round is one as well: what
-compiles the arms of the second round takes an int that is not what it was for a symbol.
+compiles the arms of the second round takes an int that is not what it was for a symbol. Non-strict tracing takes the sizes of
+what an arm is given for symbols, too: `x[-1]` begins at one.
 
     def loop_body(i, s):                       def loop_body(i, s):
         i = i.clone().item()                       i = i.clone().item()
@@ -17,6 +18,7 @@ import ast
 from exportlens.rewriting.arms.rows_in_arms import arms_given
 from exportlens.rewriting.code.names import arguments, bound, dotted, reads
 from exportlens.rewriting.code.text import Replacement, Source, replaced
+from exportlens.rewriting.kinds.number_types import is_size
 from exportlens.source.walking import walk
 
 _READS = frozenset({"item", "tolist"})
@@ -44,7 +46,7 @@ def items_of_copies(before: Source, node: ast.AST, text: str) -> str:
 
 
 def _counted_around(source: Source, arm: ast.FunctionDef) -> set[str]:
-    """The ints that the loops around `arm` count, and those that callers give the function around it."""
+    """The ints that the loops around `arm` count, the sizes that have names, and the ints that callers give the function around it."""
     found = set[str]()
     for outer in source.ancestors(arm):
         if isinstance(outer, ast.For):
@@ -55,6 +57,8 @@ def _counted_around(source: Source, arm: ast.FunctionDef) -> set[str]:
             if called in ("range", "enumerate") and isinstance(counter, ast.Name):
                 found.add(counter.id)
         elif isinstance(outer, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            assigned = (each for each in walk(outer) if isinstance(each, ast.Assign))
+            found |= {name for each in assigned if is_size(each.value) for name in bound(each.targets)}
             given = arguments(outer.args)
             found |= {each.arg for each in given if each.annotation and dotted(each.annotation) == "int"}
     return found
@@ -109,12 +113,24 @@ def _is_view(node: ast.expr, numbers: set[str], views: set[str]) -> bool:
         return node.id in views
     if isinstance(node, ast.Subscript):
         chosen = bool(reads(node.slice) & numbers) or _reads_number(node.slice)
-        return chosen or _is_view(node.value, numbers, views)
+        return chosen or _from_the_end(node.slice) or _is_view(node.value, numbers, views)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         given = bool(set().union(*map(reads, node.args)) & numbers) or any(map(_reads_number, node.args))
-        # Where the last one stands hangs on how many there are: `select` is written where that is data (see `sizes.indexing`).
-        last = node.func.attr == "select" and any(isinstance(each, ast.UnaryOp) for each in node.args[1:])
-        if node.func.attr in _SELECTS and (given or last):
+        given = given or any(map(_from_the_end, node.args[1:2]))
+        if node.func.attr in _SELECTS and given:
             return True
         return node.func.attr in _VIEWS | _CASTS and _is_view(node.func.value, numbers, views)
     return False
+
+
+def _from_the_end(index: ast.expr) -> bool:
+    """Whether a part of `index` says a place from the end, or by a size."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    places = [each.lower if isinstance(each, ast.Slice) else each for each in parts]
+    return any(
+        (isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub)) or is_size(each)
+        for place in places
+        if place is not None
+        for each in walk(place)
+        if isinstance(each, ast.expr)
+    )

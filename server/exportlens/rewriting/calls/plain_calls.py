@@ -12,6 +12,7 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused, plain_call
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.precedence import primary
+from exportlens.rewriting.kinds.number_types import is_size
 
 
 def power_for_pow(place: Call, context: RewriteContext) -> Fix | Refusal:
@@ -95,10 +96,18 @@ def builtin_isinstance(place: Call, context: RewriteContext) -> Fix | Refusal:
 
 
 def isinstance_of_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`type(x) == torch.Tensor` -> `isinstance(x, torch.Tensor)`, and for a parameter, which has a class of its own, that of `nn.Parameter`."""
+    """`type(x) == torch.Tensor` -> `isinstance(x, torch.Tensor)`, and for a parameter, which has a class of its own, that of `nn.Parameter`;
+    `type(x)(2, 3)` -> `torch.Tensor(2, 3)`."""
     try:
         draft, node = _written(place, context)
         compared = draft.source.parents.get(node)
+        if isinstance(compared, ast.Call) and compared.func is node and _makes_of_numbers(compared):
+            if any(
+                not isinstance(each, Tensor) or each.origin == "parameter" for each in options(place.args[0])
+            ):
+                raise Refused("a parameter is of a class of its own, which makes parameters")
+            swap = draft.source.swap(node, f"{draft.torch}.Tensor")
+            return draft.replace("Make a torch.Tensor", [swap], Applicability.UNSAFE)
         if not isinstance(compared, ast.Compare) or len(compared.ops) != 1 or len(node.args) != 1:
             raise Refused("which dtype is meant is not provable: name it, as in `.to(x.dtype)`")
         operation, other = compared.ops[0], compared.comparators[0]
@@ -123,6 +132,16 @@ def isinstance_of_tensor(place: Call, context: RewriteContext) -> Fix | Refusal:
         return draft.replace("Use `isinstance`", [draft.source.swap(compared, text)], uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _makes_of_numbers(call: ast.Call) -> bool:
+    """Whether `call` of a tensor's class is given sizes or a list that is written out: of those no other class makes a tensor."""
+    if len(call.args) == 1 and isinstance(call.args[0], (ast.List, ast.Tuple)) and not call.keywords:
+        return True
+    whole = all(
+        is_size(each) or (isinstance(each, ast.Constant) and type(each.value) is int) for each in call.args
+    )
+    return bool(call.args) and whole and not call.keywords
 
 
 # What makes a tensor that nothing else holds.

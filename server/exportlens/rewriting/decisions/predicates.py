@@ -21,6 +21,7 @@ from exportlens.rewriting.decisions.memberships import among
 from exportlens.rewriting.kinds.iterated import of_dict
 from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.compared_lists import equal_parts
 from exportlens.rewriting.lists.listed_tensors import apart, asked_of_all, equal_to, tensor_of_list
 from exportlens.rewriting.memory.effects import written_by_method
 from exportlens.rewriting.memory.moving import writes
@@ -105,6 +106,10 @@ class Predicates(ComparedNumbers):
         by_items = self.shapes_by_items(node, negated) if _is_data(value) else None
         if by_items is not None:
             return Condition(by_items, "symbol", is_bool=True, guarded=self._may_raise(node))
+        parts = equal_parts(self.source, node, self.kinds)
+        if parts is not None and isinstance(node, ast.Compare):
+            same = self._equal(*parts)
+            return same if isinstance(node.ops[0], ast.Eq) is not negated else opposite(same, self.torch)
         condition = self._leaf(node, value)
         condition = opposite(condition, self.torch, self._compares_integers(node)) if negated else condition
         return replace(condition, guarded=self._may_raise(node))
@@ -320,21 +325,19 @@ class Predicates(ComparedNumbers):
             )
             if len(pair) == 2:
                 a, b = (primary(self.source.of(each)) for each in pair)
-                alike, equal = f"{a}.shape == {b}.shape", f"({a} == {b}).all()"
-                return Condition(
-                    f"{alike} and {equal}",
-                    "mixed",
-                    0,
-                    "bool",
-                    True,
-                    alone=f"({equal} if {alike} else {a}.new_zeros((), dtype={self.torch}.bool))",
-                )
+                return self._equal(a, b)
         if called == "is_nonzero":
             owner = node.func.value if method and isinstance(node.func, ast.Attribute) else node.args[0]
             return Condition(
                 f"{primary(self.source.of(owner))} != 0", "tensor", self.kinds.of(owner).rank, "bool", True
             )
         return None
+
+    def _equal(self, a: str, b: str) -> Condition:
+        """Whether the tensors `a` and `b` are of one shape, and equal."""
+        alike, equal = f"{a}.shape == {b}.shape", f"({a} == {b}).all()"
+        alone = f"({equal} if {alike} else {a}.new_zeros((), dtype={self.torch}.bool))"
+        return Condition(f"{alike} and {equal}", "mixed", 0, "bool", True, alone=alone)
 
     def _any_or_all(self, node: ast.Call) -> Condition | None:
         """The builtins over conditions on tensor data: they are stacked, and torch's own are asked."""

@@ -291,26 +291,27 @@ class Kinds:
                 self.names[each.id] = replace(known, roots=frozenset({f"?{next(numbers)}"}))
 
     def _assign_element(self, node: ast.For) -> None:
-        iterable = self.of(node.iter)
-        if isinstance(node.iter, ast.Call) and dotted(node.iter.func) in ("range", "enumerate"):
-            if dotted(node.iter.func) == "range":
-                return self.assign(node.target, Kind("number", type="int"))
-            inner = self.of(node.iter.args[0]) if node.iter.args else UNKNOWN_KIND
-            return self.assign(
-                node.target, Kind("container", items=(Kind("number", type="int"), element_of(inner)))
-            )
-        zipped = isinstance(node.iter, ast.Call) and dotted(node.iter.func) == "zip"
-        if isinstance(node.iter, ast.Call) and zipped:
-            if any(isinstance(each, ast.Starred) for each in node.iter.args):
-                return self.assign(node.target, UNKNOWN_KIND)
-            parts = tuple(element_of(self.of(each)) for each in node.iter.args)
-            return self.assign(node.target, Kind("container", items=parts))
-        element = element_of(iterable)
+        element = self._element_of(node.iter)
         if element.what == "unknown" and isinstance(node.target, ast.Name):
             told = self.told.get(node.target.id)
             if told is not None and told.what == "object":
                 element = told
         return self.assign(node.target, element)
+
+    def _element_of(self, iterated: ast.expr) -> Kind:
+        """What each round of a loop over `iterated` gets: a number and the rest of `enumerate`, one of each that `zip` is given."""
+        called = dotted(iterated.func) if isinstance(iterated, ast.Call) else None
+        if not isinstance(iterated, ast.Call) or called not in ("range", "enumerate", "zip"):
+            return element_of(self.of(iterated))
+        if called == "range":
+            return Kind("number", type="int")
+        if any(isinstance(each, ast.Starred) for each in iterated.args):
+            return UNKNOWN_KIND
+        given = iterated.args[:1] if called == "enumerate" else iterated.args
+        parts = tuple(map(self._element_of, given)) or (UNKNOWN_KIND,)
+        return Kind(
+            "container", items=(Kind("number", type="int"), *parts) if called == "enumerate" else parts
+        )
 
     def _run_arms(self, arms: list[list[ast.stmt]], test: ast.expr | None = None) -> None:
         from exportlens.rewriting.code.liveness import leaves

@@ -32,7 +32,7 @@ def tensor_of_list(source: Source, node: ast.expr, kinds: Kinds) -> ast.expr | N
     where the list or the tensor is changed in between."""
     call: ast.expr | None = node
     if isinstance(node, ast.Name):
-        call = _bound_to(source, node)
+        call = bound_once(source, node)
     if (
         not isinstance(call, ast.Call)
         or not isinstance(call.func, ast.Attribute)
@@ -46,7 +46,7 @@ def tensor_of_list(source: Source, node: ast.expr, kinds: Kinds) -> ast.expr | N
     return tensor if kind.what == "tensor" and kind.rank in (None, 1) else None
 
 
-def _bound_to(source: Source, name: ast.Name) -> ast.expr | None:
+def bound_once(source: Source, name: ast.Name) -> ast.expr | None:
     """What the list `name` is bound to, where nothing else is, where nothing changes it, and what it is made of stays as it is."""
     function = source.enclosing_function(name)
     while function is not None and name.id not in bound(function.body):

@@ -27,8 +27,10 @@ from exportlens.rewriting.decisions.conditions import as_tensor, combined, scala
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.compared_lists import items_of_tensors
 from exportlens.rewriting.lists.listed_tensors import asked_of_all, in_brackets, tensor_of_list
 from exportlens.rewriting.lists.masked_uses import masked_uses_of
+from exportlens.rewriting.lists.named_parts import parts_written_in
 from exportlens.rewriting.lists.plain_items import is_plain
 from exportlens.rewriting.lists.selected_uses import Rows, uses_of
 from exportlens.rewriting.lists.started_lists import started_apart
@@ -101,8 +103,22 @@ def selected_in_loop(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
     """The whole text in which the lists that the loop around `node` fills are tensors' rows; None where the loop does more, or
     more is done with a list. `kinds` are those before `node`."""
     loop, function = source.parents[node], source.enclosing_function(node)
-    if not isinstance(loop, ast.For) or function is None or loop.body != [node] or loop.orelse:
+    if not isinstance(loop, ast.For) or function is None or loop.body[-1] is not node or loop.orelse:
         return None
+    if loop.body != [node]:
+        named = parts_written_in(source, loop, kinds)
+        if named is None:
+            return None
+        source, loop = named
+        function, node = source.enclosing_function(loop), source.branch_at(source.start(loop.body[0]))
+        assert function is not None
+    items = items_of_tensors(source, [node], kinds)
+    if items:
+        begin = source.start(node)
+        source = Source(replaced(source.text, items))
+        node = source.branch_at(begin)
+        loop, function = source.parents[node], source.enclosing_function(node)
+        assert isinstance(loop, ast.For) and function is not None
     if not source.begins_line(loop) or source.parents[loop] is not function:
         return None
     source, loop = started_apart(source, loop)

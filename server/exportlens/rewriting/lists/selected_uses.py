@@ -161,12 +161,15 @@ class Uses:
         """What stands in the place of the use at `node`, and RAISES or GIVES_ZERO where an empty list is no matter of course."""
         source, rows = self.source, self.rows
         parent = source.parents[node]
-        if isinstance(parent, (ast.Subscript, ast.Tuple)) and rows.number == "int":
+        unknown = rows.shape == "number" and rows.number == ""
+        if isinstance(parent, (ast.Subscript, ast.Tuple)) and (rows.number == "int" or unknown):
             outer = source.parents[parent] if isinstance(parent, ast.Tuple) else parent
             if isinstance(outer, ast.Subscript) and outer.slice in (node, parent):
                 now = kinds_before(self.function, source.enclosing_statement(node), rows.kinds)
                 owner = ast.parse(ast.unparse(outer.value), mode="eval").body
-                return (source.swap(node, self.text), "") if now.of(owner).what == "tensor" else None
+                # Where nothing tells which numbers they are, they are whole ones: a list of others is no index.
+                text = f"{self.text}.long()" if unknown else self.text
+                return (source.swap(node, text), "") if now.of(owner).what == "tensor" else None
         if not isinstance(parent, ast.Call) or parent.args[:1] != [node]:
             return None
         called = rows.kinds.qualified(parent.func) or ast.unparse(parent.func)
@@ -191,6 +194,8 @@ class Uses:
         whole = rows.number == "int" and along in ({"dtype": "torch.int64"}, {"dtype": "torch.long"})
         if called == "torch.tensor" and numbers and ((rows.default and not along) or whole):
             return source.swap(parent, self.text), ""
+        if called == "torch.tensor" and numbers and set(along) == {"dtype"}:
+            return source.swap(parent, f"{self.text}.to({along['dtype']})"), ""
         if called == "sum" and not along:
             if numbers:
                 return source.swap(parent, f"{self.text}.sum().item()"), ""

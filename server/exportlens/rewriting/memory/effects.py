@@ -24,6 +24,7 @@ from exportlens.rewriting.kinds.kind import (
     UNKNOWN_KIND,
     Kind,
     element_of,
+    length_from_data,
     merged,
     merged_names,
     numbers,
@@ -281,8 +282,18 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         elif told.what == kind.what == "tensor":
             # Names for the very same tensor keep one kind, by which they are known.
             dtype = told.dtype or kind.dtype
+            # That a mask picked the rows is not always seen by the interpreter.
+            value = told.value
+            if length_from_data(kind) and isinstance(value, Tensor):
+                value = replace(value, unbacked=True)
             again = replace(
-                told, roots=kind.roots, dtype=dtype, moved=kind.moved, parted=kind.parted, later=kind.later
+                told,
+                roots=kind.roots,
+                dtype=dtype,
+                value=value,
+                moved=kind.moved,
+                parted=kind.parted,
+                later=kind.later,
             )
             names[name] = same.setdefault(id(kind), again)
     found = known.copy()
