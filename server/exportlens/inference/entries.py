@@ -10,6 +10,7 @@ from dataclasses import replace
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
+from exportlens.inference.constructions import Construction, other_configurations
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
@@ -83,12 +84,18 @@ def is_part_of_others(statements: Iterable[ast.stmt], name: str) -> bool:
     )
 
 
-def run_class(machine: Machine, cls: ClassValue, examples: Iterable[Tensor | None] = ()) -> None:
+def run_class(
+    machine: Machine,
+    cls: ClassValue,
+    examples: Iterable[Tensor | None] = (),
+    made: Iterable[Construction] = (),
+) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
     Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
     marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
     tensors in a run of their own. Of what the file gives it as `examples` the dtypes and the numbers of dimensions are known.
+    Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too.
     """
     forward = _traced(cls)
     if forward is None:
@@ -99,8 +106,14 @@ def run_class(machine: Machine, cls: ClassValue, examples: Iterable[Tensor | Non
     try:
         _run_with_and_without(machine, cls, forward)
         _run_supposing(machine, cls, forward)
+        init, _, _ = class_attribute(cls, "__init__")
+        if isinstance(init, Function):
+            for machine.configured in other_configurations(machine, cls.scope, _signature(cls, init), made):
+                machine.doubt = 0
+                _run_with_and_without(machine, cls, forward)
     finally:
         machine.told = {}
+        machine.configured = {}
 
 
 def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None:
@@ -326,6 +339,7 @@ def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
 def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
     init, _, _ = class_attribute(cls, "__init__")
     args: list[Value] = []
+    named: dict[str, Value] = {}
     if isinstance(init, Function):
         init = _signature(cls, init)
         args = _arguments(machine, init, skip_first=True, constructor=True)
@@ -335,12 +349,15 @@ def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
             # Of a tensor it would say what is kept, which need not be what was given.
             if isinstance(declared, Instance):
                 args[index] = declared
+            args[index] = machine.configured.get(name, args[index])
+        only = {parameter.arg for parameter in init.node.args.kwonlyargs}
+        named = {name: value for name, value in machine.configured.items() if name in only}
     # transformers' convention: `config_class` says of which class the first argument is.
     configuration, _, _ = class_attribute(cls, "config_class")
     if isinstance(configuration, ClassValue) and args and isinstance(args[0], Unknown):
         args[0] = default_instance(machine, configuration)
     try:
-        return instantiate(machine, cls, args, {}, frame, cls.node)
+        return instantiate(machine, cls, args, named, frame, cls.node)
     except Raised:
         return Instance(cls, open=True)
 
