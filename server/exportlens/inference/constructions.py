@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.scopes import ModuleScope
-from exportlens.inference.values import Choice, Const, Function, Unknown, Value
+from exportlens.inference.values import Choice, ClassValue, Const, Function, Unknown, Value
 from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
 # Each is at least one more interpretation of the model.
 _MOST = 2
+_MOST_MADE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +53,33 @@ def _bound_in(statement: ast.stmt) -> frozenset[str]:
     return frozenset(stored | {each.arg for each in nodes if isinstance(each, ast.arg)})
 
 
-def other_configurations(
-    machine: Machine, scope: ModuleScope, init: Function, made: Iterable[Construction]
+def configurations(
+    machine: Machine, cls: ClassValue, init: Function, made: Iterable[Construction]
 ) -> list[Mapping[str, Value]]:
-    """The arguments of those constructions that switch something that the defaults of `init` leave off, or the other way round: by
-    the names of the parameters, those of which a value is known."""
-    found: dict[tuple[str, ...], Mapping[str, Value]] = {}
-    defaults = _defaults(init)
+    """The arguments of each of the constructions of `cls` that are `made`: by the names of the parameters of `init`, those of which a
+    value is known."""
+    found: dict[str, Mapping[str, Value]] = {}
     for each in made:
         arguments = _arguments(init, each.call)
-        if arguments is None or len(found) == _MOST:
+        if arguments is None or len(found) == _MOST_MADE:
             continue
-        values = {
-            name: value
-            for name, node in arguments.items()
-            if (value := _value(machine, scope, each, node)) is not None
-        }
-        switched = [
-            name for name, value in values.items() if name in defaults and _switches(defaults[name], value)
-        ]
-        if switched:
-            found.setdefault(tuple(f"{name}={ast.unparse(arguments[name])}" for name in switched), values)
+        text = ", ".join(f"{name}={ast.unparse(node)}" for name, node in sorted(arguments.items()))
+        if text not in found:
+            known = {name: _value(machine, cls.scope, each, node) for name, node in arguments.items()}
+            found[text] = {name: value for name, value in known.items() if value is not None}
     return list(found.values())
+
+
+def other_configurations(
+    machine: Machine, cls: ClassValue, init: Function, made: Iterable[Construction]
+) -> list[Mapping[str, Value]]:
+    """Those of the `configurations` that switch something on that the defaults of `init` leave off, or the other way round."""
+    defaults = _defaults(init)
+    return [
+        each
+        for each in configurations(machine, cls, init, made)
+        if any(name in defaults and _switches(defaults[name], value) for name, value in each.items())
+    ][:_MOST]
 
 
 def _defaults(init: Function) -> dict[str, Value]:

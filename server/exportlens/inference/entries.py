@@ -10,7 +10,7 @@ from dataclasses import replace
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
-from exportlens.inference.constructions import Construction, other_configurations
+from exportlens.inference.constructions import Construction, configurations, other_configurations
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
@@ -108,12 +108,24 @@ def run_class(
         _run_supposing(machine, cls, forward)
         init, _, _ = class_attribute(cls, "__init__")
         if isinstance(init, Function):
-            for machine.configured in other_configurations(machine, cls.scope, _signature(cls, init), made):
+            for machine.configured in other_configurations(machine, cls, _signature(cls, init), made):
                 machine.doubt = 0
                 _run_with_and_without(machine, cls, forward)
     finally:
         machine.told = {}
         machine.configured = {}
+
+
+def run_as_made(
+    machine: Machine, cls: ClassValue, examples: Iterable[Tensor | None], made: Iterable[Construction]
+) -> None:
+    """As `run_class`, of the objects that are `made` alone; with the defaults where none is."""
+    init, _, _ = class_attribute(cls, "__init__")
+    found = (
+        configurations(machine, cls, _signature(cls, init), made) if isinstance(init, Function) else []
+    )
+    for machine.configured in found or [{}]:
+        run_class(machine, cls, examples)
 
 
 def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None:
