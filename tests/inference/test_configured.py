@@ -68,3 +68,35 @@ def test_an_edit_of_the_construction_is_seen(tmp_path: Path) -> None:
     for kind, count in (("mean", 0), ("data", 1), ("mean", 0)):
         engine.update(path, MODEL + f"def make():\n    return Pool(4, '{kind}')\n")
         assert len(engine.check(path)) == count
+
+
+HANDED = """import torch
+from torch import nn
+
+
+class Base(nn.Module):
+    def forward(self, *inputs, **options):
+        return self.compute(*inputs, **options)
+
+
+class Limited(Base):
+    def compute(self, x, limit=2.0):
+        if x.sum() > limit:
+            x = x * 2
+        return x
+
+
+class Alone(nn.Module):
+    def forward(self, *inputs):
+        if inputs[0].sum() > 0:
+            return inputs[0] + 1
+        return inputs[1]
+
+
+"""
+
+
+def test_inputs_that_are_handed_on(tmp_path: Path) -> None:
+    assert _lines(tmp_path, HANDED) == [12]
+    given = "if __name__ == '__main__':\n    Alone()(torch.ones(3), torch.ones(3))\n"
+    assert _lines(tmp_path, HANDED + given) == [12, 19]

@@ -14,6 +14,7 @@ from exportlens.inference.constructions import Construction, configurations, oth
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
+from exportlens.inference.handed_inputs import handed_inputs
 from exportlens.inference.left_out import missing_beside_given
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
@@ -102,7 +103,9 @@ def run_class(
         return
     spec = _signature(cls, forward).node.args
     names = [each.arg for each in (*spec.posonlyargs, *spec.args)][1:]
-    machine.told = {name: each for name, each in zip(names, examples, strict=False) if each is not None}
+    given = tuple(examples)
+    machine.told = {name: each for name, each in zip(names, given, strict=False) if each is not None}
+    machine.told_rest = given[len(names) :]
     try:
         _run_with_and_without(machine, cls, forward)
         _run_supposing(machine, cls, forward)
@@ -112,7 +115,7 @@ def run_class(
                 machine.doubt = 0
                 _run_with_and_without(machine, cls, forward)
     finally:
-        machine.told = {}
+        machine.told, machine.told_rest = {}, ()
         machine.configured = {}
 
 
@@ -209,7 +212,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
             for held in instance.attributes.values():
                 _take_up_items(machine, held)
         written = _signature(cls, forward)
-        arguments = _arguments(machine, written, skip_first=True, given=given)
+        arguments = _inputs(machine, cls, written, given)
         machine.returned, machine.returned_inside = [], []
         machine.written = None if written is forward else written.node
         result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
@@ -220,7 +223,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
             machine.dicts_read.clear()
             machine.attributes_read.clear()
             machine.later = True
-            arguments = _arguments(machine, written, skip_first=True, given=given)
+            arguments = _inputs(machine, cls, written, given)
             with contextlib.suppress(Raised):
                 call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
         return True
@@ -388,6 +391,12 @@ def _declared(machine: Machine, cls: ClassValue, name: str, init: Function) -> V
                 where = replace(init, scope=base.scope, chunk=base.chunk, closure=base.closure)
                 return from_annotation(machine, where, statement.annotation, name)
     return None
+
+
+def _inputs(machine: Machine, cls: ClassValue, written: Function, given: frozenset[str]) -> list[Value]:
+    """What the entry point of a model is called with."""
+    own = _arguments(machine, written, skip_first=True, given=given)
+    return [*own, *handed_inputs(machine, cls, written)]
 
 
 def _arguments(

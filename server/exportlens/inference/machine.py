@@ -131,6 +131,8 @@ class Machine:
         self.supposed: dict[str, Tensor] = {}
         # What examples in the file tell of the arguments of this run's entry point.
         self.told: dict[str, Tensor] = {}
+        # What they tell of those that its `*args` takes.
+        self.told_rest: tuple[Tensor | None, ...] = ()
         # The arguments that the constructor of this run's entry point gets, where the file itself makes it so.
         self.configured: Mapping[str, Value] = {}
         # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.
