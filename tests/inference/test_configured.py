@@ -62,6 +62,33 @@ def test_what_arguments_switch_on(tmp_path: Path, made: str, lines: list[int]) -
     assert _lines(tmp_path, MODEL + made) == lines
 
 
+def test_what_a_handed_object_does(tmp_path: Path) -> None:
+    text = """import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    def halve(self, x):
+        return x / 2 if x.sum() > 0 else x
+
+
+class Outer(nn.Module):
+    def __init__(self, inner, times):
+        super().__init__()
+        self.inner, self.times = inner, times
+
+    def forward(self, x):
+        for _ in range(self.times):
+            x = self.inner.halve(x)
+        return x
+
+
+def make():
+    return Outer(Inner(), 2)
+"""
+    assert _lines(tmp_path, text) == [7]
+
+
 def test_an_edit_of_the_construction_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     engine = Engine(Config(root=tmp_path))

@@ -25,7 +25,8 @@ self.linear(x) | self.embedding(n) | self.cell(v[None], v[None]) | self.conv(x[N
 torch.eye(3, 2) | torch.arange(1, 7, 2) | torch.linspace(0, 1, 5) | torch.tensor([[1.0, 2.0, 3.0]]) | x.data | x.float() | x.abs().sqrt()
 torch.matmul(x, v) | x.new_full((x.dim(), 2), 0.5) | x.size(0) * v | torch.maximum(x, v) | x.masked_fill(x > 0, 0)
 x.repeat(1, 2, 1) | x.movedim(0, -1) | x.gather(1, torch.zeros(2, 2, 4, dtype=torch.long)) | x.index_select(1, n[:2] % 3) | F.linear(x, m[:3])
-self.gru(x)[0] | self.gru(x)[1] | self.lstm(x)[0] | self.lstm(x)[1][1] | x * x[..., :1] | x[:1] - v | x[n % 2] | x[:, n[:2] % 2, 1:] | x[torch.randperm(2)][:1] | torch.as_tensor(x) | x.swapaxes(0, 2)
+self.gru(x)[0] | self.gru(x)[1] | self.lstm(x)[0] | self.lstm(x)[1][1] | x * x[..., :1] | x[:1] - v | x[n % 2] | x[:, n[:2] % 2, 1:]
+x[torch.randperm(2)][:1] | torch.as_tensor(x) | x.swapaxes(0, 2)
 """
 LAYERS = """
         self.linear = nn.Linear(4, 7)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.scopes import ModuleScope
-from exportlens.inference.values import Choice, ClassValue, Const, Function, Unknown, Value
+from exportlens.inference.values import Choice, ClassValue, Const, Function, Instance, Unknown, Value
 from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
@@ -73,25 +73,24 @@ def configurations(
 def other_configurations(
     machine: Machine, cls: ClassValue, init: Function, made: Iterable[Construction]
 ) -> list[Mapping[str, Value]]:
-    """Those of the `configurations` that switch something on that the defaults of `init` leave off, or the other way round."""
+    """Those of the `configurations` that switch something on that the defaults of `init` leave off, or the other way round, or that
+    hand in an object: what it does is not known otherwise."""
     defaults = _defaults(init)
     return [
         each
         for each in configurations(machine, cls, init, made)
-        if any(name in defaults and _switches(defaults[name], value) for name, value in each.items())
+        if any(_switches(defaults.get(name), value) for name, value in each.items())
     ][:_MOST]
 
 
 def _defaults(init: Function) -> dict[str, Value]:
     spec = init.node.args
     positional = [*spec.posonlyargs, *spec.args]
-    named = dict(zip([each.arg for each in positional[::-1]], init.defaults[::-1], strict=False))
-    only = {
-        each.arg: value
-        for each, value in zip(spec.kwonlyargs, init.kw_defaults, strict=False)
-        if value is not None
-    }
-    return named | only
+    named = [
+        *zip(positional[::-1], init.defaults[::-1], strict=False),
+        *zip(spec.kwonlyargs, init.kw_defaults, strict=False),
+    ]
+    return {each.arg: value for each, value in named if value is not None}
 
 
 def _arguments(init: Function, call: ast.Call) -> dict[str, ast.expr] | None:
@@ -120,8 +119,10 @@ def _value(machine: Machine, scope: ModuleScope, made: Construction, node: ast.e
     return None if isinstance(value, (Unknown, Choice)) else value
 
 
-def _switches(default: Value, given: Value) -> bool:
+def _switches(default: Value | None, given: Value) -> bool:
     """Whether code may go another way with what is `given`: a number for a number is the same way, unless one is zero."""
+    if default is None:
+        return isinstance(given, (Instance, Function))
     if not isinstance(default, Const):
         return False
     if not isinstance(given, Const):

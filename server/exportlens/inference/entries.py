@@ -111,8 +111,8 @@ def run_class(
         _run_supposing(machine, cls, forward)
         init, _, _ = class_attribute(cls, "__init__")
         if isinstance(init, Function):
-            for machine.configured in other_configurations(machine, cls, _signature(cls, init), made):
-                machine.doubt = 0
+            for given_to_init in other_configurations(machine, cls, _signature(cls, init), made):
+                machine.configured = given_to_init
                 _run_with_and_without(machine, cls, forward)
     finally:
         machine.told, machine.told_rest = {}, ()
@@ -124,10 +124,9 @@ def run_as_made(
 ) -> None:
     """As `run_class`, of the objects that are `made` alone; with the defaults where none is."""
     init, _, _ = class_attribute(cls, "__init__")
-    found = (
-        configurations(machine, cls, _signature(cls, init), made) if isinstance(init, Function) else []
-    )
-    for machine.configured in found or [{}]:
+    found = configurations(machine, cls, _signature(cls, init), made) if isinstance(init, Function) else []
+    for given_to_init in found or [{}]:
+        machine.configured = given_to_init
         run_class(machine, cls, examples)
 
 

@@ -20,7 +20,9 @@ def handed_inputs(machine: Machine, cls: ClassValue, forward: Function) -> list[
     if machine.told_rest:
         names = [f"{rest.arg}[{at}]" for at in range(len(machine.told_rest))]
         return [
-            Unknown("an argument") if each is None else told_by(machine, each, Unknown("an argument"), name, False)
+            Unknown("an argument")
+            if each is None
+            else told_by(machine, each, Unknown("an argument"), name, False)
             for each, name in zip(machine.told_rest, names, strict=True)
         ]
     method = _handed_to(cls, forward, rest.arg)

@@ -50,7 +50,12 @@ def _of_numbers(short: str, value: Value) -> str | None:
 
     A whole one of a shape has a dtype of its own name: `int` of it strict tracing takes, where it is asked for a size.
     """
-    if short in _OF_ONE and isinstance(value, Array) and value.rank == 0 and value.dtype in (_WHOLE, "float64"):
+    if (
+        short in _OF_ONE
+        and isinstance(value, Array)
+        and value.rank == 0
+        and value.dtype in (_WHOLE, "float64")
+    ):
         return "float64"
     if short in _REDUCING and isinstance(value, Sequence):
         items = value.items or ([] if value.element is None else [value.element])

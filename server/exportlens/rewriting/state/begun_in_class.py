@@ -51,7 +51,9 @@ def registered_by_constructor(
 def is_emptied_by_constructor(cls: ast.ClassDef, path: str) -> bool:
     """Whether the constructor of `cls`, which is a Module of torch's itself, calls a method that sets `path` to None in any case."""
     methods = {each.name: each for each in cls.body if isinstance(each, ast.FunctionDef)}
-    if "__init__" not in methods or [(dotted(each) or "").rpartition(".")[2] for each in cls.bases] != ["Module"]:
+    if "__init__" not in methods or [(dotted(each) or "").rpartition(".")[2] for each in cls.bases] != [
+        "Module"
+    ]:
         return False
     called = {
         dotted(each.value.func)
