@@ -28,6 +28,7 @@ from exportlens.hindrances import (
     traces,
 )
 from exportlens.inference.classes import called_as
+from exportlens.inference.constructions import Construction, constructions
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -76,10 +77,13 @@ def _bounded(cancelled: Callable[[], bool]) -> Callable[[], bool]:
     return asked
 
 
-def _run_name(machine: Machine, scope: ModuleScope, name: str, given: Examples) -> None:
-    """Trace the nn.Module that `name` is bound to, where it is one with a forward, with what is `given` as examples."""
+def _run_name(
+    machine: Machine, scope: ModuleScope, name: str, given: Examples, made: Sequence[Construction]
+) -> None:
+    """Trace the nn.Module that `name` is bound to, where it is one with a forward, with what is `given` as examples, and as it is
+    `made`."""
     for cls in module_classes(machine, scope, only=name):
-        run_class(machine, cls, given.get(name, ()))
+        run_class(machine, cls, given.get(name, ()), made)
 
 
 def _run_exports(machine: Machine, scope: ModuleScope) -> None:
@@ -207,8 +211,12 @@ class Engine:
         for name, bindings in scope.bindings.items():
             chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
             if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
-                trace = functools.partial(_run_name, machine, scope, name, given)
-                steps.append((("class", name), (*chunks, *told) if name in given else chunks, trace))
+                made = list(constructions(scope, name))
+                trace = functools.partial(_run_name, machine, scope, name, given, made)
+                telling = told if name in given else ()
+                if made and not whole:
+                    telling = (*telling, *reach.of(each.chunk for each in made))
+                steps.append((("class", name), (*chunks, *telling), trace))
             if dispatcher.wants(Definition):
                 show = functools.partial(_run_definition, machine, scope, name)
                 definitions.append((("definition", name), chunks, show))

@@ -41,10 +41,10 @@ def applicable(fix: Fix | None, *, unsafe: bool) -> bool:
 def compatible(path: Path, findings: Iterable[Finding]) -> list[Finding]:
     """Those of `findings` whose fixes can be applied together to `path`, first come first served.
 
-    One that overlaps an earlier one is left out, and so are those that also edit other files: they need all
-    of their files at once.
+    One that overlaps an earlier one is left out, also one that puts something directly to what that replaces, as `.clone()` to an
+    expression; and so are those that also edit other files: they need all of their files at once.
     """
-    taken: list[Range] = []
+    taken: list[Edit] = []
     chosen: list[Finding] = []
     ordered = sorted(
         (f for f in findings if f.fix and f.fix.edits), key=lambda f: (min(_ranges(f.fix)), f.sort_key())
@@ -52,11 +52,26 @@ def compatible(path: Path, findings: Iterable[Finding]) -> list[Finding]:
     for finding in ordered:
         if finding.fix is None or any(edit.path not in (None, path) for edit in finding.fix.edits):
             continue
-        if any(mine.overlaps(other) for mine in _ranges(finding.fix) for other in taken):
+        edits = finding.fix.edits
+        if any(
+            mine.range.overlaps(other.range) or _joins(mine, other) or _joins(other, mine)
+            for mine in edits
+            for other in taken
+        ):
             continue
-        taken += _ranges(finding.fix)
+        taken += edits
         chosen.append(finding)
     return chosen
+
+
+def _joins(edit: Edit, other: Edit) -> bool:
+    """Whether `edit` puts something on the line of what `other` replaces, directly before or behind it."""
+    at = edit.range.start
+    if at != edit.range.end or other.range.start == other.range.end:
+        return False
+    before = at == other.range.start and not edit.content.rstrip(" \t").endswith("\n")
+    behind = at == other.range.end and not edit.content.startswith(("\n", "\r"))
+    return before or behind
 
 
 def apply_fixes(path: Path, text: str, findings: Iterable[Finding]) -> Applied:

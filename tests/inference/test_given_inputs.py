@@ -24,6 +24,9 @@ x.unbind(1)[0] | x.chunk(2, -1)[1] | x.split(1, 1)[2] | torch.tanh(x) | F.sigmoi
 self.linear(x) | self.embedding(n) | self.cell(v[None], v[None]) | self.conv(x[None]) | self.layers(x) | self.norm(x) | torch.bmm(x, x.transpose(1, 2))
 torch.eye(3, 2) | torch.arange(1, 7, 2) | torch.linspace(0, 1, 5) | torch.tensor([[1.0, 2.0, 3.0]]) | x.data | x.float() | x.abs().sqrt()
 torch.matmul(x, v) | x.new_full((x.dim(), 2), 0.5) | x.size(0) * v | torch.maximum(x, v) | x.masked_fill(x > 0, 0)
+x.repeat(1, 2, 1) | x.movedim(0, -1) | x.gather(1, torch.zeros(2, 2, 4, dtype=torch.long)) | x.index_select(1, n[:2] % 3) | F.linear(x, m[:3])
+self.gru(x)[0] | self.gru(x)[1] | self.lstm(x)[0] | self.lstm(x)[1][1] | x * x[..., :1] | x[:1] - v | x[n % 2] | x[:, n[:2] % 2, 1:]
+x[torch.randperm(2)][:1] | torch.as_tensor(x) | x.swapaxes(0, 2)
 """
 LAYERS = """
         self.linear = nn.Linear(4, 7)
@@ -32,6 +35,8 @@ LAYERS = """
         self.conv = nn.Conv2d(2, 5, 3, stride=2, padding=1)
         self.layers = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
         self.norm = nn.LayerNorm(4)
+        self.gru = nn.GRU(4, 5, 2, batch_first=True)
+        self.lstm = nn.LSTM(4, 3, bidirectional=True)
 """
 GIVEN = "def get_inputs():\n    n = torch.randint(0, 9, (3,))\n    return torch.randn(2, 3, 4), torch.rand(4), torch.tensor(2.0), torch.eye(4), n\n"
 

@@ -112,3 +112,15 @@ def test_dimensions_counted_in_another_file(tmp_path: Path) -> None:
     assert set(checked.changed) == {model}
     assert "return total(x, dims=list(range(1, x.dim())))" in checked.changed[model]
     assert not checked.findings
+
+
+def test_gradients_that_another_method_asks_for_keep_the_switch() -> None:
+    """Non-strict tracing takes `torch.autograd.grad`, also where another method asks: without the switch it would not."""
+    text = (
+        "import torch\n\n\nclass M(torch.nn.Module):\n    def slope(self, x):\n"
+        "        return torch.autograd.grad((x**3).sum(), x)[0]\n\n    def forward(self, x):\n"
+        "        x = x.detach().requires_grad_()\n        return x + self.slope(x)\n"
+    )
+    mended = mend(text)
+    assert mended.text == text
+    assert any("asks for gradients in `slope`" in each for each in mended.refusals)

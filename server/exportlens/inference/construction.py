@@ -101,7 +101,8 @@ def apply_autograd(
     if isinstance(forward, Function):
         setup, _, _ = class_attribute(cls, "setup_context")
         context = Instance(Named("torch.autograd.function.FunctionCtx"), open=True)
-        first = [] if isinstance(setup, Function) else [context]
+        own = [cls] if any(name.endswith("classmethod") for name in forward.decorators) else []
+        first = own if isinstance(setup, Function) else [*own, context]
         result = call_function(machine, forward, [*first, *args], kwargs, frame, node)
     call_place(
         machine,

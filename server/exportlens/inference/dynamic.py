@@ -202,7 +202,9 @@ def met(machine: Machine, left: Value, right: Value, result: Value, frame: Frame
             and machine.emits(SizesMeet)
         ):
             machine.notice(SizesMeet(machine.site(frame), node, one, other))
-        dims.append(one if one is not None and (other is None or one == other) else other or Shape())
-        if one is not None and other is not None and one != other:
-            dims[-1] = Shape()
+        if one is None or one == Const(1):
+            # A single row is repeated.
+            dims.append(other or Const(1))
+        else:
+            dims.append(one if other in (None, Const(1), one) else Shape())
     return replace(result, dims=tuple(reversed(dims)))

@@ -10,9 +10,11 @@ from dataclasses import replace
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
+from exportlens.inference.constructions import Construction, configurations, other_configurations
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
+from exportlens.inference.handed_inputs import handed_inputs
 from exportlens.inference.left_out import missing_beside_given
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.modules import has_forward
@@ -83,24 +85,49 @@ def is_part_of_others(statements: Iterable[ast.stmt], name: str) -> bool:
     )
 
 
-def run_class(machine: Machine, cls: ClassValue, examples: Iterable[Tensor | None] = ()) -> None:
+def run_class(
+    machine: Machine,
+    cls: ClassValue,
+    examples: Iterable[Tensor | None] = (),
+    made: Iterable[Construction] = (),
+) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
     Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
     marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
     tensors in a run of their own. Of what the file gives it as `examples` the dtypes and the numbers of dimensions are known.
+    Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too.
     """
     forward = _traced(cls)
     if forward is None:
         return
     spec = _signature(cls, forward).node.args
     names = [each.arg for each in (*spec.posonlyargs, *spec.args)][1:]
-    machine.told = {name: each for name, each in zip(names, examples, strict=False) if each is not None}
+    given = tuple(examples)
+    machine.told = {name: each for name, each in zip(names, given, strict=False) if each is not None}
+    machine.told_rest = given[len(names) :]
     try:
         _run_with_and_without(machine, cls, forward)
         _run_supposing(machine, cls, forward)
+        init, _, _ = class_attribute(cls, "__init__")
+        if isinstance(init, Function):
+            for given_to_init in other_configurations(machine, cls, _signature(cls, init), made):
+                machine.configured = given_to_init
+                _run_with_and_without(machine, cls, forward)
     finally:
-        machine.told = {}
+        machine.told, machine.told_rest = {}, ()
+        machine.configured = {}
+
+
+def run_as_made(
+    machine: Machine, cls: ClassValue, examples: Iterable[Tensor | None], made: Iterable[Construction]
+) -> None:
+    """As `run_class`, of the objects that are `made` alone; with the defaults where none is."""
+    init, _, _ = class_attribute(cls, "__init__")
+    found = configurations(machine, cls, _signature(cls, init), made) if isinstance(init, Function) else []
+    for given_to_init in found or [{}]:
+        machine.configured = given_to_init
+        run_class(machine, cls, examples)
 
 
 def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None:
@@ -184,7 +211,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
             for held in instance.attributes.values():
                 _take_up_items(machine, held)
         written = _signature(cls, forward)
-        arguments = _arguments(machine, written, skip_first=True, given=given)
+        arguments = _inputs(machine, cls, written, given)
         machine.returned, machine.returned_inside = [], []
         machine.written = None if written is forward else written.node
         result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
@@ -195,7 +222,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
             machine.dicts_read.clear()
             machine.attributes_read.clear()
             machine.later = True
-            arguments = _arguments(machine, written, skip_first=True, given=given)
+            arguments = _inputs(machine, cls, written, given)
             with contextlib.suppress(Raised):
                 call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
         return True
@@ -326,6 +353,7 @@ def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
 def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
     init, _, _ = class_attribute(cls, "__init__")
     args: list[Value] = []
+    named: dict[str, Value] = {}
     if isinstance(init, Function):
         init = _signature(cls, init)
         args = _arguments(machine, init, skip_first=True, constructor=True)
@@ -335,12 +363,15 @@ def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
             # Of a tensor it would say what is kept, which need not be what was given.
             if isinstance(declared, Instance):
                 args[index] = declared
+            args[index] = machine.configured.get(name, args[index])
+        only = {parameter.arg for parameter in init.node.args.kwonlyargs}
+        named = {name: value for name, value in machine.configured.items() if name in only}
     # transformers' convention: `config_class` says of which class the first argument is.
     configuration, _, _ = class_attribute(cls, "config_class")
     if isinstance(configuration, ClassValue) and args and isinstance(args[0], Unknown):
         args[0] = default_instance(machine, configuration)
     try:
-        return instantiate(machine, cls, args, {}, frame, cls.node)
+        return instantiate(machine, cls, args, named, frame, cls.node)
     except Raised:
         return Instance(cls, open=True)
 
@@ -359,6 +390,12 @@ def _declared(machine: Machine, cls: ClassValue, name: str, init: Function) -> V
                 where = replace(init, scope=base.scope, chunk=base.chunk, closure=base.closure)
                 return from_annotation(machine, where, statement.annotation, name)
     return None
+
+
+def _inputs(machine: Machine, cls: ClassValue, written: Function, given: frozenset[str]) -> list[Value]:
+    """What the entry point of a model is called with."""
+    own = _arguments(machine, written, skip_first=True, given=given)
+    return [*own, *handed_inputs(machine, cls, written)]
 
 
 def _arguments(

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from exportlens.inference.classes import class_attribute, class_order
+from exportlens.inference.constructions import constructions
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.names import lookup_global
 from exportlens.inference.places import AttributeWrite, ExportCall, Place
@@ -264,14 +265,14 @@ class _Writes:
 
 def state_in_sizes(machine: Machine, classes: Iterable[ClassValue], given: Examples) -> StateInSizes:
     """What `classes` write to their attributes where they get inputs of the sizes of the examples `given`."""
-    from exportlens.inference.entries import run_class
+    from exportlens.inference.entries import run_as_made
 
     observer = _Writes(machine)
     machine.observer, machine.sized = observer, True
     for cls in classes:
         if cls.name in given:
             machine.steps = 0
-            run_class(machine, cls, given[cls.name])
+            run_as_made(machine, cls, given[cls.name], constructions(cls.scope, cls.name))
     found: dict[str, dict[ast.AST, AttributeWrite]] = {}
     for attr, nodes in observer.found.items():
         for node, places in nodes.items():

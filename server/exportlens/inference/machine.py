@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -131,6 +131,10 @@ class Machine:
         self.supposed: dict[str, Tensor] = {}
         # What examples in the file tell of the arguments of this run's entry point.
         self.told: dict[str, Tensor] = {}
+        # What they tell of those that its `*args` takes.
+        self.told_rest: tuple[Tensor | None, ...] = ()
+        # The arguments that the constructor of this run's entry point gets, where the file itself makes it so.
+        self.configured: Mapping[str, Value] = {}
         # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.
         self.sized = False
         # Whether the model is called once more in such a run, with what the first call left.

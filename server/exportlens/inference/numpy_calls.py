@@ -39,8 +39,33 @@ def call_numpy(
             return Array(False, "float64", 0, held=held)
         if short in _DTYPES and len(args) == 1 and is_plain_number(args[0]):
             return Array(False, short, 0, held=held)
+        if len(args) == 1 and not kwargs and (dtype := _of_numbers(short, args[0])) is not None:
+            return Array(False, dtype, 0, held=held)
         return replace(result, held=held)
     return result
+
+
+def _of_numbers(short: str, value: Value) -> str | None:
+    """The dtype of the one number that is computed of another one of NumPy's, or of a tuple of ints, as a shape; None elsewhere.
+
+    A whole one of a shape has a dtype of its own name: `int` of it strict tracing takes, where it is asked for a size.
+    """
+    if (
+        short in _OF_ONE
+        and isinstance(value, Array)
+        and value.rank == 0
+        and value.dtype in (_WHOLE, "float64")
+    ):
+        return "float64"
+    if short in _REDUCING and isinstance(value, Sequence):
+        items = value.items or ([] if value.element is None else [value.element])
+        if items and all(_is_whole(each) for each in items):
+            return "float64" if short in _AVERAGING else _WHOLE
+    return None
+
+
+def _is_whole(value: Value) -> bool:
+    return isinstance(value, Shape) or (isinstance(value, Const) and type(value.value) is int)
 
 
 def _is_drawn_alone(name: str, args: list[Value], kwargs: dict[str, Value]) -> bool:
@@ -292,6 +317,8 @@ _FLOATS = {
 _ROWS = _words("arange linspace logspace geomspace hanning hamming blackman bartlett kaiser flatnonzero")
 _OF_SHAPE = _words("zeros ones empty full")
 _REDUCING = _words("max min sum mean std var prod median amax amin")
+_WHOLE = "whole"
+_AVERAGING = _words("mean std var median")
 _KEEPING = _OF_ONE | _words(
     "abs absolute ceil floor negative round sign square array asarray copy cumsum flip"
 )

@@ -216,10 +216,17 @@ def _range(bound: Bound) -> Sizes | None:
 
 _COUNTED: Mapping[str, Callable[[Bound], Sizes | None]] = {
     "eye": _square,
+    "randperm": lambda bound: None if (count := _number(bound, "n")) is None else (count,),
     "arange": _range,
     "linspace": lambda bound: None if (steps := _number(bound, "steps")) is None else (steps,),
     "tensor": lambda bound: _listed_sizes(bound.get("data")),
+    "as_tensor": lambda bound: _sizes_of_data(bound.get("data")),
+    "asarray": lambda bound: _sizes_of_data(bound.get("obj")),
 }
+
+
+def _sizes_of_data(value: object) -> Sizes | None:
+    return sizes_of(value) if isinstance(value, Tensor) else _listed_sizes(value)
 
 
 def _reduced(sizes: Sizes, bound: Bound) -> Sizes | None:
@@ -313,6 +320,36 @@ def _stacked(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
     return (*known[0][:at], len(known), *known[0][at:])
 
 
+def _repeated(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
+    times = _given(bound, "repeats")
+    if times is None or len(times) < len(known[0]):
+        return None
+    own = (1,) * (len(times) - len(known[0])) + known[0]
+    return tuple(size * count for size, count in zip(own, times, strict=True))
+
+
+def _of_index(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
+    return sizes_of(bound.get("index"))
+
+
+def _picked_by_index(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
+    index, dim = sizes_of(bound.get("index")), _number(bound, "dim")
+    if index is None or dim is None or len(index) != 1 or not -len(known[0]) <= dim < len(known[0]):
+        return None
+    at = dim % len(known[0])
+    return (*known[0][:at], index[0], *known[0][at + 1 :])
+
+
+def _moved(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
+    sizes = list(known[0])
+    source, to = _number(bound, "source"), _number(bound, "destination")
+    if source is None or to is None or max(abs(source), abs(to)) > len(sizes):
+        return None
+    moved = sizes.pop(source)
+    sizes.insert(to % (len(sizes) + 1), moved)
+    return tuple(sizes)
+
+
 def _listed(bound: Bound, known: Sequence[Sizes]) -> bool:
     """Whether `known` are the sizes of all tensors of the list that is given."""
     given = bound.get("tensors")
@@ -331,6 +368,14 @@ _CHANGES: Mapping[str, Callable[[Sequence[Sizes], Bound], Sizes | None]] = {
     "reshape": _viewed,
     "flatten": _flattened,
     "expand": _expanded,
+    "repeat": _repeated,
+    "gather": _of_index,
+    "take_along_dim": _of_index,
+    "index_select": _picked_by_index,
+    "movedim": _moved,
+    "swapaxes": _transposed,
+    "swapdims": _transposed,
+    "linear": lambda known, bound: (*known[0][:-1], *known[1][:-1]) if len(known) > 1 else None,
     "cat": _concatenated,
     "concat": _concatenated,
     "stack": _stacked,
@@ -351,6 +396,8 @@ def after_layer(name: str, instance: Instance, args: Sequence[Value], made: Valu
         made.items[:] = [
             _with_last(each, given[:-1], last) if isinstance(each, Tensor) else each for each in made.items
         ]
+    if kind in ("RNN", "GRU", "LSTM") and isinstance(made, Items) and len(made.items or ()) == 2:
+        return _after_steps(kind, given, arguments, made)
     if isinstance(made, Items) or not isinstance(made, Tensor):
         return made
     if kind in _LAYERS_ALIKE:
@@ -363,6 +410,28 @@ def after_layer(name: str, instance: Instance, args: Sequence[Value], made: Valu
         return _with_last(made, given[:-1], _number(arguments, "hidden_size"))
     if kind.startswith("Conv") and kind[4:] in ("1d", "2d", "3d"):
         return of_sizes(made, _convolved(given, int(kind[4]), arguments))
+    return made
+
+
+def _after_steps(kind: str, given: Sizes, arguments: Bound, made: Items) -> Items:
+    """What a layer that goes through the steps of a sequence gives: all outputs, and the last states of its layers."""
+    hidden, layers = _number(arguments, "hidden_size"), _number(arguments, "num_layers")
+    projected = arguments.get("proj_size", Const(0)) != Const(0)
+    both, first = arguments.get("bidirectional", Const(False)), arguments.get("batch_first", Const(False))
+    if hidden is None or projected or not (isinstance(both, Const) and isinstance(first, Const)):
+        return made
+    ways = 2 if both.value else 1
+    batch = given[:-1][:1] if first.value else given[:-1][1:]
+    state = (ways * (1 if layers is None else layers), *(batch if len(given) == 3 else ()), hidden)
+    if layers is None and "num_layers" in arguments:
+        return made
+    output, states = (made.items or [])[:2]
+    held = states.items if isinstance(states, Items) else None
+    sized = [of_sizes(each, state) if isinstance(each, Tensor) else each for each in held or [states]]
+    made.items = [
+        of_sizes(output, (*given[:-1], ways * hidden)) if isinstance(output, Tensor) else output,
+        replace(states, items=sized) if isinstance(states, Items) and held is not None else sized[0],
+    ]
     return made
 
 
@@ -395,7 +464,7 @@ def _each(value: Value | tuple[Value, ...], count: int) -> Sizes | None:
 
 
 def after_key(tensor: Tensor, parts: Sequence[Value], made: Tensor) -> Tensor:
-    """`made`, what `tensor[parts]` picks by numbers, slices, None and `...`, with its sizes."""
+    """`made`, what `tensor[parts]` picks by numbers, slices, None, `...` and one tensor of numbers, with its sizes."""
     sizes = sizes_of(tensor)
     if sizes is None:
         return made
@@ -421,6 +490,16 @@ def after_key(tensor: Tensor, parts: Sequence[Value], made: Tensor) -> Tensor:
                 return made
             found.append(len(range(*slice(*cut).indices(sizes[at]))))
             at += 1
+        elif isinstance(part, Tensor) and (rows := _of_rows(part, parts)) is not None:
+            found += rows
+            at += 1
         else:
             return made
     return of_sizes(made, (*found, *sizes[at:]))
+
+
+def _of_rows(index: Tensor, parts: Sequence[Value]) -> Sizes | None:
+    """The sizes of an index of numbers that is the only tensor among `parts`; a mask picks as many rows as data says."""
+    plain = all(each is index or not isinstance(each, (Tensor, Items)) for each in parts)
+    numbers = index.dtype is not None and index.dtype.startswith("int")
+    return sizes_of(index) if plain and numbers else None

@@ -90,8 +90,11 @@ def _computed_by_python(draft: Draft, node: ast.AST, place: NumpyRead, context: 
     if place.use not in _OF_ONE_NUMBER:
         raise Refused("whether it is one number or an array of several is not known: `math` takes one")
     translation = _Translation(draft)
-    swaps = translation.swaps(_with_methods(draft, node))
-    if not swaps:
+    whole = _with_methods(draft, node)
+    swaps = translation.swaps(whole)
+    if swaps:
+        swaps += translation.of_names(whole)
+    else:
         swaps = translation.swaps(translation.binding(node))
     if not swaps:
         raise Refused(_WHY)
@@ -138,6 +141,22 @@ class _Translation:
             text = f"({number.text})" if closer and _is_loose(number.text) else number.text
             found.append(self.source.swap(each, text))
         return found
+
+    def of_names(self, node: ast.AST) -> list[Replacement]:
+        """The same for the variables of which NumPy computes within `node`, where NumPy made their numbers: `math` takes none of those.
+        Raises Refused."""
+        found: dict[ast.expr, None] = {}
+        waiting = [*self._largest(node)]
+        for each in waiting:
+            names = {one.id for one in ast.walk(each) if isinstance(one, ast.Name)}
+            for name, value in self._bound(node, names):
+                if value in found or not self._is_numpy(value):
+                    continue
+                if _is_used_as_array(self.draft, name):
+                    raise Refused(f"`{name}` is bound anew, or asked for what only numbers of NumPy's have")
+                found[value] = None
+                waiting.append(value)
+        return [swap for value in found for swap in self.swaps(value)]
 
     def binding(self, node: ast.AST) -> ast.expr:
         """What NumPy computes for a name in `node`. Raises Refused where no one binding says it, or where the name is used as only

@@ -11,10 +11,11 @@ from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import TELLS_EXPORTING, Draft, Refused
 from exportlens.rewriting.code.names import fresh
 from exportlens.rewriting.code.precedence import operand, primary
-from exportlens.rewriting.code.text import Replacement, Source, replaced
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import is_log
 
+_ASKS_FOR_GRADIENTS = ("grad", "backward")
 _READS_GRADIENTS = ("grad", "backward", "is_leaf", "grad_fn", "requires_grad")
 
 
@@ -35,7 +36,7 @@ def not_while_compiling(
             raise Refused(f"{what} is a part of a longer statement")
         if isinstance(statement, ast.Assign) and len(statement.targets) != 1:
             raise Refused("the statement sets several things")
-        _refuse_gradients(source, statement)
+        _refuse_gradients(draft, statement)
         indent = source.indent_of(statement)
         if isinstance(statement, ast.Assign) and isinstance(node, ast.Call):
             taken = _changed_behind(draft, statement, node)
@@ -71,16 +72,42 @@ def _changed_behind(draft: Draft, statement: ast.Assign, call: ast.Call) -> list
     ]
 
 
-def _refuse_gradients(source: Source, statement: ast.stmt) -> None:
-    """Raise Refused where the function around `statement` reads gradients."""
-    function = source.enclosing_function(statement)
-    for each in ast.walk(function) if function is not None else ():
+def _refuse_gradients(draft: Draft, statement: ast.stmt) -> None:
+    """Raise Refused where the function around `statement` reads gradients, or another one asks for them that it, or a model of the
+    file, leads to: non-strict tracing may take that as long as the change is there."""
+    function = draft.source.enclosing_function(statement)
+    if function is None:
+        return
+    for each in ast.walk(function):
         if (
             isinstance(each, ast.Attribute)
             and each.attr in _READS_GRADIENTS
             and isinstance(each.ctx, ast.Load)
         ):
-            raise Refused(f"`{source.of(each)}` reads gradients in the same function")
+            raise Refused(f"`{draft.source.of(each)}` reads gradients in the same function")
+    for other in _traced_with(draft, function):
+        for each in ast.walk(other):
+            called = each.func if isinstance(each, ast.Call) else None
+            name = getattr(called, "attr", getattr(called, "id", ""))
+            if called is not None and name in _ASKS_FOR_GRADIENTS:
+                raise Refused(f"`{ast.unparse(called)}` asks for gradients in `{other.name}`")
+
+
+def _traced_with(draft: Draft, function: Function) -> list[Function]:
+    """`function`, the `forward` of each class of the file, and the functions and methods whose names stand in those."""
+    named: dict[str, list[Function]] = {}
+    for each in (one for statement in draft.file() for one in ast.walk(statement)):
+        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            named.setdefault(each.name, []).append(each)
+    found = dict.fromkeys([function, *named.get("forward", ())])
+    waiting = list(found)
+    for one in waiting:
+        names = {getattr(each, "attr", getattr(each, "id", "")) for each in ast.walk(one)}
+        for other in (each for name in names & named.keys() for each in named[name]):
+            if other not in found:
+                found[other] = None
+                waiting.append(other)
+    return waiting
 
 
 def gradients_not_while_compiling(place: Place, context: RewriteContext) -> Fix | Refusal:
@@ -95,7 +122,7 @@ def gradients_not_while_compiling(place: Place, context: RewriteContext) -> Fix 
         )
         if not (len(values) == 1 and isinstance(values[0], ast.Constant) and values[0].value is True):
             raise Refused("`requires_grad` is not written as `True` in the call")
-        _refuse_gradients(draft.source, draft.source.enclosing_statement(node))
+        _refuse_gradients(draft, draft.source.enclosing_statement(node))
         text = f"not {draft.torch}.compiler.is_compiling()"
         return draft.replace("Ask for gradients in eager only", [draft.source.swap(values[0], text)])
     except (Refused, LookupError, SyntaxError) as refused:

@@ -1,10 +1,12 @@
-"""Numbers that the body of a class begins, `steps = 0`, as what its constructor registers: a buffer belongs to the object."""
+"""State that the body of a class begins, `steps = 0`, or a method that its constructor calls, `self.reset()`: as what the constructor
+registers, a buffer belongs to the object."""
 
 from __future__ import annotations
 
 import ast
 
 from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.names import assigned_pairs, dotted, is_none
 from exportlens.rewriting.code.text import Function, Replacement, Source
 
 
@@ -44,6 +46,28 @@ def registered_by_constructor(
     at = source.end(made_at)
     indent = source.newline + source.indent_of(made_at)
     return [gone, Replacement(at, at, "".join(indent + line for line in moved.splitlines() if line.strip()))]
+
+
+def is_emptied_by_constructor(cls: ast.ClassDef, path: str) -> bool:
+    """Whether the constructor of `cls`, which is a Module of torch's itself, calls a method that sets `path` to None in any case."""
+    methods = {each.name: each for each in cls.body if isinstance(each, ast.FunctionDef)}
+    if "__init__" not in methods or [(dotted(each) or "").rpartition(".")[2] for each in cls.bases] != [
+        "Module"
+    ]:
+        return False
+    called = {
+        dotted(each.value.func)
+        for each in methods["__init__"].body
+        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
+    }
+    return any(
+        dotted(target) == path and is_none(value)
+        for name, method in methods.items()
+        if f"self.{name}" in called
+        for each in method.body
+        if isinstance(each, (ast.Assign, ast.AnnAssign))
+        for target, value in assigned_pairs(each)
+    )
 
 
 def module_made(source: Source, constructor: Function) -> ast.stmt:

@@ -30,7 +30,12 @@ from exportlens.rewriting.kinds.kind import Kind, of_value
 from exportlens.rewriting.kinds.undimensioned import has_no_dimensions
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
-from exportlens.rewriting.state.begun_in_class import begun_in_class, module_made, registered_by_constructor
+from exportlens.rewriting.state.begun_in_class import (
+    begun_in_class,
+    is_emptied_by_constructor,
+    module_made,
+    registered_by_constructor,
+)
 from exportlens.rewriting.state.begun_questions import (
     asks_for_it,
     asks_for_none,
@@ -225,13 +230,13 @@ class UnbegunState:
         return []
 
     def _begun_elsewhere(self) -> list[Replacement]:
-        """What registers the state in `__init__`, which does not set it: the class does, or the first call."""
+        """What registers the state in `__init__`, which does not set it: the class does, a method that it calls, or the first call."""
         source, newline = self.source, self.source.newline
         begin = begun_in_class(self.cls, self.attr)
         if begin is not None and isinstance(begin[1], ast.Constant) and begin[1].value is None:
             text = newline.join(self._registered())
             return registered_by_constructor(source, self.cls, begin[0], text)
-        if not self._is_asked_by_hasattr():
+        if not self._is_asked_by_hasattr() and not is_emptied_by_constructor(self.cls, self.path):
             raise Refused(f"`{self.path}` is not set to None once in `__init__`")
         made = module_made(source, self._constructor())
         at, indent = source.end(made), newline + source.indent_of(made)

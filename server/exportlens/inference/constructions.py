@@ -1,0 +1,136 @@
+"""How a file makes its own models: with which arguments the code around them calls their constructors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
+from exportlens.inference.scopes import ModuleScope
+from exportlens.inference.values import Choice, ClassValue, Const, Function, Instance, Unknown, Value
+from exportlens.source.document import Chunk
+from exportlens.source.walking import walk
+
+# Each is at least one more interpretation of the model.
+_MOST = 2
+_MOST_MADE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Construction:
+    """A call of a class outside of all classes; `own` are the names that the function around it binds."""
+
+    chunk: Chunk
+    call: ast.Call
+    own: frozenset[str]
+
+
+def constructions(scope: ModuleScope, name: str) -> Iterator[Construction]:
+    """The calls of the class `name` in the code around the classes: what other classes make is interpreted with them."""
+    for placed in scope.document.placed:
+        if f"{name}(" not in placed.chunk.text:
+            continue
+        for statement in placed.chunk.body:
+            if isinstance(statement, ast.ClassDef):
+                continue
+            calls = [
+                each
+                for each in walk(statement)
+                if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == name
+            ]
+            own = _bound_in(statement) if calls else frozenset()
+            for call in calls:
+                yield Construction(placed.chunk, call, own)
+
+
+def _bound_in(statement: ast.stmt) -> frozenset[str]:
+    """The names that are bound somewhere inside a function or block, where it need not be once, nor before."""
+    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Expr)):
+        return frozenset()
+    nodes = list(walk(statement))
+    stored = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    return frozenset(stored | {each.arg for each in nodes if isinstance(each, ast.arg)})
+
+
+def configurations(
+    machine: Machine, cls: ClassValue, init: Function, made: Iterable[Construction]
+) -> list[Mapping[str, Value]]:
+    """The arguments of each of the constructions of `cls` that are `made`: by the names of the parameters of `init`, those of which a
+    value is known."""
+    found: dict[str, Mapping[str, Value]] = {}
+    for each in made:
+        arguments = _arguments(init, each.call)
+        if arguments is None or len(found) == _MOST_MADE:
+            continue
+        text = ", ".join(f"{name}={ast.unparse(node)}" for name, node in sorted(arguments.items()))
+        if text not in found:
+            known = {name: _value(machine, cls.scope, each, node) for name, node in arguments.items()}
+            found[text] = {name: value for name, value in known.items() if value is not None}
+    return list(found.values())
+
+
+def other_configurations(
+    machine: Machine, cls: ClassValue, init: Function, made: Iterable[Construction]
+) -> list[Mapping[str, Value]]:
+    """Those of the `configurations` that switch something on that the defaults of `init` leave off, or the other way round, or that
+    hand in an object: what it does is not known otherwise."""
+    defaults = _defaults(init)
+    return [
+        each
+        for each in configurations(machine, cls, init, made)
+        if any(_switches(defaults.get(name), value) for name, value in each.items())
+    ][:_MOST]
+
+
+def _defaults(init: Function) -> dict[str, Value]:
+    spec = init.node.args
+    positional = [*spec.posonlyargs, *spec.args]
+    named = [
+        *zip(positional[::-1], init.defaults[::-1], strict=False),
+        *zip(spec.kwonlyargs, init.kw_defaults, strict=False),
+    ]
+    return {each.arg: value for each, value in named if value is not None}
+
+
+def _arguments(init: Function, call: ast.Call) -> dict[str, ast.expr] | None:
+    """Which parameter gets which expression; None where the call spreads its arguments, or gives ones that have no name."""
+    spec = init.node.args
+    positional = [each.arg for each in (*spec.posonlyargs, *spec.args)][1:]
+    spread = any(isinstance(each, ast.Starred) for each in call.args)
+    if spread or len(call.args) > len(positional) or any(each.arg is None for each in call.keywords):
+        return None
+    given = dict(zip(positional, call.args, strict=False))
+    given.update({str(each.arg): each.value for each in call.keywords})
+    return given if set(given) <= {*positional, *(each.arg for each in spec.kwonlyargs)} else None
+
+
+def _value(machine: Machine, scope: ModuleScope, made: Construction, node: ast.expr) -> Value | None:
+    """What an argument is; None where that is not known."""
+    from exportlens.inference.expressions import evaluate
+
+    if any(isinstance(each, ast.Name) and each.id in made.own for each in walk(node)):
+        return None
+    machine.steps = 0
+    try:
+        value = evaluate(machine, node, Frame(scope, made.chunk, scope.values, module_level=True))
+    except (Raised, OutOfBudget, RecursionError):
+        return None
+    return None if isinstance(value, (Unknown, Choice)) else value
+
+
+def _switches(default: Value | None, given: Value) -> bool:
+    """Whether code may go another way with what is `given`: a number for a number is the same way, unless one is zero."""
+    if default is None:
+        return isinstance(given, (Instance, Function))
+    if not isinstance(default, Const):
+        return False
+    if not isinstance(given, Const):
+        return default.value is None
+    if _family(default.value) is not _family(given.value) or bool(default.value) is not bool(given.value):
+        return True
+    return isinstance(given.value, str) and default.value != given.value
+
+
+def _family(value: object) -> type:
+    return float if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value)
