@@ -525,9 +525,9 @@ REFUSED = [
         "filters by tensor data inside of the branch",
     ),
     (
-        "a loop that goes on by what is left of places",
+        "a loop that goes on by what is left of places, of which each hangs on all others",
         "order = x[:, 0].argsort()\ntotal = x.sum()\nwhile order.numel() > 0:\n    rest = order[1:]\n    total = total + x[order[0]].sum()\n"
-        "    order = rest[x[rest, 0] < 2]\nreturn total",
+        "    order = rest[x[rest, 0] < x[rest, 0].mean()]\nreturn total",
         "the size of `order` changes from round to round",
     ),
     (

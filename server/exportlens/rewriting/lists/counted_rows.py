@@ -170,15 +170,15 @@ class _Counted:
         total = self._total(most)
         made = self._begun(rows, filled, one, most)
         inside = self._inside(count)
-        if made is None or inside is None:
+        filling = found_behind(source.block_of(self.loop), name)
+        padded = padded_behind(
+            source.block_of(self.loop), name, parse_python(total, mode="eval").body, self.function
+        )
+        if made is None or inside is None or ((filling or padded) and self._is_written_behind(filling)):
             return None
         lines, shape, number, floats = made
         lines.append(f"{places} = {torch}.arange({total}, device={filled}.device)")
         behind = [f"{mask} = {places} < {count}"]
-        filling = found_behind(self.source.block_of(self.loop), name)
-        padded = padded_behind(
-            source.block_of(self.loop), name, parse_python(total, mode="eval").body, self.function
-        )
         used: list[Replacement] | None
         if filling is not None:
             used = self._filled_up(filling, total, filled, mask, count, number)
@@ -264,6 +264,13 @@ class _Counted:
             return False
         return (kind.fresh and not isinstance(item, ast.Name)) or not written & reads(item)
 
+    def _is_written_behind(self, filling: Filling | None) -> bool:
+        """Whether an item is written in place behind the loop: it is a tensor of its own then, and in the list more than once where
+        it fills it up."""
+        block, at = self.source.block_of(self.loop)
+        behind = [each for each in block[at + 1 :] if filling is None or each is not filling.statement]
+        return any(self.name in reads(base) for each in behind for base in written_bases(each))
+
     def _filled_up(
         self, filling: Filling, total: str, filled: str, mask: str, count: str, number: str
     ) -> list[Replacement] | None:
@@ -332,7 +339,8 @@ class _Counted:
                 place = {"0": f"{count}.clamp(max=1) - 1", "-1": f"{count} - 1"}.get(ast.unparse(taken.slice))
                 if place is None:
                     return None
-                row = f"{filled}.index_select(0, ({place}).reshape(1)).squeeze(0)"
+                # An index may be on the host where the rows are on another device.
+                row = f"{filled}[({place}).reshape(1)].squeeze(0)"
                 swaps.append(self.source.swap(taken, row))
         return self.source.of(item, swaps)
 
