@@ -81,6 +81,12 @@ class MostRounds:
         """Whether an inner loop stands in a branch."""
         return isinstance(self.source.parents[loop], ast.If)
 
+    def _length(self, node: ast.expr) -> str | None:
+        """The length of a tensor that is computed once more."""
+        kind, text = self.kinds.of(node), self.source.of(node)
+        plain = is_plain(node, self.kinds) and "\n" not in text and not self._is_bound_anew()
+        return f"len({text})" if plain and (kind.rank or 1) > 0 else None
+
     def _is_bound_anew(self) -> bool:
         """Whether the rounds bind anew what tells their number."""
         return isinstance(self.loop, ast.For) and bool(reads(self.loop.iter) & set(bound(self.loop)))
@@ -232,9 +238,10 @@ class MostRounds:
             if over.func.attr == "flatten" and not over.args and kinds.of(over.func.value).what == "tensor":
                 whole = over.func.value
                 return f"{source.of(whole)}.numel()" if dotted(whole) is not None else None
-            if over.func.attr in ("tolist", *_SAME_LENGTH) and kinds.of(over.func.value).what == "tensor":
-                return self.of(over.func.value)
-            return None
+            if over.func.attr not in ("tolist", *_SAME_LENGTH) or kinds.of(over.func.value).what != "tensor":
+                return None
+            inner = self.of(over.func.value)
+            return inner if inner is not None or over.func.attr != "tolist" else self._length(over.func.value)
         kind = kinds.of(over)
         part = isinstance(over, ast.Subscript) and dotted(over.value) is not None
         if not (part or dotted(over) is not None) or "\n" in source.of(over):
