@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from exportlens.inference.values import Const
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import bound, dotted, reads
-from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import UNKNOWN_KIND
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.plain_items import is_plain
@@ -18,6 +18,19 @@ from exportlens.source.walking import walk
 
 _SIZES = ("number", "size")
 _UP_TO = (ast.Lt, ast.LtE)
+_ITERATORS = (
+    "iter",
+    "map",
+    "filter",
+    "zip",
+    "enumerate",
+    "reversed",
+    "count",
+    "cycle",
+    "repeat",
+    "islice",
+    "chain",
+)
 # Methods that give a tensor as long as the one that they are called on, and functions of torch that do.
 _SAME_LENGTH = (
     "argsort",
@@ -244,13 +257,35 @@ class MostRounds:
             return inner if inner is not None or over.func.attr != "tolist" else self._length(over.func.value)
         kind = kinds.of(over)
         part = isinstance(over, ast.Subscript) and dotted(over.value) is not None
+        function = source.enclosing_function(self.loop)
         if not (part or dotted(over) is not None) or "\n" in source.of(over):
+            return None
+        if function is None or is_iterator(over, function):
             return None
         if part and not is_plain(over, kinds):
             return None
         if kind.what == "tensor" and (kind.rank or 1) > 0:
             return f"len({source.of(over)})"
         return f"len({source.of(over)})" if kinds.has_elements(over) else None
+
+
+def is_iterator(node: ast.expr, function: Function) -> bool:
+    """Whether `node`, or what `function` binds its name to, may be what goes on where it was left, and has no length."""
+    values = [node]
+    if isinstance(node, ast.Name):
+        values = [
+            each.value
+            for each in walk(function)
+            if isinstance(each, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
+            and each.value is not None
+            and node.id in bound(each)
+        ]
+    return any(
+        isinstance(each, ast.GeneratorExp)
+        or (isinstance(each, ast.Call) and ast.unparse(each.func).rpartition(".")[2] in _ITERATORS)
+        for one in values
+        for each in walk(one)
+    )
 
 
 def stored_in(loop: ast.AST) -> list[str]:

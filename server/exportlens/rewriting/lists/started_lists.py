@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass
 from typing import TypeVar
 
-from exportlens.rewriting.code.names import appended_to, bound, reads
+from exportlens.rewriting.code.names import appended_to, bound
 from exportlens.rewriting.code.text import Function, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
@@ -15,7 +15,7 @@ _Statement = TypeVar("_Statement", ast.If, ast.For)
 
 
 def started_apart(source: Source, node: _Statement) -> tuple[Source, _Statement]:
-    """The text with a statement for each name where one starts lists beside others, `a, b = [], x`, and `node` of it."""
+    """The text with a statement for each list where one starts several, `a, b = [], []`, and `node` of it."""
     function, begin = source.enclosing_function(node), source.start(node)
     swaps = []
     for each in function.body if function is not None else ():
@@ -26,15 +26,13 @@ def started_apart(source: Source, node: _Statement) -> tuple[Source, _Statement]
             and isinstance(each.value, ast.Tuple)
             and len(each.targets[0].elts) == len(each.value.elts)
             and all(isinstance(one, ast.Name) for one in each.targets[0].elts)
-            and any(isinstance(one, ast.List) for one in each.value.elts)
-            and not set(bound(each)) & reads(each.value)
+            and all(isinstance(one, ast.List) and not one.elts for one in each.value.elts)
             and source.begins_line(each)
             and source.end(each) < begin
         ):
             line = f"{source.newline}{source.indent_of(each)}"
-            pairs = zip(each.targets[0].elts, each.value.elts, strict=True)
             swaps.append(
-                source.swap(each, line.join(f"{source.of(one)} = {source.of(value)}" for one, value in pairs))
+                source.swap(each, line.join(f"{source.of(one)} = []" for one in each.targets[0].elts))
             )
     if not swaps:
         return source, node

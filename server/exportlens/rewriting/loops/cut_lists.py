@@ -28,6 +28,7 @@ from exportlens.rewriting.decisions.conditions import scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.most_rounds import is_iterator
 from exportlens.rewriting.lists.padded_behind import padded_behind
 from exportlens.rewriting.loops.cut_names import Counted, Listed, kept_names, shares
 from exportlens.rewriting.loops.cut_uses import Uses
@@ -35,19 +36,6 @@ from exportlens.rewriting.loops.padded_lists import Padding, padding_of, rounds_
 from exportlens.rewriting.memory.effects import kinds_before, refuse_effects
 from exportlens.rewriting.memory.moving import writes
 
-_ITERATORS = (
-    "iter",
-    "map",
-    "filter",
-    "zip",
-    "enumerate",
-    "reversed",
-    "count",
-    "cycle",
-    "repeat",
-    "islice",
-    "chain",
-)
 _JOINING = ("stack", "cat", "concat", "vstack", "hstack")
 # Operators that raise where a matrix has no inverse or a weight is no number.
 _FAILING = frozenset(
@@ -220,30 +208,12 @@ class _Cut:
             return all(map(self._ends, node.args))
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "range":
             return True
-        if self._is_iterator(node):
+        if is_iterator(node, self.function):
             return False
         if isinstance(node, (ast.List, ast.Tuple)) or self.kinds.of(node).what in ("tensor", "container"):
             return True
         known = self.kinds.of(node).value
         return isinstance(known, Instance) and isinstance(known.cls, Named)
-
-    def _is_iterator(self, node: ast.expr) -> bool:
-        """Whether `node`, or what its name is bound to, may be what goes on where it was left."""
-        values = [node]
-        if isinstance(node, ast.Name):
-            values = [
-                each.value
-                for each in ast.walk(self.function)
-                if isinstance(each, (ast.Assign, ast.AnnAssign, ast.NamedExpr))
-                and each.value is not None
-                and node.id in bound(each)
-            ]
-        return any(
-            isinstance(each, ast.GeneratorExp)
-            or (isinstance(each, ast.Call) and ast.unparse(each.func).rpartition(".")[2] in _ITERATORS)
-            for one in values
-            for each in ast.walk(one)
-        )
 
     def _leaves_nothing(self, lists: list[str]) -> bool:
         """Whether a round more changes nothing but `lists`, each once."""

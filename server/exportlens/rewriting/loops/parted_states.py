@@ -49,6 +49,9 @@ def parted_states(
         if not made:
             continue
         whole = next((each for each in made if isinstance(each, ast.Tuple)), None)
+        if whole is None and all(isinstance(each, ast.Call) and _of_itself(each, name) for each in made):
+            # How many there are is not told.
+            continue
         count = 2 if whole is None else len(whole.elts)
         parts = [fresh(f"{name}_{number}", taken) for number in range(count)]
         if not _begins_whole(source, function, loop, name, parts, kinds, name in begun):
