@@ -179,15 +179,12 @@ class _Counted:
         lines, shape, number, floats = made
         lines.append(f"{places} = {torch}.arange({total}, device={filled}.device)")
         behind = [f"{mask} = {places} < {count}"]
-        used: list[Replacement] | None
+        used = self._padded_behind(padded, mask, count) if padded is not None and not number else None
         if filling is not None:
             used = self._filled_up(filling, total, filled, mask, count, number)
             if used is None:
                 return None
-        elif padded is not None and not number:
-            used = self._padded_behind(padded, mask, count)
-            if used is None:
-                return None
+        elif padded is not None and used is not None:
             kept = fresh("kept", taken)
             behind.append(
                 f"{name} = [{torch}.where({kept}, each, {padded.value}) for {kept}, each in zip({mask}, {filled})]"
@@ -322,10 +319,12 @@ class _Counted:
             if question is not None:
                 text = f"{mask}.any()"
                 swaps.append(source.swap(question[0], text if question[1] else f"not {text}"))
-            elif not isinstance(parent, ast.Call) or each not in parent.args:
+            elif isinstance(parent, ast.Call) and dotted(parent.func) == "len":
+                if not set(padded.statements) & set(source.ancestors(each)):
+                    swaps.append(source.swap(parent, f"{count}.item()"))
+            elif source.enclosing_statement(each) is not padded.joined:
+                # What else reads the items would read those that were missing.
                 return None
-            elif dotted(parent.func) == "len" and not set(padded.statements) & set(source.ancestors(each)):
-                swaps.append(source.swap(parent, f"{count}.item()"))
         return swaps
 
     def _filler(self, item: ast.expr, filled: str, count: str) -> str | None:

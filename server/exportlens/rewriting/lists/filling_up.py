@@ -128,9 +128,10 @@ def found_behind(place: tuple[Sequence[ast.stmt], int], name: str) -> Filling | 
             return None
         for one in bound(each):
             named.pop(one, None)
-        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
-        if isinstance(target, ast.Name) and _missing(each.value, name) is not None:  # type: ignore[attr-defined]
-            named[target.id] = each.value  # type: ignore[attr-defined]
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and _missing(each.value, name) is not None:
+            target = each.targets[0]
+            if isinstance(target, ast.Name):
+                named[target.id] = each.value
     return None
 
 

@@ -25,11 +25,12 @@ _MADE = {"zeros": "0", "new_zeros": "0", "ones": "1", "new_ones": "1", "full": N
 
 @dataclass(frozen=True, slots=True)
 class Padded:
-    """`value` is what stands in the items that are missing; `asks` whether a branch asks if any are. In `statements` nothing is
-    missing then."""
+    """`value` is what stands in the items that are missing; `asks` whether a branch asks if any are. `joined` is what joins the
+    items; in `statements` nothing is missing then."""
 
     value: str
     asks: bool
+    joined: ast.stmt
     statements: tuple[ast.stmt, ...]
 
 
@@ -42,7 +43,7 @@ def padded_behind(
     for number, each in enumerate(block[at + 1 :], at + 1):
         joined = _joined(each, name)
         if joined is not None:
-            return _Search(block[number + 1 :], name, *joined, total, function).found()
+            return _Search(each, block[number + 1 :], name, *joined, total, function).found()
         if name in bound(each):
             return None
     return None
@@ -65,8 +66,9 @@ def _joined(statement: ast.stmt, name: str) -> tuple[str, int] | None:
 
 @dataclass
 class _Search:
-    """Of what pads `out`, which is joined in the dimension `dim`, in the statements `rest` behind."""
+    """Of what pads `out`, which `joined` joins in the dimension `dim`, in the statements `rest` behind."""
 
+    joined: ast.stmt
     rest: Sequence[ast.stmt]
     name: str
     out: str
@@ -96,7 +98,7 @@ class _Search:
                 later = {one for behind in self.rest[number + 1 :] for one in reads(behind)}
                 if self.out in bound(each):
                     later.discard(self.out)
-                return None if later & {self.out, *named} else Padded(value, asks, (*seen, each))
+                return None if later & {self.out, *named} else Padded(value, asks, self.joined, (*seen, each))
             target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
             if not isinstance(target, ast.Name) or target.id in (self.out, self.name):
                 return None

@@ -17,6 +17,7 @@ from exportlens.rewriting.code.names import arguments, dotted, every_name, fresh
 from exportlens.rewriting.code.text import Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import loaded, visit, writes_of
+from exportlens.rewriting.memory.moving import written_bases
 from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
@@ -136,21 +137,10 @@ class _Looking:
 
 def _writes_self(method: ast.FunctionDef) -> bool:
     """Whether `method` writes in place to what is not its own: `self.seen.add_(1)`, `self.table[0] = 1`."""
-    for each in walk(method):
-        written: ast.expr | None = None
-        if isinstance(each, ast.AugAssign):
-            written = each.target
-        elif isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
-            written = each.value
-        elif (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and each.func.attr.endswith("_")
-        ):
-            written = each.func.value
-        while isinstance(written, (ast.Subscript, ast.Attribute)):
-            written = written.value
-        if isinstance(written, ast.Name) and written.id == "self":
+    for base in written_bases(method):
+        while isinstance(base, (ast.Subscript, ast.Attribute)):
+            base = base.value
+        if isinstance(base, ast.Name) and base.id == "self":
             return True
     return False
 

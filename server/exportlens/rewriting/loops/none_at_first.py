@@ -48,9 +48,10 @@ def none_before(source: Source, loop: ast.For | ast.While) -> dict[str, ast.stmt
     block, index = source.block_of(loop)
     found: dict[str, ast.stmt] = {}
     for each in reversed(block[:index]):
-        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
-        if isinstance(target, ast.Name) and target.id in carried and is_none(each.value):  # type: ignore[attr-defined]
-            found[target.id] = each
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and is_none(each.value):
+            target = each.targets[0]
+            if isinstance(target, ast.Name) and target.id in carried:
+                found[target.id] = each
         carried -= reads(each) | set(bound(each))
     return found
 

@@ -105,9 +105,12 @@ def _begins_whole(
     if stores or name in none_by_default(function):
         return len(whole) == len(stores) > 0
     annotations = [each.annotation for each in arguments(function.args) if each.arg == name]
+    texts = [
+        "" if each is None else ast.unparse(each).lower().removeprefix("typing.") for each in annotations
+    ]
     return any(
-        each is not None and ast.unparse(each).rpartition(".")[2].lower().startswith("tuple[torch.tensor")
-        for each in annotations
+        each.startswith("tuple[") and each.count("tensor") == len(parts) and "..." not in each
+        for each in texts
     )
 
 
