@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +28,7 @@ from exportlens.inference.values import (
     Unknown,
     Value,
 )
+from exportlens.rewriting.code.ranges import written_int
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,7 @@ def _merged_value(kinds: list[Kind]) -> Value | None:
             for each in values
         )
         # Which items it has is told by those of the kinds.
-        element = Tensor() if all(map(holds_tensors_alone, kinds)) else None
+        element = joined_items(kinds)
         return Sequence(first.kind, None, element, fields=first.fields) if all(alike) else None
     if all(is_given(kind) for kind in kinds):
         return Unknown("one of several arguments", given="part")
@@ -183,6 +185,35 @@ def holds_tensors_alone(kind: Kind) -> bool:
     return (
         isinstance(value, Sequence) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor)
     )
+
+
+def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Tensor | None:
+    """What each item is of a list that is one of `owners`, where `added` are among them; None where not all are tensors."""
+    if not all(map(holds_tensors_alone, owners)) or any(each.what != "tensor" for each in added):
+        return None
+    items = [
+        item for each in owners for item in (each.items if each.items is not None else (element_of(each),))
+    ]
+    dtypes = {each.dtype for each in [*items, *added]}
+    ranks = {each.rank for each in [*items, *added]}
+    return Tensor(
+        dtype=dtypes.pop() if len(dtypes) == 1 else None, rank=ranks.pop() if len(ranks) == 1 else None
+    )
+
+
+def with_item(owner: Kind, key: ast.expr, item: Kind) -> Kind:
+    """The list `owner` behind `owner[key] = item`."""
+    at = written_int(key)
+    if owner.items is not None and at is not None and -len(owner.items) <= at < len(owner.items):
+        items = list(owner.items)
+        items[at] = item
+        return replace(owner, items=tuple(items), roots=union([owner, item]), value=None)
+    value = owner.value
+    if isinstance(value, Sequence):
+        value = Sequence(
+            value.kind, None, None if isinstance(key, ast.Slice) else joined_items([owner], [item])
+        )
+    return replace(owner, items=None, roots=union([owner, item]), value=value)
 
 
 def is_given(kind: Kind) -> bool:

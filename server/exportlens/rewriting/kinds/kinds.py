@@ -15,7 +15,7 @@ from exportlens.inference.machine import Cancelled
 from exportlens.inference.told_ranks import by_test, by_unpacking
 from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, Value
 from exportlens.rewriting.code.context import Elsewhere, never, nowhere
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import dotted, walk_own
 from exportlens.rewriting.kinds.attribute_kinds import of_attribute
 from exportlens.rewriting.kinds.call_kinds import of_call
 from exportlens.rewriting.kinds.index_kinds import of_subscript
@@ -25,13 +25,14 @@ from exportlens.rewriting.kinds.kind import (
     UNKNOWN_KIND,
     Kind,
     element_of,
-    holds_tensors_alone,
+    joined_items,
     kept,
     merged,
     merged_names,
     numbers,
     of_value,
     union,
+    with_item,
 )
 from exportlens.rewriting.kinds.operator_kinds import of_arithmetic, of_comparison, of_logic, of_sign
 from exportlens.source.document import Chunk
@@ -134,9 +135,27 @@ class Kinds:
             elif isinstance(node, ast.If):
                 for arm in (node.body, node.orelse):
                     self.copy().returns(arm, found)
-            elif any(isinstance(each, ast.Return) for each in ast.walk(node)):
-                found.append(UNKNOWN_KIND)
+            elif any(isinstance(each, ast.Return) for each in walk_own(node)):
+                self._returns_within(node, found)
             self._run(node)
+
+    def _returns_within(self, node: ast.stmt, found: list[Kind]) -> None:
+        """As `returns`, for those inside of `node`, a loop or another block."""
+        inside = self.copy()
+        if isinstance(node, ast.With):
+            for item in node.items:
+                if item.optional_vars is not None:
+                    inside.assign(item.optional_vars, UNKNOWN_KIND)
+            inside.returns(node.body, found)
+        elif isinstance(node, (ast.For, ast.While)):
+            # Of any round: what the rounds before it may have left is merged.
+            inside._run(node)
+            if isinstance(node, ast.For):
+                inside._assign_iteration(node)
+            inside.copy().returns(node.body, found)
+            inside.returns(node.orelse, found)
+        else:
+            found.append(UNKNOWN_KIND)
 
     def qualified(self, node: ast.expr) -> str | None:
         """ "torch.nn.functional.relu" for `F.relu`; None where the name is local or not imported."""
@@ -246,9 +265,8 @@ class Kinds:
                 parts = [self.of(each) for each in node.args]
                 value = known.value
                 if isinstance(value, Sequence) and not known.keys:
-                    tensors = node.func.attr == "append" and all(each.what == "tensor" for each in parts)
-                    element = Tensor() if tensors and holds_tensors_alone(known) else None
-                    value = Sequence(value.kind, None, element)
+                    plain = node.func.attr == "append"
+                    value = Sequence(value.kind, None, joined_items([known], parts) if plain else None)
                 roots = union([known, *parts])
                 self.names[owner.id] = replace(known, items=None, keys=(), roots=roots, value=value)
 
@@ -258,6 +276,8 @@ class Kinds:
             return
         name, key = target.value.id, target.slice
         known = self.names.get(name)
+        if known is not None and known.what == "container" and not known.keys and kind is not None:
+            self.names[name] = with_item(known, key, kind)
         if known is None or not known.keys or known.items is None:
             return
         items = dict(zip(known.keys, known.items, strict=True))
