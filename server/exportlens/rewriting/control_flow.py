@@ -54,6 +54,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.counted_rows import counted_behind_break, counted_rows
 from exportlens.rewriting.lists.filled_rows import FILL, filled_by_rounds
 from exportlens.rewriting.lists.filtered import Comprehension, counted, filtering, written_out
+from exportlens.rewriting.lists.gone_through import GO_THROUGH, marked_items
 from exportlens.rewriting.lists.last_items import LAST, last_items_named
 from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
@@ -152,9 +153,12 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
                 return draft.fix(FILL, text)
             text = padded_buffer(draft.source, node, kinds, draft.torch)
             text = text or counted_rows(draft.source, node, kinds, draft.torch)
+            if text is not None:
+                return draft.fix(BUFFER, text)
+            text = marked_items(draft.source, node, kinds, draft.torch)
             if text is None:
                 raise
-            return draft.fix(BUFFER, text)
+            return draft.fix(GO_THROUGH, text)
         fix = replace(fix, without_operator=instead)
         return fix if selected is None else replace(fix, alternatives=(selected,))
     except RefusedType as refused:
@@ -257,6 +261,10 @@ def _filtered(draft: Draft, node: Comprehension, kinds: Kinds) -> Fix:
         if isinstance(node, ast.GeneratorExp):
             raise
         selected = selected_in_comprehension(draft.source, node, kinds, draft.torch)
+        if selected is None and isinstance(node, ast.ListComp):
+            marked = marked_items(draft.source, node, kinds, draft.torch)
+            if marked is not None:
+                return draft.fix(GO_THROUGH, marked)
         if selected is None:
             raise Refused(why_not(draft.source, node.generators[0].ifs[0])) from None
         return draft.fix(SELECT, selected)

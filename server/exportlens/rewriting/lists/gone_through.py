@@ -1,0 +1,448 @@
+"""Lists that a loop fills where data says, and that loops go through: each round puts its item in, and beside it whether it is kept.
+
+    keep = []                                keep = []
+    for i in range(n):                       keep_kept = []
+        if score[i] > t:                     for i in range(n):
+            keep.append(i)                       keep.append(i)
+    for k in keep:                  ->           keep_kept.append(score[i] > t)
+        out[k] = f(x[k])                     for k, kept in zip(keep, keep_kept):
+                                                 if kept:
+                                                     out[k] = f(x[k])
+
+What goes through the list asks then, item by item, what the branch that filled it asked before: nothing is computed for items that
+are not kept, and eager runs the same statements as before. The branches that ask are rewritten as others are.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from exportlens.rewriting.code.draft import Refused
+from exportlens.rewriting.code.liveness import exits
+from exportlens.rewriting.code.names import append_of, bound, every_name, fresh, reads
+from exportlens.rewriting.code.ranges import written_int
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.decisions.conditions import combined, scalar_bool
+from exportlens.rewriting.decisions.predicates import Predicates
+from exportlens.rewriting.kinds.kind import length_from_data
+from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.plain_items import is_plain
+from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.memory.moving import written_bases
+from exportlens.source.walking import walk
+
+GO_THROUGH = "Keep whether each item is in the list"
+# Functions of Python that read a list, and keep or change none.
+_READING = frozenset({"list", "tuple", "set", "sum", "max", "min", "sorted", "reversed", "any", "all"})
+
+
+def marked_items(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
+    """The whole text where a list that the branch `node` fills, or the comprehension, has each item, and beside it whether it is
+    kept; None where no loop goes through it, or more is done with it. `kinds` are those before the statement."""
+    if isinstance(node, ast.ListComp):
+        return _of_comprehension(source, node, kinds, torch)
+    if not isinstance(node, ast.If):
+        return None
+    top: ast.stmt = node
+    while isinstance(source.parents[top], ast.If):
+        parent = source.parents[top]
+        assert isinstance(parent, ast.If)
+        top = parent
+    function, around = source.enclosing_function(top), source.parents[top]
+    if function is None or not (around is function or isinstance(around, ast.For)):
+        return None
+    block, at = source.block_of(top)
+    if exits(block[:at]) != {"falls"} or (around is not function and block is not around.body):
+        return None
+    region = block[at:] if "continues" in exits([top]) else [top]
+    if exits(region) - {"falls", "continues"} or not _has_equal_rounds(source, function, top, kinds):
+        return None
+    for statement in walk(ast.Module(list(region), [])):
+        found = append_of(statement) if isinstance(statement, ast.stmt) else None
+        if found is not None and isinstance(statement, ast.Expr):
+            filled = _Filled(source, function, region, statement, *found, kinds, torch)
+            text = filled.text()
+            if text is not None:
+                return text
+    return None
+
+
+def _has_equal_rounds(source: Source, function: Function, top: ast.stmt, kinds: Kinds) -> bool:
+    """Whether no data decides how many rounds the loops around `top` have."""
+    for each in source.ancestors(top):
+        if each is function:
+            return True
+        if isinstance(each, ast.For):
+            if length_from_data(kinds.of(each.iter)) or exits(each.body) & {"breaks", "returns"}:
+                return False
+        elif not isinstance(each, ast.If) or not _is_decided(each.test, kinds):
+            return False
+    return False
+
+
+def _is_decided(test: ast.expr, kinds: Kinds) -> bool:
+    return not any(
+        kinds.of(each).from_data or kinds.of(each).what == "unknown"
+        for each in ([test] if not isinstance(test, ast.BoolOp) else test.values)
+    )
+
+
+def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: str) -> str | None:
+    statement, function = source.parents[node], source.enclosing_function(node)
+    if function is None or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    name, [rounds, *more] = statement.targets[0], node.generators
+    if not isinstance(name, ast.Name) or more or rounds.is_async or not source.begins_line(statement):
+        return None
+    inside = kinds.in_comprehension(node)
+    if length_from_data(kinds.of(rounds.iter)) or not all(
+        is_plain(each, inside) for each in (node.elt, rounds.iter, *rounds.ifs)
+    ):
+        return None
+    stores = [each for each in _named(function, name.id) if not isinstance(each.ctx, ast.Load)]
+    again = kinds.of(rounds.iter).what in ("tensor", "container") or ast.unparse(rounds.iter).startswith(
+        "range("
+    )
+    if stores != [name] or not again:
+        return None
+    try:
+        read = [Predicates(source, inside, torch).read(each) for each in rounds.ifs]
+        test = scalar_bool(combined(read, "and", torch))
+    except Refused:
+        return None
+    marks = fresh(f"{name.id}_kept", every_name(source.tree))
+    header = f"for {source.of(rounds.target)} in {source.of(rounds.iter)}"
+    nl, indent = source.newline, source.indent_of(statement)
+    lines = [f"{name.id} = [{source.of(node.elt)} {header}]", f"{marks} = [{test} {header}]"]
+    text = replaced(source.text, [source.swap(statement, f"{nl}{indent}".join(lines))])
+    return _uses_asked(text, source, node, _List(name.id, marks, torch, kinds.has_elements(rounds.iter)))
+
+
+def _named(function: Function, name: str) -> list[ast.Name]:
+    return [each for each in walk(function) if isinstance(each, ast.Name) and each.id == name]
+
+
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """The list `name`, to which `append`, in the statements `region` of a loop's body or the function's, appends `value`."""
+
+    source: Source
+    function: Function
+    region: list[ast.stmt]
+    append: ast.Expr
+    name: str
+    value: ast.expr
+    kinds: Kinds
+    torch: str
+
+    def text(self) -> str | None:
+        source, torch = self.source, self.torch
+        start, others = self._begun()
+        if start is None or others is None or not self._is_in_arms() or not self._is_ready():
+            return None
+        if not all(map(source.begins_line, [start, self.append, *self.region, *others])):
+            return None
+        taken = every_name(source.tree)
+        marks, flag = fresh(f"{self.name}_kept", taken), fresh("kept", taken)
+        nl, indent = source.newline, source.indent_of(self.region[0])
+        begun = start.value.elts if isinstance(start.value, ast.List) else []
+        one = f"{torch}.ones((), dtype={torch}.bool)"
+        swaps = [
+            Replacement(
+                *(source.end(start), source.end(start)),
+                f"{nl}{source.indent_of(start)}{marks} = [{', '.join([one] * len(begun))}]",
+            )
+        ]
+        for each in others:
+            line = f"{nl}{source.indent_of(each)}{marks}.append({one})"
+            swaps.append(Replacement(source.end(each), source.end(each), line))
+        test = self._plain_test() if not others and not begun else None
+        item = source.of(self.append)
+        if test is not None:
+            lines = [indent + item, f"{indent}{marks}.append({test})"]
+        else:
+            mark = Replacement(
+                *(source.start(self.append), source.end(self.append)), f"{flag} = {torch}.ones_like({flag})"
+            )
+            inner = self._lines(self.region, indent, mark)
+            if inner is None:
+                return None
+            lines = [
+                f"{indent}{flag} = {torch}.zeros((), dtype={torch}.bool)",
+                *inner,
+                indent + item,
+                f"{indent}{marks}.append({flag})",
+            ]
+        begin, end = source.span(self.region)
+        notes = source.comments_between(begin, end) if test is not None else []
+        lines[:0] = [indent + each for each in notes]
+        swaps.append(Replacement(source.line_start(begin), end, nl.join(lines)))
+        told = _List(self.name, marks, torch, self._has_rounds())
+        return _uses_asked(replaced(source.text, swaps), source, self.append, told)
+
+    def _has_rounds(self) -> bool:
+        """Whether the list has an item, kept or not, behind the loops around the branch, unless the configuration asks for no
+        round."""
+        rounds = [each.iter for each in self.source.ancestors(self.append) if isinstance(each, ast.For)]
+        return all(ast.unparse(each).startswith("range(") or self.kinds.has_elements(each) for each in rounds)
+
+    def _begun(self) -> tuple[ast.Assign | None, list[ast.stmt] | None]:
+        """Where the list begins, and the statements that append to it in any case; None where it is changed in another way."""
+        stores: list[ast.stmt] = []
+        others: list[ast.stmt] = []
+        for each in _named(self.function, self.name):
+            outer = self.source.parents[each]
+            statement = self.source.enclosing_statement(each)
+            if not isinstance(each.ctx, ast.Load):
+                stores.append(statement)
+            elif isinstance(outer, ast.Attribute):
+                found = append_of(statement)
+                if found is None or found[0] != self.name:
+                    return None, None
+                if statement is not self.append:
+                    others.append(statement)
+            elif isinstance(outer, ast.Subscript) and not isinstance(outer.ctx, ast.Load):
+                return None, None
+        start = stores[0]
+        if len(stores) != 1 or not isinstance(start, ast.Assign) or len(start.targets) != 1:
+            return None, None
+        value, target = start.value, start.targets[0]
+        empty = isinstance(value, ast.List) and not any(isinstance(each, ast.Starred) for each in value.elts)
+        if not isinstance(target, ast.Name) or not (empty or ast.unparse(value) == "list()"):
+            return None, None
+        for other in others:
+            owner = self.source.parents[other]
+            ways = owner.body if isinstance(owner, (ast.For, ast.FunctionDef)) else []
+            if other not in ways or exits(ways[: ways.index(other)]) != {"falls"} or other in self.region:
+                return None, None
+        return start, others
+
+    def _is_in_arms(self) -> bool:
+        """Whether branches alone are between the block of the loop and what is appended."""
+        outer: ast.AST = self.append
+        while outer not in self.region:
+            outer = self.source.parents[outer]
+            if outer not in self.region and not isinstance(outer, ast.If):
+                return False
+        return isinstance(outer, ast.If) or outer is self.append
+
+    def _is_ready(self) -> bool:
+        """Whether the item may be computed behind the branch in any case, and is the same there."""
+        names = reads(self.value)
+        if names & set(bound(self.region)):
+            return False
+        bases = [base for one in self.region for base in written_bases(one)]
+        written = {each.id for base in bases for each in walk(base) if isinstance(each, ast.Name)}
+        if not isinstance(self.value, ast.Name) and names & written:
+            return False
+        return is_plain(self.value, kinds_before(self.function, self.append, self.kinds))
+
+    def _plain_test(self) -> str | None:
+        """What the branch asks, where it appends and does nothing else."""
+        [node, *more] = self.region
+        if more or not isinstance(node, ast.If) or node.body != [self.append] or node.orelse:
+            return None
+        now = kinds_before(self.function, node, self.kinds)
+        try:
+            condition = Predicates(self.source, now, self.torch).read(node.test)
+        except Refused:
+            return None
+        if condition.form != "tensor":
+            return None
+        test = scalar_bool(condition)
+        return test if now.of(node.test).fresh else f"({test}).clone()"
+
+    def _lines(self, statements: list[ast.stmt], indent: str, mark: Replacement) -> list[str] | None:
+        """The text of `statements`, which end a loop's body, without `continue`: what a branch leaves out is its `else`."""
+        source = self.source
+        leaving = next((each for each in statements if "continues" in exits([each])), None)
+        if leaving is None:
+            return [source.block(statements, indent, _within([mark], source, statements))]
+        at = statements.index(leaving)
+        if (
+            not isinstance(leaving, ast.If)
+            or leaving.orelse
+            or not isinstance(leaving.body[-1], ast.Continue)
+        ):
+            return None
+        if "continues" in exits(leaving.body[:-1]) or not all(map(source.begins_line, leaving.body)):
+            return None
+        rest = self._lines(statements[at + 1 :], indent + source.indent_unit(), mark)
+        if rest is None or not statements[at + 1 :]:
+            return None
+        before = statements[:at]
+        lines = [source.block(before, indent, _within([mark], source, before))] if before else []
+        if len(leaving.body) == 1:
+            notes = source.comments_between(source.span([leaving])[0], source.span([leaving])[1])
+            lines += [indent + each for each in notes]
+            return [*lines, f"{indent}if not ({source.of(leaving.test)}):", *rest]
+        begin, end = source.start(leaving), source.span(leaving.body[:-1])[1]
+        head = source.shifted(
+            begin, end, source.indent_of(leaving), indent, _within([mark], source, leaving.body[:-1])
+        )
+        return [*lines, indent + head, f"{indent}else:", *rest]
+
+
+def _within(swaps: list[Replacement], source: Source, statements: list[ast.stmt]) -> list[Replacement]:
+    begin, end = source.span(statements)
+    return [each for each in swaps if begin <= each.start and each.end <= end]
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """The list `name` with all items, `marks` whether each is kept. Where it `has_items` it is not empty once it is filled."""
+
+    name: str
+    marks: str
+    torch: str
+    has_items: bool
+
+
+def _uses_asked(text: str, source: Source, node: ast.AST, told: _List) -> str | None:
+    """`text`, which was made of `source` around `node` and in which the list has all items, where each use asks which are kept; None
+    where no loop goes through it."""
+    loops = 0
+    while True:
+        now = Source(text)
+        inside = now.same_function(source, node)
+        if inside is None:
+            return None
+        use = next((each for each in _named(inside, told.name) if _is_open(now, each, told)), None)
+        if use is None:
+            return text if loops else None
+        if now.enclosing_function(use) is not inside:
+            return None
+        swaps = _loop_asked(now, inside, use, told)
+        loops += swaps is not None
+        if swaps is None:
+            swaps = _other_asked(now, inside, use, told)
+        if swaps is None:
+            return None
+        text = replaced(text, swaps)
+
+
+def _is_open(source: Source, use: ast.Name, told: _List) -> bool:
+    """Whether `use` reads the list, and does not ask yet which items are kept."""
+    outer = source.parents[use]
+    if not isinstance(use.ctx, ast.Load) or (isinstance(outer, ast.Attribute) and outer.attr == "append"):
+        return False
+    paired = isinstance(outer, ast.Call) and ast.unparse(outer) == f"zip({told.name}, {told.marks})"
+    return not paired
+
+
+def _loop_asked(source: Source, function: Function, use: ast.Name, told: _List) -> list[Replacement] | None:
+    """A loop, or a comprehension, over the list."""
+    over: ast.AST = use
+    outer = source.parents[use]
+    start: int | None = None
+    if isinstance(outer, ast.Call) and ast.unparse(outer.func) == "enumerate" and not outer.keywords:
+        start = 0 if len(outer.args) == 1 else written_int(outer.args[1])
+        if outer.args[0] is not use or start is None:
+            return None
+        over, outer = outer, source.parents[outer]
+    if not isinstance(outer, (ast.For, ast.comprehension)) or outer.iter is not over:
+        return None
+    target: ast.expr = outer.target
+    number = ""
+    if start is not None:
+        pair = target.elts if isinstance(target, ast.Tuple) else []
+        if len(pair) != 2 or not isinstance(pair[0], ast.Name):
+            return None
+        number, target = pair[0].id, pair[1]
+    flag = fresh("kept", every_name(source.tree))
+    item = source.of(target)
+    item = f"({item})" if isinstance(target, ast.Tuple) and not item.startswith("(") else item
+    pairs = f"{item}, {flag} in zip({told.name}, {told.marks})"
+    begin, end = source.start(outer.target), source.end(over)
+    if isinstance(outer, ast.comprehension):
+        if number and number in reads(_element_of(source, outer)):
+            return None
+        return [Replacement(begin, end, f"{pairs} if {flag}")]
+    if not source.begins_line(outer) or not all(map(source.begins_line, outer.body)):
+        return None
+    if _is_read_outside(source, function, set(bound(outer.target))):
+        return None
+    nl, indent = source.newline, source.indent_of(outer.body[0])
+    unit = source.indent_unit()
+    asked = [f"{indent}if {flag}:"]
+    swaps = [Replacement(begin, end, pairs)]
+    if number and number in reads(outer.body):
+        at = source.start(outer)
+        assert start is not None
+        line = f"{number} = {start - 1}{nl}{source.indent_of(outer)}"
+        swaps.append(Replacement(at, at, line))
+        asked.append(f"{indent}{unit}{number} += 1")
+    first, last = source.span(outer.body)
+    body = source.block(outer.body, indent + unit)
+    swaps.append(Replacement(source.line_start(first), last, nl.join([*asked, body])))
+    return swaps
+
+
+def _element_of(source: Source, rounds: ast.comprehension) -> list[ast.AST]:
+    outer = source.parents[rounds]
+    parts = [outer.key, outer.value] if isinstance(outer, ast.DictComp) else [getattr(outer, "elt", outer)]
+    return [*parts, *rounds.ifs]
+
+
+def _is_read_outside(source: Source, function: Function, names: set[str]) -> bool:
+    """Whether one of `names` is read where no loop or comprehension binds it."""
+
+    def is_bound(name: ast.Name) -> bool:
+        inner: ast.AST = name
+        for outer in source.ancestors(name):
+            if isinstance(outer, ast.For) and name.id in bound(outer.target) and inner in outer.body:
+                return True
+            rounds = getattr(outer, "generators", ())
+            if any(name.id in bound(each.target) for each in rounds):
+                return True
+            inner = outer
+        return False
+
+    found = [each for each in walk(function) if isinstance(each, ast.Name) and each.id in names]
+    return any(isinstance(each.ctx, ast.Load) and not is_bound(each) for each in found)
+
+
+def _other_asked(source: Source, function: Function, use: ast.Name, told: _List) -> list[Replacement] | None:
+    """What is asked of the whole list: how long it is, whether it holds anything, and what reads its items."""
+    outer, torch = source.parents[use], told.torch
+    certain = told.has_items and source.start(use) > _filled_at(source, function, told.marks)
+    if isinstance(outer, ast.Call) and ast.unparse(outer.func) == "len":
+        count = f"{torch}.stack({told.marks}).sum().item()" if certain else f"int(sum({told.marks}))"
+        return [source.swap(outer, count)]
+    if _is_asked(source, use):
+        some = f"{torch}.stack({told.marks}).any()" if certain else f"any({told.marks})"
+        return [source.swap(use, some)]
+    reading = isinstance(outer, ast.Subscript) and outer.slice is use
+    if isinstance(outer, ast.Call) and use in outer.args:
+        name = ast.unparse(outer.func)
+        reading = name in _READING or name.startswith((f"{torch}.", "np.", "numpy."))
+    if not reading:
+        return None
+    taken = every_name(source.tree)
+    each, flag = fresh("each", taken), fresh("kept", taken)
+    return [source.swap(use, f"[{each} for {each}, {flag} in zip({told.name}, {told.marks}) if {flag}]")]
+
+
+def _filled_at(source: Source, function: Function, marks: str) -> int:
+    """Where the last of the function's own statements ends that puts something into `marks`."""
+    filling = [
+        each
+        for each in function.body
+        if f"{marks}.append(" in source.of(each) or (isinstance(each, ast.Assign) and marks in bound(each))
+    ]
+    return source.end(filling[-1])
+
+
+def _is_asked(source: Source, use: ast.expr) -> bool:
+    """Whether a test asks of `use` whether there is anything."""
+    inner: ast.AST = use
+    for outer in source.ancestors(use):
+        if isinstance(outer, (ast.If, ast.While, ast.IfExp)):
+            return outer.test is inner
+        if not isinstance(outer, ast.BoolOp) and not (
+            isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.Not)
+        ):
+            return False
+        inner = outer
+    return False
