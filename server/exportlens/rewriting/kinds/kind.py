@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import UNKNOWN, Op, Returns, TensorFacts
+from exportlens.inference.lattice import join
 from exportlens.inference.values import (
     Array,
     Bound,
@@ -187,18 +189,35 @@ def holds_tensors_alone(kind: Kind) -> bool:
     )
 
 
-def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Tensor | None:
-    """What each item is of a list that is one of `owners`, where `added` are among them; None where not all are tensors."""
-    if not all(map(holds_tensors_alone, owners)) or any(each.what != "tensor" for each in added):
+def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Value | None:
+    """What each item is of a list that is one of `owners`, where `added` are among them; None where that is not known."""
+    held: list[Value | None] = [_told_of(each) for each in added]
+    for each in owners:
+        if each.items is not None:
+            held += map(_told_of, each.items)
+        elif isinstance(each.value, Sequence) and each.type != "tensors":
+            held.append(each.value.element)
+        else:
+            held.append(_told_of(element_of(each)))
+    known = [each for each in held if each is not None]
+    if len(known) < len(held):
         return None
-    items = [
-        item for each in owners for item in (each.items if each.items is not None else (element_of(each),))
-    ]
-    dtypes = {each.dtype for each in [*items, *added]}
-    ranks = {each.rank for each in [*items, *added]}
-    return Tensor(
-        dtype=dtypes.pop() if len(dtypes) == 1 else None, rank=ranks.pop() if len(ranks) == 1 else None
-    )
+    joined = functools.reduce(join, known) if known else Tensor()
+    return None if isinstance(joined, (Choice, Unknown)) else joined
+
+
+def _told_of(kind: Kind) -> Value | None:
+    """What a list tells of an item of the kind `kind`, whichever it is; None where that is nothing."""
+    if kind.what == "tensor":
+        return Tensor(dtype=kind.dtype, rank=kind.rank)
+    if kind.what in ("number", "size") and kind.type:
+        return Static(kind.type)
+    if kind.what == "scalar":
+        return TensorScalar(kind.type)
+    if kind.what == "container" and kind.items is not None and not kind.keys:
+        parts = [_told_of(each) for each in kind.items]
+        return None if None in parts else Sequence("tuple", [each for each in parts if each is not None])
+    return None
 
 
 def with_item(owner: Kind, key: ast.expr, item: Kind) -> Kind:
@@ -307,6 +326,12 @@ def length_from_data(kind: Kind) -> bool:
     return kind.what == "tensor" and isinstance(kind.value, Tensor) and kind.value.unbacked
 
 
+def _of_memory(kind: Kind, roots: frozenset[str] | None) -> Kind:
+    """`kind`, which is a part of what has the memory `roots`."""
+    items = None if kind.items is None else tuple(_of_memory(each, roots) for each in kind.items)
+    return replace(kind, roots=roots, items=items)
+
+
 def element_of(kind: Kind) -> Kind:
     """What iterating or unpacking gives."""
     if kind.what == "tensor":
@@ -320,7 +345,7 @@ def element_of(kind: Kind) -> Kind:
             known = of_value(each, "") if isinstance(each, Tensor) else Kind("tensor")
             return Kind("tensor", known.dtype, known.rank, kind.roots, parted=kind.parted, later=kind.later)
         if isinstance(kind.value, Sequence) and kind.value.element is not None:
-            return replace(of_value(kind.value.element, ""), roots=kind.roots)
+            return _of_memory(of_value(kind.value.element, ""), kind.roots)
     if kind.what == "static" and kind.type == "size":
         return Kind("size", type="int")
     if is_given(kind):
