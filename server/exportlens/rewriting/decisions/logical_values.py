@@ -93,6 +93,8 @@ def _only_asked(source: Source, node: ast.expr, kinds: Kinds) -> bool:
     a tensor of it are alike."""
     if isinstance(source.parents[node], ast.Call):
         return _asks(source, node)
+    if _is_asked_of_each(source, node):
+        return True
     statement, function = source.parents[node], source.enclosing_function(node)
     if isinstance(statement, ast.Return) and isinstance(function, ast.FunctionDef):
         return _callers_only_ask(source, function, kinds)
@@ -108,6 +110,18 @@ def _only_asked(source: Source, node: ast.expr, kinds: Kinds) -> bool:
         and each is not target
     ]
     return bool(same) and all(isinstance(each.ctx, ast.Load) and _asks(source, each) for each in same)
+
+
+def _is_asked_of_each(source: Source, node: ast.expr) -> bool:
+    """Whether `any` or `all` asks `node` of each part of what a comprehension goes through, or that one filters by it."""
+    outer = source.parents[node]
+    if isinstance(outer, ast.comprehension):
+        return node in outer.ifs
+    call = source.parents.get(outer)
+    listed = isinstance(outer, (ast.GeneratorExp, ast.ListComp)) and outer.elt is node
+    return (
+        listed and isinstance(call, ast.Call) and call.args == [outer] and dotted(call.func) in ("any", "all")
+    )
 
 
 def _callers_only_ask(source: Source, function: ast.FunctionDef, kinds: Kinds) -> bool:

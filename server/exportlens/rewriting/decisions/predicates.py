@@ -381,6 +381,12 @@ class Predicates(ComparedNumbers):
 
     def _size_of(self, iterable: ast.expr) -> str | None:
         """The text of how many parts a list or a dict of known tensors has, which may be none; None for others."""
+        if isinstance(iterable, ast.Call) and dotted(iterable.func) == "zip" and iterable.args:
+            # Lists of one length, or of the shortest: where none is empty there is a part.
+            sizes = [each for each in map(self._size_of, iterable.args) if each is not None]
+            if len(sizes) < len(iterable.args):
+                return None
+            return sizes[0] if len(sizes) == 1 else f"min({', '.join(sizes)})"
         # `d.items()` has as many parts as `d`.
         method = iterable.func if isinstance(iterable, ast.Call) else None
         owner = method.value if isinstance(method, ast.Attribute) else iterable

@@ -91,6 +91,8 @@ numbers = itertools.count()
 UNKNOWN_KIND = Kind("unknown", roots=None)
 # The `type` of what is one of several different things, which are its `items`.
 SEVERAL = "several"
+# The `type` of a list that certainly has an item, and not tensors alone.
+FILLED = "filled"
 # The `type` of what NumPy's functions give, a number or an array.
 NUMPY = "numpy"
 # The `type` of a function that calls itself for the rounds of a loop.
@@ -187,6 +189,11 @@ def holds_tensors_alone(kind: Kind) -> bool:
     return (
         isinstance(value, Sequence) and value.kind in ("list", "tuple") and isinstance(value.element, Tensor)
     )
+
+
+def is_filled(kind: Kind) -> bool:
+    """Whether it is a list that certainly has an item, of which not all items are known one by one."""
+    return kind.what == "container" and kind.items is None and kind.type in ("tensors", FILLED)
 
 
 def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Value | None:

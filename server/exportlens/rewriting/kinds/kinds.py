@@ -15,16 +15,19 @@ from exportlens.inference.machine import Cancelled
 from exportlens.inference.told_ranks import by_test, by_unpacking
 from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, Value
 from exportlens.rewriting.code.context import Elsewhere, never, nowhere
+from exportlens.rewriting.code.liveness import exits, leaves
 from exportlens.rewriting.code.names import dotted, walk_own
 from exportlens.rewriting.kinds.attribute_kinds import of_attribute
 from exportlens.rewriting.kinds.call_kinds import of_call
 from exportlens.rewriting.kinds.index_kinds import of_subscript
 from exportlens.rewriting.kinds.iterated import elements, of_same_keys
 from exportlens.rewriting.kinds.kind import (
+    FILLED,
     LOCAL,
     UNKNOWN_KIND,
     Kind,
     element_of,
+    is_filled,
     joined_items,
     kept,
     merged,
@@ -191,7 +194,7 @@ class Kinds:
             modules = kind.value.attributes.get("__items__")
             return isinstance(modules, Sequence) and bool(modules.items)
         if kind.what == "container":
-            return bool(kind.items) or kind.type == "tensors"
+            return bool(kind.items) or kind.type in ("tensors", FILLED)
         unbacked = isinstance(kind.value, Tensor) and kind.value.unbacked
         return kind.what == "tensor" and kind.roots is not None and not unbacked
 
@@ -234,10 +237,7 @@ class Kinds:
         elif isinstance(node, (ast.For, ast.While)):
             if isinstance(node, ast.For):
                 self._assign_iteration(node)
-            entry = dict(self.names)
-            self.run(node.body)
-            self.run(node.body)
-            self._merge_with(entry)
+            self._run_rounds(node)
             self.run(node.orelse)
         elif isinstance(node, ast.With):
             for item in node.items:
@@ -252,12 +252,23 @@ class Kinds:
             if isinstance(node, ast.FunctionDef):
                 self.arms[node.name] = node
 
+    def _run_rounds(self, node: ast.For | ast.While) -> None:
+        entry = dict(self.names)
+        certain = isinstance(node, ast.For) and exits(node.body) == {"falls"} and self.has_elements(node.iter)
+        self.run(node.body)
+        self.run(node.body)
+        # What each round puts something into has something behind them.
+        filled = {name: each.type for name, each in self.names.items() if certain and is_filled(each)}
+        self._merge_with(entry)
+        for name, type_ in filled.items():
+            self.names[name] = replace(self.names[name], type=type_)
+
     def _put_in(self, node: ast.expr) -> None:
         """`values.append(t)`: the container holds memory of `t` from now on."""
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             return
         owner = node.func.value
-        if node.func.attr in ("pop", "popitem", "clear"):
+        if node.func.attr in ("pop", "popitem", "clear", "remove", "discard"):
             self._write_item(ast.Subscript(owner, ast.Constant(None)), None)
         if isinstance(owner, ast.Name) and node.func.attr in ("append", "extend", "insert", "add", "update"):
             known = self.names.get(owner.id)
@@ -268,7 +279,12 @@ class Kinds:
                     plain = node.func.attr == "append"
                     value = Sequence(value.kind, None, joined_items([known], parts) if plain else None)
                 roots = union([known, *parts])
-                self.names[owner.id] = replace(known, items=None, keys=(), roots=roots, value=value)
+                filled = known.type
+                if isinstance(value, Sequence) and not known.keys and node.func.attr == "append":
+                    filled = "tensors" if isinstance(value.element, Tensor) else FILLED
+                self.names[owner.id] = replace(
+                    known, items=None, keys=(), roots=roots, value=value, type=filled
+                )
 
     def _write_item(self, target: ast.expr, kind: Kind | None) -> None:
         """`values["a"] = t`: the dict holds memory of `t` from now on; None takes an item out."""
@@ -278,6 +294,8 @@ class Kinds:
         known = self.names.get(name)
         if known is not None and known.what == "container" and not known.keys and kind is not None:
             self.names[name] = with_item(known, key, kind)
+        if known is not None and kind is None and is_filled(known):
+            self.names[name] = replace(known, type="")
         if known is None or not known.keys or known.items is None:
             return
         items = dict(zip(known.keys, known.items, strict=True))
@@ -334,8 +352,6 @@ class Kinds:
         )
 
     def _run_arms(self, arms: list[list[ast.stmt]], test: ast.expr | None = None) -> None:
-        from exportlens.rewriting.code.liveness import leaves
-
         ends = []
         for index, arm in enumerate(arms):
             way = self.copy()

@@ -16,7 +16,7 @@ are not kept, and eager runs the same statements as before. The branches that as
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import exits
@@ -202,7 +202,11 @@ class _Filled:
                     return None, None
                 if statement is not self.append:
                     others.append(statement)
-            elif isinstance(outer, ast.Subscript) and not isinstance(outer.ctx, ast.Load):
+            elif (
+                isinstance(outer, ast.Subscript)
+                and outer.value is each
+                and not isinstance(outer.ctx, ast.Load)
+            ):
                 return None, None
         start = stores[0]
         if len(stores) != 1 or not isinstance(start, ast.Assign) or len(start.targets) != 1:
@@ -358,6 +362,14 @@ def _loop_asked(source: Source, function: Function, use: ast.Name, told: _List) 
     if isinstance(outer, ast.comprehension):
         if number and number in reads(_element_of(source, outer)):
             return None
+        made = source.parents[outer]
+        asking = source.parents[made]
+        word = asking.func if isinstance(asking, ast.Call) and asking.args == [made] else None
+        if isinstance(made, ast.GeneratorExp) and isinstance(word, ast.Name) and word.id in ("any", "all"):
+            asked = f"{flag} and" if word.id == "any" else f"not {flag} or"
+            if len(made.generators) == 1 and not outer.ifs:
+                swap = source.swap(made.elt, f"({source.of(made.elt)})")
+                return [replace(swap, text=f"{asked} {swap.text}"), Replacement(begin, end, pairs)]
         return [Replacement(begin, end, f"{pairs} if {flag}")]
     if not source.begins_line(outer) or not all(map(source.begins_line, outer.body)):
         return None
@@ -365,17 +377,17 @@ def _loop_asked(source: Source, function: Function, use: ast.Name, told: _List) 
         return None
     nl, indent = source.newline, source.indent_of(outer.body[0])
     unit = source.indent_unit()
-    asked = [f"{indent}if {flag}:"]
+    lines = [f"{indent}if {flag}:"]
     swaps = [Replacement(begin, end, pairs)]
     if number and number in reads(outer.body):
         at = source.start(outer)
         assert start is not None
         line = f"{number} = {start - 1}{nl}{source.indent_of(outer)}"
         swaps.append(Replacement(at, at, line))
-        asked.append(f"{indent}{unit}{number} += 1")
+        lines.append(f"{indent}{unit}{number} += 1")
     first, last = source.span(outer.body)
     body = source.block(outer.body, indent + unit)
-    swaps.append(Replacement(source.line_start(first), last, nl.join([*asked, body])))
+    swaps.append(Replacement(source.line_start(first), last, nl.join([*lines, body])))
     return swaps
 
 

@@ -12,6 +12,7 @@ from exportlens.inference.knowledge import EffectKind
 from exportlens.inference.modules import container_kind
 from exportlens.inference.told_ranks import by_test
 from exportlens.inference.values import Const, Instance, Tensor, Unknown
+from exportlens.inference.values import Sequence as ListValue
 from exportlens.rewriting.arms.super_reads import refuse_super_reads
 from exportlens.rewriting.code.draft import Refused, RefusedLog
 from exportlens.rewriting.code.liveness import leaves, live_before
@@ -24,6 +25,8 @@ from exportlens.rewriting.kinds.kind import (
     UNKNOWN_KIND,
     Kind,
     element_of,
+    is_filled,
+    joined_items,
     length_from_data,
     merged,
     merged_names,
@@ -40,6 +43,8 @@ from exportlens.source.walking import walk
 
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _NO_ARGUMENTS = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+# Methods that make a list longer or shorter.
+_LENGTHENING = frozenset({"append", "extend", "insert", "pop", "remove", "clear"})
 _ANY_BOOL = Kind("number", type="bool")
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 # Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
@@ -111,12 +116,17 @@ def visit(statements: Sequence[ast.stmt], kinds: Kinds, see: Callable[[ast.stmt,
         elif isinstance(node, (ast.For, ast.While)):
             probe = kinds.copy()
             probe.run([node])
+            # What the rounds put something into may be empty in the first one.
+            empty = {name: kind for name, kind in kinds.names.items() if not is_filled(kind)}
             for name, kind in kinds.names.items():
                 if probe.names.get(name, kind) != kind:
                     kinds.names[name] = probe.names[name]
             if isinstance(node, ast.For):
                 kinds._assign_iteration(node)
             entry = kinds.copy()
+            for name in empty:
+                if is_filled(entry.names[name]):
+                    entry.names[name] = replace(entry.names[name], type="")
             entry.names |= _left_by_rounds(node, kinds)
             visit(node.body, entry, see)
             visit(node.orelse, kinds.copy(), see)
@@ -238,6 +248,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     arrived = names_before(function.body, goal, own) or {}
     names = dict(known.names)
     same: dict[int, Kind] = {}
+    changed = _changed_around(function, goal)
     bound_in_loop = set(bound(goal)) if isinstance(goal, (ast.For, ast.While)) else set()
     for name, kind in arrived.items():
         told = names.get(name)
@@ -254,6 +265,10 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             if kind.what != "unknown":
                 names[name] = kind
         elif told.what == kind.what == "container" and kind.roots is not None:
+            if name in changed and told.items is not None and _is_list(told):
+                # The interpreter speaks of one round of a loop, in which the list has another length than in others.
+                element = joined_items([told, kind])
+                told = replace(told, items=None, value=ListValue("list", None, element))
             # Whose memory the parts are is followed here, and so are the parts that the interpreter does not know.
             items = told.items if told.items is not None and not kind.items else kind.items
             if told.items is not None and kind.items is not None and len(told.items) == len(kind.items):
@@ -299,6 +314,33 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     found = known.copy()
     found.told = known.told or known.names
     found.names = names | _shared_by_calls(names, arrived)
+    return found
+
+
+def _is_list(kind: Kind) -> bool:
+    return isinstance(kind.value, ListValue) and kind.value.kind == "list"
+
+
+def _changed_around(function: Function, goal: ast.stmt) -> set[str]:
+    """The names of lists that the loops around `goal` make longer or shorter."""
+    found: set[str] = set()
+    for loop in walk(function):
+        if not isinstance(loop, (ast.For, ast.While)) or not any(
+            each is goal for each in walk_own(loop.body)
+        ):
+            continue
+        for each in walk_own(loop.body):
+            if (
+                isinstance(each, ast.Call)
+                and isinstance(each.func, ast.Attribute)
+                and isinstance(each.func.value, ast.Name)
+                and each.func.attr in _LENGTHENING
+            ):
+                found.add(each.func.value.id)
+            elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
+                found.add(each.target.id)
+            elif isinstance(each, ast.Assign) and isinstance(each.value, (ast.BinOp, ast.Subscript)):
+                found |= reads(each.value).intersection(bound(each))
     return found
 
 
