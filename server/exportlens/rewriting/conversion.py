@@ -18,6 +18,7 @@ from exportlens.rewriting.arms.rows_in_arms import rows_unbound
 from exportlens.rewriting.branches.branches import BranchRewrite
 from exportlens.rewriting.branches.cast_before import refuse_cast_before
 from exportlens.rewriting.branches.choices import as_statement, in_loop, ternary_text
+from exportlens.rewriting.branches.copies_in_arms import with_other_copies
 from exportlens.rewriting.branches.errors_behind import error_as_way, last_way, unbound_as_way
 from exportlens.rewriting.branches.flat_choices import numbers_chosen_flat
 from exportlens.rewriting.branches.growing import grown, grown_for_sizes, grown_to_leave, with_others_first
@@ -111,7 +112,7 @@ def converted(
         if asked is None:
             raise
         return converted(*asked, before, torch, None, ({}, {}))
-    text = numbers_chosen_flat(source, text, before, torch)
+    text = with_other_copies(numbers_chosen_flat(source, text, before, torch), torch)
     try:
         refuse_nested_without_gradients(source, node, text, torch)
     except Refused:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import exits
-from exportlens.rewriting.code.names import append_of, bound, every_name, fresh, reads
+from exportlens.rewriting.code.names import append_of, bound, dotted, every_name, fresh, reads
 from exportlens.rewriting.code.ranges import written_int
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.conditions import combined, scalar_bool
@@ -108,6 +108,9 @@ def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: s
         return None
     try:
         read = [Predicates(source, inside, torch).read(each) for each in rounds.ifs]
+        if any(each.form != "tensor" for each in read):
+            # What Python decides in part may keep an item from failing.
+            return None
         test = scalar_bool(combined(read, "and", torch))
     except Refused:
         return None
@@ -117,6 +120,23 @@ def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: s
     lines = [f"{name.id} = [{source.of(node.elt)} {header}]", f"{marks} = [{test} {header}]"]
     text = replaced(source.text, [source.swap(statement, f"{nl}{indent}".join(lines))])
     return _uses_asked(text, source, node, _List(name.id, marks, torch, kinds.has_elements(rounds.iter)))
+
+
+def _has_plain_part(node: ast.AST, kinds: Kinds) -> bool:
+    """Whether `node` is a branch that Python decides, in part perhaps: what it keeps from running may fail."""
+    if not isinstance(node, ast.If):
+        return False
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+    parts = [each.operand if isinstance(each, ast.UnaryOp) else each for each in parts]
+    return any(
+        not kinds.of(each).from_data
+        and not (isinstance(each, ast.Call) and dotted(each.func) in ("any", "all"))
+        for each in parts
+    )
+
+
+def _cannot_fail(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Constant, ast.Tuple, ast.expr_context))
 
 
 def _named(function: Function, name: str) -> list[ast.Name]:
@@ -139,7 +159,8 @@ class _Filled:
     def text(self) -> str | None:
         source, torch = self.source, self.torch
         start, others = self._begun()
-        if start is None or others is None or not self._is_in_arms() or not self._is_ready():
+        ready = self._ready() if self._is_in_arms() else None
+        if start is None or others is None or ready is None:
             return None
         if not all(map(source.begins_line, [start, self.append, *self.region, *others])):
             return None
@@ -159,16 +180,27 @@ class _Filled:
             swaps.append(Replacement(source.end(each), source.end(each), line))
         test = self._plain_test() if not others and not begun else None
         item = source.of(self.append)
+        head: list[str] = []
+        if ready == "before" and test is None:
+            named = fresh(f"{self.name}_item", taken)
+            head = [f"{indent}{named} = {source.of(self.value)}"]
+            item = f"{self.name}.append({named})"
+        gone = [source.without(each, 0) for each in ready] if isinstance(ready, list) else []
+        if None in gone:
+            return None
+        if isinstance(ready, list):
+            head = [source.block([each], indent) for each in ready]
         if test is not None:
             lines = [indent + item, f"{indent}{marks}.append({test})"]
         else:
             mark = Replacement(
                 *(source.start(self.append), source.end(self.append)), f"{flag} = {torch}.ones_like({flag})"
             )
-            inner = self._lines(self.region, indent, mark)
+            inner = self._lines(self.region, indent, [mark, *(each for each in gone if each is not None)])
             if inner is None:
                 return None
             lines = [
+                *head,
                 f"{indent}{flag} = {torch}.zeros((), dtype={torch}.bool)",
                 *inner,
                 indent + item,
@@ -231,16 +263,60 @@ class _Filled:
                 return False
         return isinstance(outer, ast.If) or outer is self.append
 
-    def _is_ready(self) -> bool:
-        """Whether the item may be computed behind the branch in any case, and is the same there."""
+    def _ready(self) -> str | list[ast.stmt] | None:
+        """Where the item may be computed in any case, and is the same: "behind" the branch, "before" it, or there where the
+        statements of the arm that it is computed by are moved before the branch; None where it may not."""
+        now = kinds_before(self.function, self.append, self.kinds)
         names = reads(self.value)
-        if names & set(bound(self.region)):
-            return False
         bases = [base for one in self.region for base in written_bases(one)]
         written = {each.id for base in bases for each in walk(base) if isinstance(each, ast.Name)}
-        if not isinstance(self.value, ast.Name) and names & written:
-            return False
-        return is_plain(self.value, kinds_before(self.function, self.append, self.kinds))
+        if not self._may_be_computed(self.value, now) or (
+            not isinstance(self.value, ast.Name) and names & written
+        ):
+            return None
+        if not names & set(bound(self.region)):
+            return "behind"
+        block, at = self.source.block_of(self.append)
+        earlier = self._earlier()
+        if not names & set(bound(earlier)):
+            return "before"
+        moved: list[ast.stmt] = []
+        for each in reversed(block[:at]):
+            if not names & set(bound(each)):
+                continue
+            target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+            if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name):
+                return None
+            stores = [one for one in _named(self.function, target.id) if not isinstance(one.ctx, ast.Load)]
+            then = kinds_before(self.function, each, self.kinds)
+            if stores != [target] or target.id in written or not self._may_be_computed(each.value, then):
+                return None
+            names = (names - {target.id}) | reads(each.value)
+            moved.insert(0, each)
+        left = [each for each in earlier if each not in moved]
+        if names & (set(bound(left)) | written) or not all(map(self.source.begins_line, moved)):
+            return None
+        return moved
+
+    def _earlier(self) -> list[ast.stmt]:
+        """The statements of the region that may run before the item is put in, without the branches around it."""
+        found: list[ast.stmt] = []
+        inner: ast.stmt = self.append
+        while True:
+            block, at = self.source.block_of(inner)
+            if inner in self.region:
+                return [*self.region[: self.region.index(inner)], *found]
+            found[:0] = block[:at]
+            parent = self.source.parents[inner]
+            assert isinstance(parent, ast.If)
+            inner = parent
+
+    def _may_be_computed(self, value: ast.expr, now: Kinds) -> bool:
+        """Whether no branch of the region keeps `value` from failing."""
+        return is_plain(value, now) and (
+            not any(_has_plain_part(each, now) for one in self.region for each in ast.walk(one))
+            or all(map(_cannot_fail, ast.walk(value)))
+        )
 
     def _plain_test(self) -> str | None:
         """What the branch asks, where it appends and does nothing else."""
@@ -257,12 +333,12 @@ class _Filled:
         test = scalar_bool(condition)
         return test if now.of(node.test).fresh else f"({test}).clone()"
 
-    def _lines(self, statements: list[ast.stmt], indent: str, mark: Replacement) -> list[str] | None:
+    def _lines(self, statements: list[ast.stmt], indent: str, swaps: list[Replacement]) -> list[str] | None:
         """The text of `statements`, which end a loop's body, without `continue`: what a branch leaves out is its `else`."""
         source = self.source
         leaving = next((each for each in statements if "continues" in exits([each])), None)
         if leaving is None:
-            return [source.block(statements, indent, _within([mark], source, statements))]
+            return [source.block(statements, indent, _within(swaps, source, statements))]
         at = statements.index(leaving)
         if (
             not isinstance(leaving, ast.If)
@@ -272,18 +348,18 @@ class _Filled:
             return None
         if "continues" in exits(leaving.body[:-1]) or not all(map(source.begins_line, leaving.body)):
             return None
-        rest = self._lines(statements[at + 1 :], indent + source.indent_unit(), mark)
+        rest = self._lines(statements[at + 1 :], indent + source.indent_unit(), swaps)
         if rest is None or not statements[at + 1 :]:
             return None
         before = statements[:at]
-        lines = [source.block(before, indent, _within([mark], source, before))] if before else []
+        lines = [source.block(before, indent, _within(swaps, source, before))] if before else []
         if len(leaving.body) == 1:
             notes = source.comments_between(source.span([leaving])[0], source.span([leaving])[1])
             lines += [indent + each for each in notes]
             return [*lines, f"{indent}if not ({source.of(leaving.test)}):", *rest]
         begin, end = source.start(leaving), source.span(leaving.body[:-1])[1]
         head = source.shifted(
-            begin, end, source.indent_of(leaving), indent, _within([mark], source, leaving.body[:-1])
+            begin, end, source.indent_of(leaving), indent, _within(swaps, source, leaving.body[:-1])
         )
         return [*lines, indent + head, f"{indent}else:", *rest]
 
@@ -373,7 +449,7 @@ def _loop_asked(source: Source, function: Function, use: ast.Name, told: _List) 
         return [Replacement(begin, end, f"{pairs} if {flag}")]
     if not source.begins_line(outer) or not all(map(source.begins_line, outer.body)):
         return None
-    if _is_read_outside(source, function, set(bound(outer.target))):
+    if _is_read_behind(source, function, outer):
         return None
     nl, indent = source.newline, source.indent_of(outer.body[0])
     unit = source.indent_unit()
@@ -397,8 +473,11 @@ def _element_of(source: Source, rounds: ast.comprehension) -> list[ast.AST]:
     return [*parts, *rounds.ifs]
 
 
-def _is_read_outside(source: Source, function: Function, names: set[str]) -> bool:
-    """Whether one of `names` is read where no loop or comprehension binds it."""
+def _is_read_behind(source: Source, function: Function, loop: ast.For) -> bool:
+    """Whether what `loop` goes through last is read behind it, or in a round of a loop around it that comes later."""
+    names = set(bound(loop.target))
+    again = [each for each in source.ancestors(loop) if isinstance(each, (ast.For, ast.While))]
+    begin = source.start(again[-1] if again else loop)
 
     def is_bound(name: ast.Name) -> bool:
         inner: ast.AST = name
@@ -412,7 +491,9 @@ def _is_read_outside(source: Source, function: Function, names: set[str]) -> boo
         return False
 
     found = [each for each in walk(function) if isinstance(each, ast.Name) and each.id in names]
-    return any(isinstance(each.ctx, ast.Load) and not is_bound(each) for each in found)
+    return any(
+        isinstance(each.ctx, ast.Load) and source.start(each) > begin and not is_bound(each) for each in found
+    )
 
 
 def _other_asked(source: Source, function: Function, use: ast.Name, told: _List) -> list[Replacement] | None:

@@ -1,4 +1,5 @@
-"""Lists that are made of a tensor, and of which only items are read: `counts = torch.bincount(x).tolist()`, `counts[i]`.
+"""Lists that are made of a tensor, and of which only items are read: `counts = torch.bincount(x).tolist()`, `counts[i]`, or that loops
+go through.
 
 The tensor is kept, and each item read where it is used: torch cannot make a list whose length data tells.
 """
@@ -13,8 +14,8 @@ from exportlens.inference.values import Tensor, options
 from exportlens.rewriting.branches.around import refuse_caught_index
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
-from exportlens.rewriting.code.names import reads
-from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.code.names import dotted, reads
+from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before, repeatable
 
@@ -42,18 +43,38 @@ def items_of_listed(place: Conversion, context: RewriteContext) -> Fix | Refusal
             raise Refused("the list does not get a name where it is made")
         name = statement.targets[0].id
         uses = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
-        items = [source.parents[each] for each in uses if each is not statement.targets[0]]
-        if not items or not all(map(_is_read, items)):
-            raise Refused(f"`{name}` is used as a list")
-        for each in items:
-            refuse_caught_index(source, each)
         swaps = [source.swap(node, source.of(made))]
-        swaps += [source.swap(each, f"{source.of(each)}.item()") for each in items]
+        for each in uses:
+            if each is statement.targets[0]:
+                continue
+            swap = _gone_through(source, each)
+            item = source.parents[each]
+            if swap is None and not _is_read(item):
+                raise Refused(f"`{name}` is used as a list")
+            if swap is None:
+                refuse_caught_index(source, item)
+                swap = source.swap(item, f"{source.of(item)}.item()")
+            swaps.append(swap)
+        if len(swaps) == 1:
+            raise Refused(f"`{name}` is used as a list")
         return draft.replace(
             "Read the items where they are used", swaps, Applicability.SAFE, uses_torch=False
         )
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _gone_through(source: Source, use: ast.Name) -> Replacement | None:
+    """What becomes of `use` where a loop goes through the list, or its length is asked; None where it is another use."""
+    outer = source.parents[use]
+    called = dotted(outer.func) if isinstance(outer, ast.Call) and outer.args[:1] == [use] else None
+    if isinstance(outer, ast.Call) and called == "len":
+        return source.swap(outer, f"{use.id}.shape[0]")
+    over: ast.AST = outer if called == "enumerate" else use
+    loop = source.parents[over]
+    if isinstance(loop, ast.For) and loop.iter is over:
+        return source.swap(use, f"{use.id}.tolist()")
+    return None
 
 
 def _is_read(node: ast.AST) -> bool:

@@ -248,7 +248,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     arrived = names_before(function.body, goal, own) or {}
     names = dict(known.names)
     same: dict[int, Kind] = {}
-    changed = _changed_around(function, goal)
+    changed = _lengthened(_loops_around(function, goal))
     bound_in_loop = set(bound(goal)) if isinstance(goal, (ast.For, ast.While)) else set()
     for name, kind in arrived.items():
         told = names.get(name)
@@ -321,26 +321,29 @@ def _is_list(kind: Kind) -> bool:
     return isinstance(kind.value, ListValue) and kind.value.kind == "list"
 
 
-def _changed_around(function: Function, goal: ast.stmt) -> set[str]:
-    """The names of lists that the loops around `goal` make longer or shorter."""
+def _loops_around(function: Function, goal: ast.stmt) -> list[ast.For | ast.While]:
+    return [
+        each
+        for each in walk(function)
+        if isinstance(each, (ast.For, ast.While)) and any(one is goal for one in walk_own(each.body))
+    ]
+
+
+def _lengthened(loops: Sequence[ast.For | ast.While]) -> set[str]:
+    """The names of lists that `loops` make longer or shorter."""
     found: set[str] = set()
-    for loop in walk(function):
-        if not isinstance(loop, (ast.For, ast.While)) or not any(
-            each is goal for each in walk_own(loop.body)
+    for each in (one for loop in loops for one in walk_own(loop.body)):
+        if (
+            isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and isinstance(each.func.value, ast.Name)
+            and each.func.attr in _LENGTHENING
         ):
-            continue
-        for each in walk_own(loop.body):
-            if (
-                isinstance(each, ast.Call)
-                and isinstance(each.func, ast.Attribute)
-                and isinstance(each.func.value, ast.Name)
-                and each.func.attr in _LENGTHENING
-            ):
-                found.add(each.func.value.id)
-            elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
-                found.add(each.target.id)
-            elif isinstance(each, ast.Assign) and isinstance(each.value, (ast.BinOp, ast.Subscript)):
-                found |= reads(each.value).intersection(bound(each))
+            found.add(each.func.value.id)
+        elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
+            found.add(each.target.id)
+        elif isinstance(each, ast.Assign) and isinstance(each.value, (ast.BinOp, ast.Subscript)):
+            found |= reads(each.value).intersection(bound(each))
     return found
 
 
