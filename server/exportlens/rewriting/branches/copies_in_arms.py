@@ -28,19 +28,18 @@ def with_other_copies(text: str, torch: str) -> str:
     for arm in ast.walk(source.tree):
         if not isinstance(arm, ast.FunctionDef):
             continue
-        around = _copied_around(source, arm)
-        if around:
-            swaps += _made_otherwise(source, arm, around)
+        outside = [each for each in source.ancestors(arm) if isinstance(each, ast.FunctionDef)]
+        if outside:
+            swaps += _made_otherwise(source, arm, outside)
     return replaced(text, swaps) if swaps else text
 
 
-def _copied_around(source: Source, arm: ast.FunctionDef) -> set[str]:
-    """The names that the functions around `arm` bind to copies."""
-    found: set[str] = set()
-    for outer in source.ancestors(arm):
-        if isinstance(outer, ast.FunctionDef):
-            found |= {name for each in walk_own(outer.body) for name in _copied(each)}
-    return found
+def _listed(function: ast.FunctionDef) -> Iterator[str]:
+    """The names of what loops of `function` take out of lists, which may be copies as well."""
+    for each in walk_own(function.body):
+        over = each.iter if isinstance(each, ast.For) else None
+        if isinstance(each, ast.For) and isinstance(over, ast.Call) and ast.unparse(over.func) == "zip":
+            yield from bound(each.target)
 
 
 def _copied(statement: ast.AST) -> Iterator[str]:
@@ -64,21 +63,23 @@ def _is_copy(value: ast.expr) -> bool:
     )
 
 
-def _made_otherwise(source: Source, arm: ast.FunctionDef, around: set[str]) -> Iterator[Replacement]:
+def _made_otherwise(
+    source: Source, arm: ast.FunctionDef, outside: list[ast.FunctionDef]
+) -> Iterator[Replacement]:
     own = {each.arg for each in arguments(arm.args)} | set(bound(arm.body))
+    copied = {name for outer in outside for each in walk_own(outer.body) for name in _copied(each)}
+    others = (copied - own) | {name for each in (arm, *outside) for name in _listed(each)}
     inner = [each for each in walk_own(arm.body) if isinstance(each, ast.FunctionDef)]
-    for statement in arm.body:
-        value = statement.value if isinstance(statement, ast.Assign) else None
-        if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+    read = [reads(each.body) | set(_defaults(each)) for each in inner]
+    for statement in walk_own(arm.body):
+        if not isinstance(statement, ast.Assign) or not _is_copy(statement.value):
             continue
-        copied = value.func.value
-        if ast.unparse(statement) != f"{ast.unparse(copied)} = {ast.unparse(copied)}.clone()":
+        assert isinstance(statement.value, ast.Call) and isinstance(statement.value.func, ast.Attribute)
+        name, of = statement.targets[0], statement.value.func.value
+        if not isinstance(name, ast.Name) or not isinstance(of, ast.Name):
             continue
-        if not isinstance(copied, ast.Name):
-            continue
-        read = [reads(each.body) | set(_defaults(each)) for each in inner]
-        if any(copied.id in each and (each & around) - own for each in read):
-            yield source.swap(value, f"{copied.id}.to({copied.id}.dtype, copy=True)")
+        if any(name.id in each and each & others - {name.id} for each in read):
+            yield source.swap(statement.value, f"{of.id}.to({of.id}.dtype, copy=True)")
 
 
 def _defaults(function: ast.FunctionDef) -> Iterator[str]:

@@ -28,6 +28,7 @@ from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.plain_items import is_plain
+from exportlens.rewriting.lists.started_lists import started_apart
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
 from exportlens.source.walking import walk
@@ -44,6 +45,7 @@ def marked_items(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str
         return _of_comprehension(source, node, kinds, torch)
     if not isinstance(node, ast.If):
         return None
+    source, node = started_apart(source, node)
     top: ast.stmt = node
     while isinstance(source.parents[top], ast.If):
         parent = source.parents[top]
@@ -287,9 +289,15 @@ class _Filled:
             target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
             if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name):
                 return None
-            stores = [one for one in _named(self.function, target.id) if not isinstance(one.ctx, ast.Load)]
+            elsewhere = [
+                one
+                for one in _named(self.function, target.id)
+                if one is not target
+                and not _is_bound_by_loop(self.source, one)
+                and not self._is_behind(each, one)
+            ]
             then = kinds_before(self.function, each, self.kinds)
-            if stores != [target] or target.id in written or not self._may_be_computed(each.value, then):
+            if elsewhere or target.id in written or not self._may_be_computed(each.value, then):
                 return None
             names = (names - {target.id}) | reads(each.value)
             moved.insert(0, each)
@@ -297,6 +305,13 @@ class _Filled:
         if names & (set(bound(left)) | written) or not all(map(self.source.begins_line, moved)):
             return None
         return moved
+
+    def _is_behind(self, statement: ast.stmt, name: ast.Name) -> bool:
+        """Whether `name` is read behind `statement` in its block."""
+        block, at = self.source.block_of(statement)
+        return isinstance(name.ctx, ast.Load) and any(
+            one is name for each in block[at + 1 :] for one in walk(each)
+        )
 
     def _earlier(self) -> list[ast.stmt]:
         """The statements of the region that may run before the item is put in, without the branches around it."""
@@ -479,21 +494,24 @@ def _is_read_behind(source: Source, function: Function, loop: ast.For) -> bool:
     again = [each for each in source.ancestors(loop) if isinstance(each, (ast.For, ast.While))]
     begin = source.start(again[-1] if again else loop)
 
-    def is_bound(name: ast.Name) -> bool:
-        inner: ast.AST = name
-        for outer in source.ancestors(name):
-            if isinstance(outer, ast.For) and name.id in bound(outer.target) and inner in outer.body:
-                return True
-            rounds = getattr(outer, "generators", ())
-            if any(name.id in bound(each.target) for each in rounds):
-                return True
-            inner = outer
-        return False
-
     found = [each for each in walk(function) if isinstance(each, ast.Name) and each.id in names]
     return any(
-        isinstance(each.ctx, ast.Load) and source.start(each) > begin and not is_bound(each) for each in found
+        isinstance(each.ctx, ast.Load) and source.start(each) > begin and not _is_bound_by_loop(source, each)
+        for each in found
     )
+
+
+def _is_bound_by_loop(source: Source, name: ast.Name) -> bool:
+    """Whether a loop or a comprehension around `name` binds it, or it is what the loop binds."""
+    inner: ast.AST = name
+    for outer in source.ancestors(name):
+        if isinstance(outer, ast.For) and name.id in bound(outer.target):
+            return inner in outer.body or inner is outer.target
+        rounds = getattr(outer, "generators", ())
+        if any(name.id in bound(each.target) for each in rounds):
+            return True
+        inner = outer
+    return False
 
 
 def _other_asked(source: Source, function: Function, use: ast.Name, told: _List) -> list[Replacement] | None:
