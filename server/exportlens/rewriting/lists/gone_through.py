@@ -280,6 +280,11 @@ class _Filled:
             return "behind"
         block, at = self.source.block_of(self.append)
         earlier = self._earlier()
+        walruses = [
+            each.target.id for one in self.region for each in walk(one) if isinstance(each, ast.NamedExpr)
+        ]
+        if names & set(walruses):
+            return None
         if not names & set(bound(earlier)):
             return "before"
         moved: list[ast.stmt] = []
