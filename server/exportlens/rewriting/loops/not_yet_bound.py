@@ -32,6 +32,7 @@ from exportlens.rewriting.code.text import Function, Replacement, Source, replac
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.filled_by_rounds import Filler, filled_at, filled_by_rounds
+from exportlens.rewriting.loops.moved_values import part_of_call
 from exportlens.rewriting.loops.told_by_flags import told_by_flag
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
@@ -116,6 +117,17 @@ def flags_around(
         source.start(each.place) <= source.start(node) for each in found[3]
     )
     return found[0], _branches(found[0])[place], found[2]
+
+
+def may_be_passed_over(source: Source, node: ast.If) -> bool:
+    """Whether `node` asks for more than whether a name is None, `low is None or x > low`, in a loop of which a round may go on to the
+    next one before: then no round is the one that certainly gives it a value."""
+    asks = isinstance(node.test, ast.BoolOp) and any(
+        isinstance(each, ast.Compare) and isinstance(each.left, ast.Name) and _asks(each, each.left) is not None
+        for each in walk(node.test)
+    )
+    block, index = source.block_of(node)
+    return asks and any("continues" in exits([each]) for each in block[:index] if isinstance(each, ast.If))
 
 
 def _branches(source: Source) -> list[ast.If]:
@@ -223,7 +235,7 @@ class _Unset:
             statement = source.enclosing_statement(each)
             if isinstance(each.ctx, ast.Load) or statement in names.before:
                 continue
-            value = _given(statement, each)
+            value = _given(statement, each) or part_of_call(statement, each)
             if value is None or not source.begins_line(statement):
                 return None
             if is_none(value):
