@@ -32,7 +32,7 @@ from exportlens.rewriting.code.text import Function, Replacement, Source, replac
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.filled_by_rounds import Filler, filled_at, filled_by_rounds
-from exportlens.rewriting.loops.moved_values import part_of_call
+from exportlens.rewriting.loops.moved_values import part_of_call, written_out
 from exportlens.rewriting.loops.told_by_flags import told_by_flag
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
@@ -244,7 +244,7 @@ class _Unset:
                 resets.append(statement)
                 continue
             if id(each) in names.inside:
-                given.append(value)
+                given += _ways(value, name)
             elif source.start(statement) < source.start(loop):
                 return None
             stores.append(statement)
@@ -302,10 +302,9 @@ class _Unset:
             if alike and known is not None and known.what in ("tensor", "number"):
                 self.first = first
             return
-        inside = [each for each in self.stores if id(each) in names.inside]
         of = [
-            kinds_before(function, statement, kinds).of(value)
-            for value, statement in zip(self.given, inside, strict=True)
+            kinds_before(function, self.source.enclosing_statement(written_out(value)), kinds).of(value)
+            for value in self.given
         ]
         types = {each.type for each in of}
         if {each.what for each in of} <= {"number", "scalar", "size"} and len(types) == 1:
@@ -350,6 +349,13 @@ def _given(statement: ast.stmt, target: ast.Name) -> ast.expr | None:
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return None
     return next((value for one, value in assigned_pairs(statement) if one is target), None)
+
+
+def _ways(value: ast.expr, name: str) -> list[ast.expr]:
+    """What `value` may be: both sides of a ternary that asks whether `name` is None."""
+    if isinstance(value, ast.IfExp) and (_tells(value.test, name, True) or _tells(value.test, name, False)):
+        return [value.body, value.orelse]
+    return [value]
 
 
 def _asks(node: ast.AST, name: ast.Name) -> ast.Compare | None:
