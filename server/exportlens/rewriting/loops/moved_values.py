@@ -1,6 +1,6 @@
 """Values that have the shape that a name has: what is computed of it, number by number, here or in a function that is given it.
 
-    low = 0.3 * y + 0.7 * low                   low, step = self.update(low, step, y)
+low = 0.3 * y + 0.7 * low                   low, step = self.update(low, step, y)
 """
 
 from __future__ import annotations

@@ -123,7 +123,9 @@ def may_be_passed_over(source: Source, node: ast.If) -> bool:
     """Whether `node` asks for more than whether a name is None, `low is None or x > low`, in a loop of which a round may go on to the
     next one before: then no round is the one that certainly gives it a value."""
     asks = isinstance(node.test, ast.BoolOp) and any(
-        isinstance(each, ast.Compare) and isinstance(each.left, ast.Name) and _asks(each, each.left) is not None
+        isinstance(each, ast.Compare)
+        and isinstance(each.left, ast.Name)
+        and _asks(each, each.left) is not None
         for each in walk(node.test)
     )
     block, index = source.block_of(node)
