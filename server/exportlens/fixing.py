@@ -76,10 +76,38 @@ def _joins(edit: Edit, other: Edit) -> bool:
 
 def apply_fixes(path: Path, text: str, findings: Iterable[Finding]) -> Applied:
     """Apply the fixes of `findings` to the text of `path`, as many as go together."""
-    chosen = compatible(path, findings)
+    chosen = compatible(path, _without_inner(text, findings))
     chosen = _without_callers(text, chosen) or chosen
     chosen = _without_readers(text, chosen)
     return Applied(apply_edits(text, told_apart(path, text, chosen)), tuple(chosen))
+
+
+def _without_inner(text: str, findings: Iterable[Finding]) -> list[Finding]:
+    """Those of `findings` but for branches inside of a branch whose fix replaces the same lines: that one rewrites them as well."""
+    fixed = [each for each in findings if each.fix and each.fix.edits]
+    if len(fixed) < 2:
+        return fixed
+    try:
+        branches = [each for each in walk(parse_python(text)) if isinstance(each, ast.If)]
+    except SyntaxError:
+        return fixed
+
+    def branch(finding: Finding) -> ast.If | None:
+        line = finding.range.start.line + 1
+        own = (each for each in branches if each.test.lineno <= line <= (each.test.end_lineno or 0))
+        return next(own, None)
+
+    def replaced_by(inner: Finding, outer: Finding) -> bool:
+        one, other = branch(inner), branch(outer)
+        if one is None or other is None or one is other or all(each is not one for each in walk(other)):
+            return False
+        return any(
+            mine.range.overlaps(theirs.range)
+            for mine in (inner.fix.edits if inner.fix else ())
+            for theirs in (outer.fix.edits if outer.fix else ())
+        )
+
+    return [each for each in fixed if not any(replaced_by(each, other) for other in fixed)]
 
 
 def _without_callers(text: str, findings: list[Finding]) -> list[Finding]:

@@ -11,6 +11,18 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "a sum that begins as a number, in a list beside the rounds that write it",
+        "total, seen = 0.0, []\nfor row in x:\n    if row.sum() > 0:\n        total += row.mean()\n    else:\n"
+        "        total -= row.max()\n    seen.append(total)\nreturn torch.stack(seen)",
+        "writes to a tensor that `seen.append(total)` holds, too",
+    ),
+    (
+        "a sum that begins as a number or as a part of what is given",
+        "total, rows = 0.0, self.linear(x).squeeze(-1)\nfor i in range(3):\n    if x[i].sum() > 0:\n        total += rows[i]\n"
+        "    else:\n        total = rows[i]\nreturn total",
+        "`total += rows[i]` writes to a tensor that",
+    ),
+    (
         "a name whose flag may be turned without it",
         "held, y = False, x[0] * 1\nfor row in x:\n    if held:\n        y = y + row - start\n    if row.sum() > 3:\n"
         "        held = True\n    elif row.sum() > 1:\n        start, held = row, True\nreturn y",

@@ -68,7 +68,7 @@ from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.left_counters import last_round_named
 from exportlens.rewriting.loops.loops import LoopRewrite
 from exportlens.rewriting.loops.none_at_first import none_at_first, none_before, refuse_none_at_first
-from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none
+from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none, may_be_passed_over
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.parted_states import parted_states
 from exportlens.rewriting.loops.powers_in_loops import powers_of_counts
@@ -367,6 +367,10 @@ def _branch(
     if sized is not None:
         with contextlib.suppress(Refused, LookupError, SyntaxError):
             return _cond(*sized, kinds.copy(), torch, value, ({}, {}))
+    told = flags_around(source, node, kinds, torch) if may_be_passed_over(source, node) else None
+    if told is not None:
+        with contextlib.suppress(Refused, LookupError, SyntaxError):
+            return _cond(*told, torch, value, ({}, {}))
     try:
         return _cond(source, node, kinds, torch, value, arms)
     except Refused as refused:

@@ -273,7 +273,12 @@ class BranchRewrite(CondText):
         later = LaterUses(self.source, self.function, self.node, self.region_end, self.kinds, self.torch)
         outputs.unify(names, ends[0], ends[1], later.used_as_number, later.meets_floats)
         refuse_items_read_back(self.source, self.node, self.function, (*outputs.as_count, *outputs.as_number))
-        add_anew(self.source, (self.then, self.other), outputs.as_tensor, self.kinds)
+        sums = [
+            name
+            for name in names
+            if name in outputs.anew and any(end.names[name].what in ("tensor", "unknown") for end in ends)
+        ]
+        add_anew(self.source, (self.then, self.other), [*sums, *outputs.as_tensor], self.kinds)
         for write in self.writes.written:
             one, another = (end.names.get(write.path) for end in ends)
             if write.rebinds and one is not None and another is not None:

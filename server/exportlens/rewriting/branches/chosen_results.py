@@ -17,6 +17,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from exportlens.rewriting.code.bound_at_once import bound_at_once
 from exportlens.rewriting.code.inlining import NEVER_MOVED
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import (
@@ -285,7 +286,9 @@ def _in_place(
     if not alone and (writes(body) or writes(earlier)):
         return None
     first = [name for name, (_, plain) in given.items() if not plain or name in bound(body)]
-    renamed = {name: fresh(name, taken) for name in [*bound(body), *first]}
+    texts = [text for text, _ in given.values()]
+    same = bound_at_once(statement, body, given, texts) if isinstance(statement, ast.Assign) and alone else {}
+    renamed = {name: same.get(name) or fresh(name, taken) for name in [*bound(body), *first]}
     if alone:
         assert isinstance(statement, ast.Assign)
         target = source.text[source.start(statement) : source.start(call.node)]
@@ -304,6 +307,8 @@ def _in_place(
     written = _Ways(source, target, swaps).lines(body, indent)
     if written is None:
         return None
+    if same:
+        written = written[:-1]
     lines = [*(f"{indent}{renamed[name]} = {given[name][0]}" for name in first), *written]
     text = source.newline.join(lines).removeprefix(indent)
     if alone:

@@ -29,6 +29,7 @@ from exportlens.rewriting.code.text import Function, Replacement, Source, replac
 from exportlens.rewriting.kinds.kind import LOCAL, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.selected_rows import selected_in_comprehension
+from exportlens.rewriting.loops.continues import without_continue
 from exportlens.rewriting.loops.idle_rest import may_run_idly
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
@@ -45,6 +46,11 @@ def filled_by_rounds(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
     function, loop = source.enclosing_function(node), source.parents[node]
     if function is None or not isinstance(loop, ast.For) or node not in loop.body or loop.orelse:
         return None
+    if exits(loop.body) == {"falls", "continues"}:
+        at, same = loop.body.index(node), without_continue(source, loop)
+        if same is None or at >= len(same[1].body) or not isinstance(branch := same[1].body[at], ast.If):
+            return None
+        return filled_by_rounds(same[0], branch, kinds, torch)
     if exits(loop.body) != {"falls"} or not all(map(source.begins_line, (loop, node))):
         return None
     appends = [each for each in walk(node) if isinstance(each, ast.stmt) and append_of(each) is not None]

@@ -14,13 +14,13 @@ import ast
 from dataclasses import dataclass
 
 from exportlens.rewriting.code.liveness import certainly_bound_before, exits
-from exportlens.rewriting.code.names import bound, dotted, reads
+from exportlens.rewriting.code.names import bound, reads
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.loops.moved_values import is_moved, written_out
 from exportlens.rewriting.memory.effects import kinds_before, repeatable
 from exportlens.source.walking import walk
 
-_EXTREMES = frozenset({"maximum", "minimum", "fmax", "fmin"})
 _BEGUN = "  # torch.cond gives a tensor, also where there is none yet"
 
 
@@ -43,7 +43,7 @@ def filled_by_rounds(
     """How those of the names `given`, each with what the loop binds it to, can begin; in the order in which they do."""
     if not isinstance(loop, ast.For) or loop.orelse or not given:
         return []
-    stored = {each for values in given.values() for each in values}
+    stored = {written_out(each) for values in given.values() for each in values}
     place = _first_place(loop, stored)
     # The first round of an inner loop is as good: all are traced one by one.
     while isinstance(place, ast.For) and not place.orelse and all(_holds(place, {each}) for each in stored):
@@ -103,7 +103,9 @@ def _first(
     """The first of `values` that can be computed in each round, where all of them are of its shape."""
     own = [each for each in values if name not in reads(each)]
     others = [each for each in values if name in reads(each)]
-    if len({ast.unparse(each) for each in own}) != 1 or not all(_is_moved(each, name) for each in others):
+    if len({ast.unparse(each) for each in own}) != 1 or any(written_out(each) is not each for each in own):
+        return None
+    if not all(is_moved(each, name, kinds) for each in others):
         return None
     value = own[0]
     changing = set(bound(loop))
@@ -119,17 +121,4 @@ def _may_not_be_there(node: ast.AST, changing: set[str]) -> bool:
     """Whether `node` picks what not every round has, or what is longer in some: `x[t + 1]`, `x[:t]`."""
     return isinstance(node, ast.Subscript) and any(
         isinstance(each, (ast.Slice, ast.BinOp)) and bool(reads(each) & changing) for each in walk(node.slice)
-    )
-
-
-def _is_moved(value: ast.expr, name: str) -> bool:
-    """Whether `value` is what `name` was with something added to it, or multiplied by, or the larger of both: of the same shape."""
-    if isinstance(value, ast.Call) and len(value.args) == 2 and not value.keywords:
-        of = dotted(value.func) or ""
-        own = any(isinstance(each, ast.Name) and each.id == name for each in value.args)
-        return own and of.startswith("torch.") and of.rpartition(".")[2] in _EXTREMES
-    return (
-        isinstance(value, ast.BinOp)
-        and isinstance(value.op, (ast.Add, ast.Sub, ast.Mult, ast.Div))
-        and (any(isinstance(each, ast.Name) and each.id == name for each in (value.left, value.right)))
     )

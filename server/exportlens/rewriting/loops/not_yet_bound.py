@@ -32,6 +32,7 @@ from exportlens.rewriting.code.text import Function, Replacement, Source, replac
 from exportlens.rewriting.kinds.kind import Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.loops.filled_by_rounds import Filler, filled_at, filled_by_rounds
+from exportlens.rewriting.loops.moved_values import part_of_call, written_out
 from exportlens.rewriting.loops.told_by_flags import told_by_flag
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
@@ -116,6 +117,19 @@ def flags_around(
         source.start(each.place) <= source.start(node) for each in found[3]
     )
     return found[0], _branches(found[0])[place], found[2]
+
+
+def may_be_passed_over(source: Source, node: ast.If) -> bool:
+    """Whether `node` asks for more than whether a name is None, `low is None or x > low`, in a loop of which a round may go on to the
+    next one before: then no round is the one that certainly gives it a value."""
+    asks = isinstance(node.test, ast.BoolOp) and any(
+        isinstance(each, ast.Compare)
+        and isinstance(each.left, ast.Name)
+        and _asks(each, each.left) is not None
+        for each in walk(node.test)
+    )
+    block, index = source.block_of(node)
+    return asks and any("continues" in exits([each]) for each in block[:index] if isinstance(each, ast.If))
 
 
 def _branches(source: Source) -> list[ast.If]:
@@ -223,7 +237,7 @@ class _Unset:
             statement = source.enclosing_statement(each)
             if isinstance(each.ctx, ast.Load) or statement in names.before:
                 continue
-            value = _given(statement, each)
+            value = _given(statement, each) or part_of_call(statement, each)
             if value is None or not source.begins_line(statement):
                 return None
             if is_none(value):
@@ -232,7 +246,7 @@ class _Unset:
                 resets.append(statement)
                 continue
             if id(each) in names.inside:
-                given.append(value)
+                given += _ways(value, name)
             elif source.start(statement) < source.start(loop):
                 return None
             stores.append(statement)
@@ -290,10 +304,9 @@ class _Unset:
             if alike and known is not None and known.what in ("tensor", "number"):
                 self.first = first
             return
-        inside = [each for each in self.stores if id(each) in names.inside]
         of = [
-            kinds_before(function, statement, kinds).of(value)
-            for value, statement in zip(self.given, inside, strict=True)
+            kinds_before(function, self.source.enclosing_statement(written_out(value)), kinds).of(value)
+            for value in self.given
         ]
         types = {each.type for each in of}
         if {each.what for each in of} <= {"number", "scalar", "size"} and len(types) == 1:
@@ -338,6 +351,13 @@ def _given(statement: ast.stmt, target: ast.Name) -> ast.expr | None:
     if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
         return None
     return next((value for one, value in assigned_pairs(statement) if one is target), None)
+
+
+def _ways(value: ast.expr, name: str) -> list[ast.expr]:
+    """What `value` may be: both sides of a ternary that asks whether `name` is None."""
+    if isinstance(value, ast.IfExp) and (_tells(value.test, name, True) or _tells(value.test, name, False)):
+        return [value.body, value.orelse]
+    return [value]
 
 
 def _asks(node: ast.AST, name: ast.Name) -> ast.Compare | None:

@@ -546,8 +546,11 @@ class _Number(UsedNumber):
         reads = [
             each for each in ast.walk(value) if isinstance(each, ast.Attribute) and dotted(each) == self.path
         ]
-        swaps = []
-        for each in self._chosen(reads):
+        swaps: list[Replacement] = []
+        # What chooses among numbers that are chosen, `min(max(self.rate, low), high)`, comes behind these.
+        for each in sorted(
+            self._chosen(reads), key=lambda call: self.source.end(call) - self.source.start(call)
+        ):
             own = [
                 one
                 for one in each.args
@@ -559,20 +562,17 @@ class _Number(UsedNumber):
                 swaps.append(self.source.swap(each.func, f"{self.draft.torch}.{name}"))
                 continue
             bound = {"max": "min", "min": "max"}[_extreme(each)]
-            text = f"{self.draft.torch}.clamp({self.source.of(own[0])}, {bound}={self.source.of(other[0])})"
-            swaps.append(self.source.swap(each, text))
-        if any(_holds(one, another) and one is not another for one in swaps for another in swaps):
-            raise Refused(f"`{ast.unparse(value)}` chooses a number of numbers that are chosen")
+            begin, end = self.source.start(each), self.source.end(each)
+            inside = [one for one in swaps if begin <= one.start and one.end <= end]
+            chosen = self.source.of(own[0], inside)
+            text = f"{self.draft.torch}.clamp({chosen}, {bound}={self.source.of(other[0])})"
+            swaps = [one for one in swaps if one not in inside] + [self.source.swap(each, text)]
         return self.source.of(value, swaps)
 
 
 def _extreme(call: ast.Call) -> str:
     """ "max" or "min", which `call` chooses: by Python's own function, or by what another fix has made of that."""
     return ast.unparse(call.func)[-3:]
-
-
-def _holds(outer: Replacement, inner: Replacement) -> bool:
-    return outer.start <= inner.start and inner.end <= outer.end
 
 
 def _may_be_left(loop: ast.For | ast.While) -> bool:
