@@ -17,6 +17,9 @@ from exportlens.rewriting.kinds.made_objects import without_value
 if TYPE_CHECKING:
     from exportlens.rewriting.kinds.kinds import Kinds
 
+# What numbers of Python are.
+_NUMBERS = {"scalar", "number", "size"}
+
 
 def of_own(
     kinds: Kinds,
@@ -134,6 +137,10 @@ def _given_back(found: list[Kind]) -> Kind:
     made = next((each for each in found if each.what == "object" and each.type.startswith("a ")), None)
     if made is not None:
         return without_value(made)
+    if any(each.what == "scalar" for each in found) and {each.what for each in found} <= _NUMBERS:
+        # Of numbers that no data decides, a branch on data may decide which. What answers by a bool may have become a tensor.
+        type_ = merged(found).type
+        return Kind("scalar", type=type_) if type_ != "bool" else UNKNOWN_KIND
     rows = [each.items for each in found if each.what == "container" and each.items]
     if (
         not rows
