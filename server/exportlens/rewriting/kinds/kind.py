@@ -87,6 +87,8 @@ class Kind:
 LOCAL = "~"
 numbers = itertools.count()
 UNKNOWN_KIND = Kind("unknown", roots=None)
+# What numbers of Python are.
+OF_NUMBERS = frozenset({"scalar", "number", "size"})
 # The `type` of what is one of several different things, which are its `items`.
 SEVERAL = "several"
 # The `type` of what NumPy's functions give, a number or an array.
@@ -187,15 +189,22 @@ def holds_tensors_alone(kind: Kind) -> bool:
     )
 
 
-def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Tensor | None:
-    """What each item is of a list that is one of `owners`, where `added` are among them; None where not all are tensors."""
-    if not all(map(holds_tensors_alone, owners)) or any(each.what != "tensor" for each in added):
-        return None
-    items = [
-        item for each in owners for item in (each.items if each.items is not None else (element_of(each),))
+def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Tensor | TensorScalar | None:
+    """What each item is of a list that is one of `owners`, where `added` are among them; None where not all are tensors, nor all
+    numbers of which data gives some."""
+    parts = [
+        *added,
+        *(each for owner in owners for each in owner.items or ()),
+        *(element_of(owner) for owner in owners if owner.items is None),
     ]
-    dtypes = {each.dtype for each in [*items, *added]}
-    ranks = {each.rank for each in [*items, *added]}
+    whats = {each.what for each in parts}
+    if "scalar" in whats and whats <= OF_NUMBERS:
+        types = {each.type for each in parts}
+        return TensorScalar(type=types.pop() if len(types) == 1 else "")
+    if not all(map(holds_tensors_alone, owners)) or whats - {"tensor"}:
+        return None
+    dtypes = {each.dtype for each in parts}
+    ranks = {each.rank for each in parts}
     return Tensor(
         dtype=dtypes.pop() if len(dtypes) == 1 else None, rank=ranks.pop() if len(ranks) == 1 else None
     )
