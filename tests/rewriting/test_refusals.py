@@ -29,6 +29,16 @@ REFUSED = [
         "`start` is not bound where the condition is false",
     ),
     (
+        "the best of ints and floats",
+        "return x * max((0.5, 1, 2), key=lambda k: (x * k).sin().sum())",
+        "holds ints and floats, which one tensor does not keep apart",
+    ),
+    (
+        "the best key of a dict, whose name is another key's where an item is read",
+        "sums = {1: x.sum(), 2: x.mean()}\nbest = max(sums, key=sums.get)\ny = x * best\nfor best in (1, 2):\n    y = y + sums[best]\nreturn y",
+        "is not known to give a tensor for an element",
+    ),
+    (
         "out= of an empty tensor on a GPU",
         "return x + torch.arange(4, out=torch.cuda.LongTensor())",
         "the empty tensor is made on a GPU",

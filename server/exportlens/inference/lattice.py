@@ -175,7 +175,7 @@ def distinct(items: list[Value]) -> Sequence:
 
 
 def alike(cover: Value) -> Value:
-    """What stands for each of several items: one of the objects, where all are of one class."""
+    """What stands for each of several items: one of the objects, where all are of one class, or a number from data."""
     if not isinstance(cover, Choice):
         return cover
     first = cover.options[0]
@@ -183,4 +183,17 @@ def alike(cover: Value) -> Value:
         isinstance(option, Instance) and option.cls is first.cls for option in cover.options
     ):
         return first
+    types = [_number_type(option) for option in cover.options]
+    if "" not in types and any(isinstance(option, TensorScalar) for option in cover.options):
+        # Data gives some of them.
+        return TensorScalar(types[0] if len(set(types)) == 1 else "")
     return Unknown("one of several kinds")
+
+
+def _number_type(value: Value) -> str:
+    """The type of the number of Python that `value` is; "" where it may be none."""
+    if isinstance(value, Const):
+        return type(value.value).__name__ if type(value.value) in (int, float, bool) else ""
+    if isinstance(value, Static):
+        return value.type if value.type in ("int", "float", "bool") else ""
+    return value.type if isinstance(value, (TensorScalar, Shape)) else ""

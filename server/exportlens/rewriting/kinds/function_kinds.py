@@ -11,7 +11,7 @@ from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.values import ClassValue, Function, Instance, Sequence
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import dotted, own_calls
-from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind, merged, numbers, union
+from exportlens.rewriting.kinds.kind import LOCAL, OF_NUMBERS, UNKNOWN_KIND, Kind, merged, numbers, union
 from exportlens.rewriting.kinds.made_objects import without_value
 
 if TYPE_CHECKING:
@@ -134,6 +134,10 @@ def _given_back(found: list[Kind]) -> Kind:
     made = next((each for each in found if each.what == "object" and each.type.startswith("a ")), None)
     if made is not None:
         return without_value(made)
+    if any(each.what == "scalar" for each in found) and {each.what for each in found} <= OF_NUMBERS:
+        # Of numbers that no data decides, a branch on data may decide which. What answers by a bool may have become a tensor.
+        type_ = merged(found).type
+        return Kind("scalar", type=type_) if type_ != "bool" else UNKNOWN_KIND
     rows = [each.items for each in found if each.what == "container" and each.items]
     if (
         not rows

@@ -11,7 +11,7 @@ from typing import Any
 
 from exportlens.inference import knowledge
 from exportlens.inference.knowledge import UNKNOWN, Op, Returns, TensorFacts
-from exportlens.inference.lattice import join
+from exportlens.inference.lattice import alike, join
 from exportlens.inference.values import (
     Array,
     Bound,
@@ -89,6 +89,8 @@ class Kind:
 LOCAL = "~"
 numbers = itertools.count()
 UNKNOWN_KIND = Kind("unknown", roots=None)
+# What numbers of Python are.
+OF_NUMBERS = frozenset({"scalar", "number", "size"})
 # The `type` of what is one of several different things, which are its `items`.
 SEVERAL = "several"
 # The `type` of a list that certainly has an item, and not tensors alone.
@@ -209,8 +211,8 @@ def joined_items(owners: list[Kind], added: Collection[Kind] = ()) -> Value | No
     known = [each for each in held if each is not None]
     if len(known) < len(held):
         return None
-    joined = functools.reduce(join, known) if known else Tensor()
-    return None if isinstance(joined, (Choice, Unknown)) else joined
+    joined = alike(functools.reduce(join, known)) if known else Tensor()
+    return None if isinstance(joined, Unknown) else joined
 
 
 def _told_of(kind: Kind) -> Value | None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from exportlens.inference import knowledge
 from exportlens.inference.machine import Cancelled
 from exportlens.inference.told_ranks import by_test, by_unpacking
-from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, Value
+from exportlens.inference.values import Const, Instance, Named, Sequence, Tensor, TensorScalar, Value
 from exportlens.rewriting.code.context import Elsewhere, never, nowhere
 from exportlens.rewriting.code.liveness import exits, leaves
 from exportlens.rewriting.code.names import dotted, walk_own
@@ -468,6 +468,8 @@ class Kinds:
                 parted=element.parted,
                 later=element.later,
             )
+        if element.what == "scalar" and plain:
+            return Kind("container", value=Sequence("list", None, TensorScalar(element.type)))
         return Kind("container", roots=None)
 
     def _of_DictComp(self, node: ast.DictComp) -> Kind:

@@ -43,7 +43,7 @@ def ordered_by_key(
         parts.append((text, element))
     if zipped:
         element = Kind("container", items=tuple(kind for _, kind in parts))
-    keys = f"{torch}.stack([{_of_each(source, key, source.of(elements), element, kinds)}])"
+    keys = f"{torch}.stack([{of_each(source, key, source.of(elements), element, kinds, torch)}])"
     if node.func.id == "sorted":
         # Python keeps equal ones in their order, both ways.
         order = ", descending=True" if reverse else ""
@@ -67,7 +67,7 @@ def _place(source: Source, node: ast.Call, key: ast.expr, reverse: bool, kinds: 
     """The text for the places in a list, ordered by what the list holds there: `max(range(len(scores)), key=lambda i: scores[i])`."""
     assert isinstance(node.func, ast.Name)
     numbers = source.of(node.args[0])
-    keys = f"{torch}.stack([{_of_each(source, key, numbers, Kind('number', type='int'), kinds)}])"
+    keys = f"{torch}.stack([{of_each(source, key, numbers, Kind('number', type='int'), kinds, torch)}])"
     if node.func.id != "sorted":
         return f"{keys}.arg{node.func.id}().item()"
     order = ", descending=True" if reverse else ""
@@ -85,7 +85,7 @@ def _stacked(source: Source, elements: ast.expr, kinds: Kinds, torch: str) -> tu
     return f"{torch}.stack({path})", one_shape(source, elements, kinds)
 
 
-def _of_each(source: Source, key: ast.expr, path: str, element: Kind, kinds: Kinds) -> str:
+def of_each(source: Source, key: ast.expr, path: str, element: Kind, kinds: Kinds, torch: str) -> str:
     """The text that computes the keys of all elements, each a tensor without dimensions. Raises Refused."""
     if isinstance(key, ast.Lambda):
         given = key.args
@@ -110,6 +110,9 @@ def _of_each(source: Source, key: ast.expr, path: str, element: Kind, kinds: Kin
         body = read[1]
         text = name if isinstance(body, ast.Name) and body.id == name else ast.unparse(body)
     kind = inside.of(body)
+    if kind.what == "scalar" and kind.type in ("int", "float"):
+        dtype = "float64" if kind.type == "float" else "int64"
+        return f"{torch}.full((), {text}, dtype={torch}.{dtype}) for {name} in {path}"
     if kind.what != "tensor":
         raise Refused(f"`{source.of(key)}` is not known to give a tensor for an element")
     if (kind.dtype or "").startswith(("bool", "complex")):

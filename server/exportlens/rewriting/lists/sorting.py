@@ -11,6 +11,7 @@ from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Source, replaced
 from exportlens.rewriting.kinds.kind import Kind, element_of
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.best_numbers import best_number
 from exportlens.rewriting.lists.keyed_order import are_made_alike, ordered_by_key
 from exportlens.rewriting.lists.listed_items import stays_written
 from exportlens.rewriting.numbers.operands import read_out
@@ -38,6 +39,9 @@ def sorted_text(source: Source, node: ast.Call, kinds: Kinds, torch: str) -> str
     if key is not None or node.func.id != "sorted":
         if key is None:
             raise Refused("data decides which of the elements is taken")
+        best = best_number(source, node, key, kinds, torch)
+        if best is not None:
+            return best
         backwards = isinstance(reverse, ast.Constant) and bool(reverse.value)
         text = ordered_by_key(source, node, key, backwards, kinds, torch)
         return replaced(source.text, [source.swap(node, text)])
