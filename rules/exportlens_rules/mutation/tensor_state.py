@@ -29,6 +29,7 @@ from exportlens.rewriting.state.taken_apart import taken_apart
 from exportlens.rewriting.state.unbegun_state import begun_by_the_first_call, is_one_float
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.begun_before import is_begun_before_calls
 from exportlens_rules.mutation.begun_elsewhere import (
     is_begun_by_another,
     is_read_in_call,
@@ -278,6 +279,13 @@ class M(nn.Module):
                 outcome=_NUMBER,
             )
             return
+        if is_begun_before_calls(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is bound to new tensors that the next call reads, and another method begins it before the model "
+                "runs: the exported program starts each call from what it held while tracing. Register buffers, and write them in place.",
+            )
+            return
         if place.augmented or place.old is None:
             return
         if is_turned(place):
@@ -352,6 +360,11 @@ class M(nn.Module):
         assert isinstance(report.place, AttributeWrite)
         if isinstance(report.place.owner, ClassValue):
             return Refusal(OF_CLASS)
+        if is_begun_before_calls(report.place):
+            return Refusal(
+                f"a method that the call does not lead to begins `self.{report.place.attr}`: register a buffer there, and copy what is "
+                "bound here into it"
+            )
         named = named_statement(report.place)
         if named is not None:
             if named[1].attr is not None:
