@@ -11,7 +11,8 @@ from exportlens.inference.values import ClassValue, Instance, Sequence, Tensor, 
 from exportlens.rewriting.code.names import dotted
 
 from exportlens_rules.mutation.computed_state import parts_of
-from exportlens_rules.mutation.state_reads import parents, read_before
+from exportlens_rules.mutation.read_by_others import is_read
+from exportlens_rules.mutation.state_reads import loaded, parents, read_before
 from exportlens_rules.reading import ancestors
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -31,7 +32,9 @@ def is_begun_before_calls(place: AttributeWrite) -> bool:
         return False
     if not any(isinstance(each, Tensor) and each.origin != "constant" for each in _leaves(place.value)):
         return False
-    if not read_before(function.node, statement, target):
+    path = ast.dump(loaded(target))
+    others = (is_read(reader, node, path) for reader, node in place.readers if reader is not function.node)
+    if not read_before(function.node, statement, target) and not (place.site.certain and any(others)):
         return False
     chunks = [placed.chunk for placed in function.scope.document.placed]
     called = _named_from_forward(each for chunk in chunks for each in chunk.body)

@@ -15,6 +15,9 @@ class M(nn.Module):
     def reset(self, n):
         BEGIN
 
+    def change(self, x):
+        return self.layer(x - self.last)
+
     def forward(self, x: torch.Tensor):
         FORWARD
 """
@@ -32,6 +35,7 @@ MUST: dict[str, list[str]] = {
         _model("self.h = torch.zeros(n, 4)", "x = self.layer(x) + self.h\nself.h = x.tanh()\nreturn x"),
         _model("self.state = torch.zeros(n, 4), torch.zeros(n, 4)", _PAIR),
         _model("self.state = [torch.zeros(n, 4)] * 2", _LIST),
+        _model("self.last = torch.zeros(n, 4)", "y = self.change(x)\nself.last = x * 2\nreturn y"),
     ],
 }
 MUST_NOT: dict[str, list[str]] = {
@@ -40,6 +44,7 @@ MUST_NOT: dict[str, list[str]] = {
         _model("self.h = torch.zeros(n, 4)", "self.reset(3)\nx = self.layer(x) + self.h\nself.h = x.tanh()\nreturn x"),
         # No call reads what the last one left.
         _model("self.h = torch.zeros(n, 4)", "self.h = self.layer(x)\nreturn self.h * 2"),
+        _model("self.last = torch.zeros(n, 4)", "self.last = x * 2\nreturn self.change(x)"),
         # Nothing but a conversion.
         _model("self.h = torch.zeros(n, 4)", "self.h = self.h.to(x.device)\nreturn self.layer(x) + self.h"),
         # Bound in the call before it is read.
