@@ -76,7 +76,9 @@ def _named_from_forward(statements: Iterable[ast.stmt]) -> set[str]:
 def _methods(owner: Instance) -> Iterator[_Function]:
     for cls in class_order(owner.cls):
         if isinstance(cls, ClassValue) and isinstance(cls.node, ast.ClassDef):
-            yield from (each for each in cls.node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)))
+            yield from (
+                each for each in cls.node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+            )
 
 
 def _writes(method: _Function, attr: str) -> bool:

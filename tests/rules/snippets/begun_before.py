@@ -28,7 +28,9 @@ def _model(begin: str, forward: str) -> str:
 
 
 _PAIR = "h, c = self.state\nc = self.layer(x) + h * c\nself.state = c.tanh(), c\nreturn c"
-_LIST = "new = []\nfor h in self.state:\n    x = self.layer(x) + h\n    new.append(x)\nself.state = new\nreturn x"
+_LIST = (
+    "new = []\nfor h in self.state:\n    x = self.layer(x) + h\n    new.append(x)\nself.state = new\nreturn x"
+)
 
 MUST: dict[str, list[str]] = {
     "EXL206": [
@@ -41,7 +43,10 @@ MUST: dict[str, list[str]] = {
 MUST_NOT: dict[str, list[str]] = {
     "EXL206": [
         # Each call begins it anew.
-        _model("self.h = torch.zeros(n, 4)", "self.reset(3)\nx = self.layer(x) + self.h\nself.h = x.tanh()\nreturn x"),
+        _model(
+            "self.h = torch.zeros(n, 4)",
+            "self.reset(3)\nx = self.layer(x) + self.h\nself.h = x.tanh()\nreturn x",
+        ),
         # No call reads what the last one left.
         _model("self.h = torch.zeros(n, 4)", "self.h = self.layer(x)\nreturn self.h * 2"),
         _model("self.last = torch.zeros(n, 4)", "self.last = x * 2\nreturn self.change(x)"),
