@@ -305,7 +305,7 @@ class _Order:
         if isinstance(node, ast.Name):
             self._name(node, reads, stores)
         elif isinstance(node, ast.Call):
-            self._call(node, stores)
+            self._call(node, reads, stores)
 
     def _each(self, nodes: Iterable[ast.AST], reads: bool, stores: bool) -> None:
         if reads and stores:
@@ -397,7 +397,7 @@ class _Order:
         for known in self.state.objects.values():
             known.crossed |= known.written
 
-    def _call(self, node: ast.Call, stores: bool) -> None:
+    def _call(self, node: ast.Call, reads: bool, stores: bool) -> None:
         name = dotted(node.func) or ""
         path = self._path(node.args[0]) if node.args else None
         if name == "setattr" and path is not None and stores:
@@ -415,12 +415,13 @@ class _Order:
             passed = self._passed(node, method)
             for own, theirs in passed:
                 self.state.objects[theirs] = self.state.objects[own]
-            key = method.name, self.depth, self.state.key()
+            key = method.name, self.depth, self.state.key(), reads, stores
             if key not in self.called:
                 inner = _Order(
                     self.methods, self.goal, method, self.state.copy(), self.depth + 1, self.called
                 )
-                inner.block(method.body)
+                # In the place itself, what a method sets is set behind it, as what its arms set themselves.
+                inner._each(method.body, reads, stores)
                 self.called[key] = inner.state
             self.state = self.called[key].copy()
             for own, theirs in passed:

@@ -29,6 +29,7 @@ from exportlens.rewriting.state.taken_apart import taken_apart
 from exportlens.rewriting.state.unbegun_state import begun_by_the_first_call, is_one_float
 from exportlens.rule import Example, Report, Rule
 
+from exportlens_rules.mutation.begun_before import is_begun_before_calls
 from exportlens_rules.mutation.begun_elsewhere import (
     is_begun_by_another,
     is_read_in_call,
@@ -76,8 +77,8 @@ class TensorState(Rule):
     to an attribute whose old value the function has read before, under whatever name: what one call leaves, the
     next one reads. So are numbers of tensors that the first call computes of its inputs, for all later calls:
     `if self.scale is None: self.scale = x.std()`; and so is what only later calls read, as a counter or a state of the model decides:
-    `y = x if self.steps == 0 else x - self.last`. For a plain attribute the update is lost in both modes, for a buffer in strict mode. State
-    that a number starts, as the potential of a spiking neuron, is told as a remark: models set it back before
+    `y = x if self.steps == 0 else x - self.last`. For a plain attribute the update is lost in both modes, for a buffer in strict mode. So is what
+    a method begins before the model runs, as `reset` does, and each call reads and binds anew. State that a number starts, as the potential of a spiking neuron, is told as a remark: models set it back before
     each sample. So is a dict
     of such tensors that is made anew. Attributes that are only set, to be read later in the same call, are fine, and so are tables that
     are made anew where they are too short.
@@ -278,6 +279,13 @@ class M(nn.Module):
                 outcome=_NUMBER,
             )
             return
+        if is_begun_before_calls(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is bound to new tensors that the next call reads, and another method begins it before the model "
+                "runs: the exported program starts each call from what it held while tracing. Register buffers, and write them in place.",
+            )
+            return
         if place.augmented or place.old is None:
             return
         if is_turned(place):
@@ -352,6 +360,11 @@ class M(nn.Module):
         assert isinstance(report.place, AttributeWrite)
         if isinstance(report.place.owner, ClassValue):
             return Refusal(OF_CLASS)
+        if is_begun_before_calls(report.place):
+            return Refusal(
+                f"a method that the call does not lead to begins `self.{report.place.attr}`: register a buffer there, and copy what is "
+                "bound here into it"
+            )
         named = named_statement(report.place)
         if named is not None:
             if named[1].attr is not None:

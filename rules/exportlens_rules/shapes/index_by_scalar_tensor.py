@@ -24,6 +24,7 @@ from exportlens.rewriting.sizes.number_indices import (
     select_by_number,
     write_by_number,
 )
+from exportlens.rewriting.sizes.one_mask import index_by_one_row, is_one_mask
 from exportlens.rewriting.sizes.open_steps import (
     TELLING_NOTHING,
     has_open_step,
@@ -57,7 +58,7 @@ class IndexByScalarTensor(Rule):
     that such a tensor bounds: `x[i, :t] = 0`, or to rows and slices that numbers from data place while a gradient flows:
     `x[:n] = self.layer(y)` and `x[:n].copy_(y)`, numbers read out of tensors beside other indices: `x[i, t.item()]`, or in a list: `x[[t.item(), u.item()]]`,
     such numbers and tensors as the step of a slice: `x[:: t.item()]`, as the starts of two slices: `x[a:b, c:d]`, and as the bounds of a slice
-    that is viewed in other sizes: `x[:, :n].view(-1, 3, 4)`.
+    that is viewed in other sizes: `x[:, :n].view(-1, 3, 4)`; and tensors indexed by a mask of rank 0: `loss[loss.isnan()] = 0`.
     Where nothing tells how many dimensions a tensor has, a number that a loop unpacks from its rows, `for a, b in edges`, or a cell,
     `edges[e, 1]`, is taken for one that may have none: a remark, with its fix. So are the parts of what is called like one place: `y, x = click`,
     `center[0]`, cells of int tensors at the counters of loops: `order[b][c]`, and items of them that are made numbers elsewhere: `int(order[i])`.
@@ -219,6 +220,21 @@ def forward(self, x):
 """,
             outcome=_WRITE,
         ),
+        Example(
+            bad="""
+def forward(self, x):
+    loss = x.log().mean()
+    loss[loss.isnan()] = 0
+    return loss
+""",
+            good="""
+def forward(self, x):
+    loss = x.log().mean()
+    loss.unsqueeze(0)[loss.isnan().unsqueeze(0)] = 0
+    return loss
+""",
+            outcome=_WRITE,
+        ),
     )
 
     def check(self, place: Place) -> Iterator[Report]:
@@ -233,6 +249,13 @@ def forward(self, x):
                 place,
                 f"`{words(place.node)}` is indexed by a list of numbers that were read out of tensor data: tracing would have to "
                 "know each of them. Make a tensor of them: `torch.tensor(numbers)`.",
+                outcome=_WRITE,
+            )
+        elif is_one_mask(key):
+            yield self.report(
+                place,
+                f"`{words(place.node)}` {what} all or nothing by a mask without dimensions: tracing asks it for its bool and fails. "
+                "Give both a dimension: `x.unsqueeze(0)[m.unsqueeze(0)]`.",
                 outcome=_WRITE,
             )
         elif any(is_scalar_index(part) for part in parts) or _may_be_one_in_a_branch(place, parts):
@@ -305,6 +328,8 @@ def forward(self, x):
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal:
         assert isinstance(report.place, (ItemRead, ItemWrite))
+        if is_one_mask(report.place.key):
+            return index_by_one_row(report.place, context)
         if has_open_step(report.place):
             if isinstance(report.place, ItemWrite) or not is_number_step(report.place):
                 return Refusal("a slice whose step comes from data has no operator that takes its place")

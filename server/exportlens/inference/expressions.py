@@ -285,12 +285,18 @@ def _bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> Value:
     """`a and b`, `a or b` as a value: every operand but the last is asked for its truth."""
     stop = isinstance(node.op, ast.Or)
     result: Value | None = None
+    # The same but for what only lengths decide, and whether any do.
+    without_lengths: Value | None = None
+    asked = False
     doubt = 0
     mark = machine.journal.mark()
     try:
         for index, operand in enumerate(node.values):
             value = evaluate(machine, operand, frame)
             last = index == len(node.values) - 1
+            if last and asked and truth_of(value) is DATA:
+                # As in a test: what lengths leave open, data decides.
+                result = without_lengths
             if last:
                 return value if result is None else join(result, value)
             tested, _ = _test_of(machine, value, frame, operand)
@@ -304,10 +310,15 @@ def _bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> Value:
                         Truth(machine.site(frame), operand, tested, context, node, frame.visible())
                     )
                 result = value if result is None else join(result, value)
+                without_lengths = value if without_lengths is None else join(without_lengths, value)
             elif truth is None:
                 kept = _could_be(value, stop)
+                counts = isinstance(value, (Shape, Static)) and _counts(operand)
+                asked = asked or counts
                 if kept is not None:
                     result = kept if result is None else join(result, kept)
+                if kept is not None and not counts:
+                    without_lengths = kept if without_lengths is None else join(without_lengths, kept)
                 machine.doubt += 1
                 machine.conditions.append(opposite(operand) if stop else operand)
                 doubt += 1
@@ -318,6 +329,14 @@ def _bool_op(machine: Machine, node: ast.BoolOp, frame: Frame) -> Value:
         if not _binds(node):
             machine.journal.roll_back(mark)
     return Unknown("an empty boolean operation")
+
+
+def _counts(test: ast.expr) -> bool:
+    """Whether `test` compares how much is in something: `len(rows) > 1`."""
+    return isinstance(test, ast.Compare) and any(
+        isinstance(side, ast.Call) and isinstance(side.func, ast.Name) and side.func.id == "len"
+        for side in (test.left, *test.comparators)
+    )
 
 
 def _could_be(value: Value, truth: bool) -> Value | None:

@@ -38,6 +38,7 @@ from exportlens.rewriting.kinds.kind import (
     with_item,
 )
 from exportlens.rewriting.kinds.operator_kinds import of_arithmetic, of_comparison, of_logic, of_sign
+from exportlens.rewriting.kinds.untaken import untaken
 from exportlens.source.document import Chunk
 from exportlens.source.walking import children, walk
 
@@ -94,6 +95,8 @@ class Kinds:
         self.padded: list[tuple[ast.FunctionDef, ast.Call]] | None = None
         # The views in functions that the fix is to copy (see `picked_in_helpers`); None where it may not.
         self.views: list[tuple[ast.FunctionDef, ast.expr]] | None = None
+        # Whether all that runs before is followed, so that an `if` on what is None there takes one way: not in rounds of loops.
+        self.settled = False
         # In how many functions that were followed for what they give these are.
         self.depth = 0
 
@@ -107,7 +110,7 @@ class Kinds:
         copied.elsewhere, copied.cancelled = self.elsewhere, self.cancelled
         copied.functions, copied.answers, copied.arms = self.functions, self.answers, dict(self.arms)
         copied.padded, copied.again, copied.itself = self.padded, self.again, self.itself
-        copied.views = self.views
+        copied.views, copied.settled = self.views, self.settled
         copied.depth, copied.supposed, copied.constants = self.depth, self.supposed, self.constants
         return copied
 
@@ -255,8 +258,11 @@ class Kinds:
     def _run_rounds(self, node: ast.For | ast.While) -> None:
         entry = dict(self.names)
         certain = isinstance(node, ast.For) and exits(node.body) == {"falls"} and self.has_elements(node.iter)
+        # A later round may take the arm that the first does not.
+        outside, self.settled = self.settled, False
         self.run(node.body)
         self.run(node.body)
+        self.settled = outside
         # What each round puts something into has something behind them.
         filled = {name: each.type for name, each in self.names.items() if certain and is_filled(each)}
         self._merge_with(entry)
@@ -353,12 +359,13 @@ class Kinds:
 
     def _run_arms(self, arms: list[list[ast.stmt]], test: ast.expr | None = None) -> None:
         ends = []
+        idle = untaken(test, self.names) if self.settled else None
         for index, arm in enumerate(arms):
             way = self.copy()
             if test is not None:
                 way.tell_ranks(by_test(test, index == 0))
             way.run(arm)
-            if not leaves(arm):
+            if index != idle and not leaves(arm):
                 ends.append(way.names)
         if ends:
             self.names = merged_names(ends)

@@ -34,6 +34,7 @@ from exportlens.rewriting.kinds.kind import (
     union,
 )
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.kinds.untaken import untaken
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.memory.model_methods import model_methods
 from exportlens.rewriting.memory.own_containers import own_containers
@@ -245,6 +246,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     for name in floating(function, goal, own):
         if own.names[name].what == "tensor" and own.names[name].dtype is None:
             own.names[name] = replace(own.names[name], dtype="float")
+    own.settled = True
     arrived = names_before(function.body, goal, own) or {}
     names = dict(known.names)
     same: dict[int, Kind] = {}
@@ -412,12 +414,13 @@ def _visit_arms(
     test: ast.expr | None = None,
 ) -> None:
     ends = []
+    idle = untaken(test, kinds.names) if kinds.settled else None
     for index, arm in enumerate(arms):
         way = kinds.copy()
         if test is not None:
             way.tell_ranks(by_test(test, index == 0))
         visit(arm, way, see)
-        if not leaves(arm):
+        if index != idle and not leaves(arm):
             ends.append(way.names)
     if ends:
         kinds.names = merged_names(ends)
@@ -457,7 +460,7 @@ def loaded(node: ast.expr) -> ast.expr:
 
 def _writes_of_call(node: ast.Call, kinds: Kinds) -> Iterator[Write]:
     for keyword in node.keywords:
-        if keyword.arg == "out":
+        if keyword.arg == "out" and kinds.of(keyword.value).what != "none":
             yield Write(keyword.value, node)
     name = kinds.qualified(node.func)
     inplace = any(
@@ -549,10 +552,19 @@ def refuse_effects(
             kind = now.of(loaded(write.base))
             if kind.what not in ("tensor", "unknown") and ast.unparse(write.base) not in own:
                 raise Refused(f"{line} changes `{source.of(write.base)}`, which is no tensor")
+            if not _may_be_tensor(write, kind):
+                raise Refused(f"{line} changes `{source.of(write.base)}`, which is not always a tensor")
         if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant):
             _refuse_statement(source, node, now, own)
 
     visit(statements, kinds.copy(), see)
+
+
+def _may_be_tensor(write: Write, kind: Kind) -> bool:
+    """Whether each thing that what is written may be is a tensor, as far as is known: `out=None` writes nothing, an item of None raises."""
+    given = isinstance(write.node, ast.Call) and any(each.value is write.base for each in write.node.keywords)
+    known = {"tensor", "unknown"} if given else {"tensor", "unknown", "none"}
+    return kind.type != SEVERAL or all(each.what in known for each in kind.items or ())
 
 
 def _picks_by_data(source: Source, node: ast.Subscript, kinds: Kinds) -> bool:

@@ -1,0 +1,101 @@
+"""State that a method begins which no call leads to, as `reset` is called before the model runs, and each call carries on."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from exportlens.inference.classes import class_order
+from exportlens.inference.places import AttributeWrite
+from exportlens.inference.values import ClassValue, Instance, Sequence, Tensor, Value
+from exportlens.rewriting.code.names import dotted
+
+from exportlens_rules.mutation.computed_state import parts_of
+from exportlens_rules.mutation.read_by_others import is_read
+from exportlens_rules.mutation.state_reads import loaded, parents, read_before
+from exportlens_rules.reading import ancestors
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def is_begun_before_calls(place: AttributeWrite) -> bool:
+    """Whether the call reads the tensors that the attribute held before it binds new ones, and no constructor begins it but a method
+    that nothing of the call is named like."""
+    function = place.site.function
+    statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
+    target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
+    if place.old is not None or place.began is not None or place.elsewhere or place.augmented:
+        return False
+    if not isinstance(place.owner, Instance) or place.owner.traced or statement is None or target is None:
+        return False
+    if function is None or not isinstance(function.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    if not any(isinstance(each, Tensor) and each.origin != "constant" for each in _leaves(place.value)):
+        return False
+    path = ast.dump(loaded(target))
+    others = (is_read(reader, node, path) for reader, node in place.readers if reader is not function.node)
+    if not read_before(function.node, statement, target) and not (place.site.certain and any(others)):
+        return False
+    chunks = [placed.chunk for placed in function.scope.document.placed]
+    called = _named_from_forward(each for chunk in chunks for each in chunk.body)
+    writers = [each for each in _methods(place.owner) if _writes(each, place.attr)]
+    return any(each.name not in called for each in writers) and all(
+        each is function.node or each.name not in called for each in writers
+    )
+
+
+def _leaves(value: Value) -> Iterator[Value]:
+    for part in parts_of(value):
+        if isinstance(part, Sequence) and part is not value:
+            yield from _leaves(part)
+        else:
+            yield part
+
+
+def _named_from_forward(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names of all functions that a `forward` leads to, as far as their names tell."""
+    named: dict[str, list[_Function]] = {}
+    for statement in statements:
+        for each in ast.walk(statement):
+            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                named.setdefault(each.name, []).append(each)
+    found: set[str] = set()
+    waiting = ["forward"]
+    while waiting:
+        name = waiting.pop()
+        if name in named and name not in found:
+            found.add(name)
+            for each in (each for function in named[name] for each in ast.walk(function)):
+                if isinstance(each, ast.Attribute):
+                    waiting.append(each.attr)
+                elif isinstance(each, ast.Name):
+                    waiting.append(each.id)
+    return found
+
+
+def _methods(owner: Instance) -> Iterator[_Function]:
+    for cls in class_order(owner.cls):
+        if isinstance(cls, ClassValue) and isinstance(cls.node, ast.ClassDef):
+            yield from (
+                each for each in cls.node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
+            )
+
+
+def _writes(method: _Function, attr: str) -> bool:
+    """Whether `method` binds the attribute to anything but None."""
+    around = parents(method)
+    return any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.ctx, ast.Store)
+        and dotted(each) == f"self.{attr}"
+        and not _is_emptied(around.get(each))
+        for each in ast.walk(method)
+    )
+
+
+def _is_emptied(statement: ast.AST | None) -> bool:
+    return (
+        isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and statement.value.value is None
+    )
