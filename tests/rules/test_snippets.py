@@ -8,6 +8,7 @@ from exportlens.finding import Severity
 from tests.rules.checking import findings
 from tests.rules.snippets import (
     autocast,
+    begun_before,
     control_flow,
     declared_sizes,
     kept_state,
@@ -32,6 +33,7 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
     ("code", "text"),
     _cases(
         autocast.MUST,
+        begun_before.MUST,
         control_flow.MUST,
         others.MUST,
         declared_sizes.MUST,
@@ -50,6 +52,7 @@ def test_flagged(code: str, text: str) -> None:
     ("code", "text"),
     _cases(
         autocast.MUST_NOT,
+        begun_before.MUST_NOT,
         control_flow.MUST_NOT,
         others.MUST_NOT,
         declared_sizes.MUST_NOT,

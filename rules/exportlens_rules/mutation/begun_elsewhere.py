@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Const, Instance
+from exportlens.inference.values import ClassValue, Const, Instance, Tensor, options
 from exportlens.rewriting.code.names import assigned_pairs, dotted
 from exportlens.rewriting.state.begun_questions import asks_for_it, asks_for_none
 
+from exportlens_rules.mutation.read_by_others import is_read
 from exportlens_rules.mutation.state_reads import certainly_written, parents, reads
 from exportlens_rules.reading import ancestors
 
@@ -36,6 +37,73 @@ def is_begun_by_another(place: AttributeWrite) -> bool:
                 return False
             begun = True
     return begun
+
+
+def is_begun_before_calls(place: AttributeWrite) -> bool:
+    """Whether a method that no call leads to begins the attribute, as `start(self, state)` does, and each call reads what the last one
+    left before it binds the attribute anew. False where a model of the file calls that method itself, perhaps in each of its calls."""
+    if place.began is not None or not isinstance(place.owner, Instance) or place.owner.traced:
+        return False
+    path = f"self.{place.attr}"
+    if not place.readers or not _is_of_tensors(place):
+        return False
+    reached = _methods_of_call(place.owner)
+    beginning = {
+        each.name
+        for each in _methods(place.owner)
+        if each not in reached and each.name != "__init__" and _begins(each, path)
+    }
+    if not beginning or is_set_back(place) or any(_asks(each, path) for each in reached):
+        return False
+    return not any(
+        isinstance(each, ast.Attribute) and each.attr in beginning
+        for model in _models(place)
+        for each in ast.walk(model)
+    ) and any(is_read(reader, node, ast.dump(node)) for reader, node in place.readers)
+
+
+def _is_of_tensors(place: AttributeWrite) -> bool:
+    """Whether what is bound is a tensor, or what another attribute held: `self.last = self.state`."""
+    if all(isinstance(each, Tensor) and each.origin != "constant" for each in options(place.value)):
+        return True
+    statement = _statement(place)
+    path = dotted(statement.value) if isinstance(statement, ast.Assign) else None
+    return path is not None and path.startswith("self.") and path != f"self.{place.attr}"
+
+
+def _begins(method: ast.AST, path: str) -> bool:
+    """Whether `method` binds the attribute to more than a constant, and does not compute it of itself."""
+    return any(
+        isinstance(each, ast.Assign)
+        and not reads(each, [_dump(path)])
+        and any(
+            dotted(target) == path and not isinstance(value, ast.Constant)
+            for target, value in assigned_pairs(each)
+        )
+        for each in ast.walk(method)
+    )
+
+
+def _asks(method: ast.AST, path: str) -> bool:
+    """Whether `method` asks if the attribute is there, or what it is."""
+    name = path.removeprefix("self.")
+    return any(
+        (isinstance(each, ast.Constant) and each.value == name)
+        or (isinstance(each, ast.expr) and asks_for_none(each, path) is not None)
+        for each in ast.walk(method)
+    )
+
+
+def _models(place: AttributeWrite) -> Iterator[ast.ClassDef]:
+    """The classes of the file that have a `forward`, but for that of the object."""
+    classes = class_order(place.owner.cls) if isinstance(place.owner, Instance) else []
+    own = [each.node for each in classes if isinstance(each, ClassValue)]
+    for placed in place.site.scope.document.placed:
+        for each in placed.chunk.body:
+            if not isinstance(each, ast.ClassDef) or each in own:
+                continue
+            if any(isinstance(one, ast.FunctionDef) and one.name == "forward" for one in each.body):
+                yield each
 
 
 def is_read_in_call(place: AttributeWrite) -> bool:

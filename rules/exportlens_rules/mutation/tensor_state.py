@@ -30,6 +30,7 @@ from exportlens.rewriting.state.unbegun_state import begun_by_the_first_call, is
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.begun_elsewhere import (
+    is_begun_before_calls,
     is_begun_by_another,
     is_read_in_call,
     is_set_back,
@@ -275,6 +276,14 @@ class M(nn.Module):
                 place,
                 f"`self.{place.attr}` becomes a tensor {computed}: the exported program starts each call from the number that it "
                 f"was first. Register a buffer and write in place: `self.{place.attr}.copy_(...)`.",
+                outcome=_NUMBER,
+            )
+            return
+        if is_begun_before_calls(place):
+            yield self.report(
+                place,
+                f"`self.{place.attr}` is bound to a new tensor that the next call reads: the exported program starts each call from what "
+                "another method set before the export. Register a buffer, and write it in place.",
                 outcome=_NUMBER,
             )
             return

@@ -341,6 +341,9 @@ def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Fram
         return call_value(machine, getter, [owner, Const(attr)], {}, frame, node)
     if hidden or owner.open:
         return Unknown(f"`{attr}` may come from a base class that is not followed")
+    if machine.tracing and not machine.quiet and not owner.traced:
+        # Another method may have set it before the call.
+        _note_read(machine, owner, attr, frame, node)
     return Unknown(f"`{attr}` is not set in what was followed")
 
 
