@@ -16,6 +16,7 @@ from tests.rules.snippets import (
     object_operators,
     others,
     python_values,
+    set_outside,
     shared_state,
 )
 
@@ -42,6 +43,7 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
         kept_state.MUST,
         shared_state.MUST,
         python_values.MUST,
+        set_outside.MUST,
     ),
 )
 def test_flagged(code: str, text: str) -> None:
@@ -61,6 +63,7 @@ def test_flagged(code: str, text: str) -> None:
         kept_state.MUST_NOT,
         shared_state.MUST_NOT,
         python_values.MUST_NOT,
+        set_outside.MUST_NOT,
     ),
 )
 def test_not_flagged(code: str, text: str) -> None:

@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from exportlens.inference.attribute_writes import keep_attribute
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
-from exportlens.inference.constructions import Construction, configurations, other_configurations
+from exportlens.inference.constructions import Construction, configurations, other_configurations, switched
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
@@ -90,13 +91,15 @@ def run_class(
     cls: ClassValue,
     examples: Iterable[Tensor | None] = (),
     made: Iterable[Construction] = (),
+    outside: frozenset[tuple[str, bool]] = frozenset(),
 ) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
     Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
     marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
     tensors in a run of their own. Of what the file gives it as `examples` the dtypes and the numbers of dimensions are known.
-    Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too.
+    Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too; so is
+    one whose flags the file sets from `outside`.
     """
     forward = _traced(cls)
     if forward is None:
@@ -108,15 +111,20 @@ def run_class(
     machine.told_rest = given[len(names) :]
     try:
         _run_with_and_without(machine, cls, forward)
+        flags = machine.flags
         _run_supposing(machine, cls, forward)
         init, _, _ = class_attribute(cls, "__init__")
         if isinstance(init, Function):
             for given_to_init in other_configurations(machine, cls, _signature(cls, init), made):
                 machine.configured = given_to_init
                 _run_with_and_without(machine, cls, forward)
+            machine.configured = {}
+            machine.switched = switched(flags, outside)
+            if machine.switched:
+                _run_with_and_without(machine, cls, forward)
     finally:
         machine.told, machine.told_rest = {}, ()
-        machine.configured = {}
+        machine.configured = machine.switched = {}
 
 
 def run_as_made(
@@ -208,6 +216,9 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.doubt = doubt
         machine.tracing = True
         if isinstance(instance, Instance):
+            machine.flags = _flags_of(instance)
+            for name, flag in machine.switched.items():
+                keep_attribute(machine, instance, name, flag)
             for held in instance.attributes.values():
                 _take_up_items(machine, held)
         written = _signature(cls, forward)
@@ -241,6 +252,11 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.optional = False
         machine.conditions.clear()
         machine.quiet = 0
+
+
+def _flags_of(instance: Instance) -> dict[str, bool]:
+    held = {name: value.value for name, value in instance.attributes.items() if isinstance(value, Const)}
+    return {name: flag for name, flag in held.items() if isinstance(flag, bool)}
 
 
 def _take_up_items(machine: Machine, value: Value, depth: int = 0) -> None:
