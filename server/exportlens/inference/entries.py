@@ -143,7 +143,17 @@ def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None
     written = _signature(cls, forward)
     spec = written.node.args
     positional = [*spec.posonlyargs, *spec.args][1:]
-    untold = positional[: len(positional) - len(written.defaults)]
+    defaults = [None] * (len(positional) - len(written.defaults)) + [*written.defaults]
+    untold = [
+        each
+        for each, default in zip(positional, defaults, strict=True)
+        if default is None
+        or (
+            isinstance(default, Const)
+            and default.value is None
+            and not asked_for_truth(machine, written, each.arg)
+        )
+    ]
     supposed = {
         each.arg: supposed_tensor(machine, written, each.arg)
         for each in untold
@@ -346,7 +356,8 @@ def _literal(node: ast.expr) -> Value:
 
 
 def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
-    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given.
+    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given; or that
+    examples give a tensor.
 
     `if not hidden` is asked of lists and tuples: tensors are compared with None.
     """
@@ -359,7 +370,10 @@ def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
         if (
             isinstance(default, Const)
             and default.value is None
-            and isinstance(argument_value(machine, forward, parameter, None), (Tensor, Sequence))
+            and (
+                parameter.arg in machine.told
+                or isinstance(argument_value(machine, forward, parameter, None), (Tensor, Sequence))
+            )
             and not asked_for_truth(machine, forward, parameter.arg)
         ):
             found.append(parameter.arg)
