@@ -143,23 +143,24 @@ def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None
     written = _signature(cls, forward)
     spec = written.node.args
     positional = [*spec.posonlyargs, *spec.args][1:]
-    defaults = [None] * (len(positional) - len(written.defaults)) + [*written.defaults]
-    untold = [
-        each
-        for each, default in zip(positional, defaults, strict=True)
-        if default is None
-        or (
-            isinstance(default, Const)
-            and default.value is None
-            and not asked_for_truth(machine, written, each.arg)
-        )
-    ]
+    needed = positional[: len(positional) - len(written.defaults)]
     supposed = {
         each.arg: supposed_tensor(machine, written, each.arg)
-        for each in untold
+        for each in positional
         if each.annotation is None and each.arg not in machine.told
     }
-    machine.supposed = {name: value for name, value in supposed.items() if value is not None}
+    # What may be left out and is compared as a whole is mostly an option: `threshold=None`.
+    may_be_left_out = {
+        each.arg
+        for each, default in zip(positional[len(needed) :], written.defaults, strict=True)
+        if default == Const(None) and not asked_for_truth(machine, written, each.arg)
+    }
+    names = {each.arg for each in needed}
+    machine.supposed = {
+        name: value
+        for name, value in supposed.items()
+        if value is not None and (name in names or (name in may_be_left_out and value.rank != 0))
+    }
     if machine.supposed:
         machine.doubt = 1
         _run_once(machine, cls, forward, given=frozenset())
