@@ -28,7 +28,7 @@ from exportlens.hindrances import (
     traces,
 )
 from exportlens.inference.classes import called_as
-from exportlens.inference.constructions import Construction, constructions
+from exportlens.inference.constructions import Construction, constructions, flags_set_outside
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -78,12 +78,17 @@ def _bounded(cancelled: Callable[[], bool]) -> Callable[[], bool]:
 
 
 def _run_name(
-    machine: Machine, scope: ModuleScope, name: str, given: Examples, made: Sequence[Construction]
+    machine: Machine,
+    scope: ModuleScope,
+    name: str,
+    given: Examples,
+    made: Sequence[Construction],
+    outside: frozenset[tuple[str, bool]],
 ) -> None:
-    """Trace the nn.Module that `name` is bound to, where it is one with a forward, with what is `given` as examples, and as it is
-    `made`."""
+    """Trace the nn.Module that `name` is bound to, where it is one with a forward, with what is `given` as examples, as it is `made`,
+    and as its flags are set from `outside`."""
     for cls in module_classes(machine, scope, only=name):
-        run_class(machine, cls, given.get(name, ()), made)
+        run_class(machine, cls, given.get(name, ()), made, outside)
 
 
 def _run_exports(machine: Machine, scope: ModuleScope) -> None:
@@ -208,15 +213,16 @@ class Engine:
         steps: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
         definitions: list[tuple[Hashable, tuple[Chunk, ...], Callable[[], None]]] = []
         given, told = self._given(scope, reach, whole, machine.cancelled)
+        outside = flags_set_outside(scope)
         for name, bindings in scope.bindings.items():
             chunks = everything if whole else reach.of(chunk for chunk, _ in bindings)
             if any(isinstance(statement, (ast.ClassDef, ast.If, ast.Try)) for _, statement in bindings):
                 made = list(constructions(scope, name))
-                trace = functools.partial(_run_name, machine, scope, name, given, made)
+                trace = functools.partial(_run_name, machine, scope, name, given, made, outside)
                 telling = told if name in given else ()
                 if made and not whole:
                     telling = (*telling, *reach.of(each.chunk for each in made))
-                steps.append((("class", name), (*chunks, *telling), trace))
+                steps.append((("class", name, outside), (*chunks, *telling), trace))
             if dispatcher.wants(Definition):
                 show = functools.partial(_run_definition, machine, scope, name)
                 definitions.append((("definition", name), chunks, show))

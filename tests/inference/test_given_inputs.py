@@ -216,3 +216,24 @@ def test_no_finding_hangs_on_sizes(tmp_path: Path) -> None:
         engine.update(path, HEAD + GLOBALS + given)
         found.append([(each.code, each.range.start.line) for each in engine.check(path)])
     assert found[0] and found == [found[0]] * 3
+
+
+@pytest.mark.parametrize("default", ["", "=None"])
+def test_inputs_that_may_be_left_out_are_what_examples_give(default: str) -> None:
+    text = f"""
+class M(nn.Module):
+    def forward(self, x, counts{default}, **others):
+        if counts is not None:
+            x = x * self.helper(x, counts)
+        return x
+
+    def helper(self, x, counts):
+        return torch.cat([torch.ones(int(n)) for n in counts]).sum() / len(counts)
+
+
+def make_inputs():
+    return [(torch.randn(3), torch.tensor([1, 2]))]
+"""
+    engine = Engine(Config(root=Path("/")))
+    engine.update(Path("/model.py"), HEAD + text)
+    assert "EXL401" in {each.code for each in engine.check(Path("/model.py"))}

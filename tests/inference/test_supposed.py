@@ -64,6 +64,27 @@ def test_what_tests_compare_may_be_a_tensor(tmp_path: Path, test: str, codes: li
     assert all(any("Only where `gate` is a tensor" in note for note in each.notes) for each in found)
 
 
+@pytest.mark.parametrize(("default", "codes"), [("None", ["EXL101"]), ("()", [])])
+def test_what_may_be_left_out_may_be_a_tensor(tmp_path: Path, default: str, codes: list[str]) -> None:
+    body = "if gates is not None:\n            for gate in gates:\n                if gate > 0.5:\n                    x = self.second(x)"
+    found = findings(
+        tmp_path,
+        f"    def forward(self, x, gates={default}):\n        {body}\n        return self.first(x)\n",
+    )
+    assert [each.code for each in found] == codes
+    assert {each.severity for each in found} <= {Severity.INFORMATION}
+
+
+def test_what_may_be_left_out_and_is_compared_is_an_option(tmp_path: Path) -> None:
+    body = "if gate is not None and gate > 0.5:\n            x = self.second(x)"
+    assert (
+        findings(
+            tmp_path, f"    def forward(self, x, gate=None):\n        {body}\n        return self.first(x)\n"
+        )
+        == []
+    )
+
+
 def test_items_compared_under_a_name_may_be_of_a_tensor(tmp_path: Path) -> None:
     """What is called like a number, and has items, is a list of numbers or a tensor."""
     body = "for i in range(4):\n            n = n_parts[i]\n            if n > 1:\n                x = self.second(x)"

@@ -1137,6 +1137,14 @@ def test_padded_sequences_beside_a_result_of_other_dimensions() -> None:
     assert "torch.cond" not in mended.text
 
 
+def test_what_is_selected_beside_one_number() -> None:
+    forward = "\n    def forward(self, x):\n        v = x[x > 0]\n        if v.numel() == 0:\n            return {}\n        return v.mean()\n"
+    left = mend(HEAD + INIT.lstrip("\n") + forward.format("v * 0.0"))
+    assert "torch.cond" not in left.text
+    assert any("no dimensions on one side of the branch" in each for each in left.refusals), left.refusals
+    assert "torch.cond" in mend(HEAD + INIT.lstrip("\n") + forward.format("v.sum() * 0.0")).text
+
+
 def test_the_rest_of_a_float_that_may_be_a_tensors_is_not_kept_as_a_symbol() -> None:
     forward = "\n    def forward(self, x, gate):\n        return x * (float(gate) {} 5)\n"
     assert "as_tensor(gate)" in mend(HEAD + INIT.lstrip("\n") + forward.format("/")).text

@@ -9,6 +9,7 @@ from tests.rules.checking import findings
 from tests.rules.snippets import (
     autocast,
     begun_before,
+    begun_by_methods,
     control_flow,
     declared_sizes,
     kept_state,
@@ -16,6 +17,7 @@ from tests.rules.snippets import (
     object_operators,
     others,
     python_values,
+    set_outside,
     shared_state,
 )
 
@@ -34,6 +36,7 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
     _cases(
         autocast.MUST,
         begun_before.MUST,
+        begun_by_methods.MUST,
         control_flow.MUST,
         others.MUST,
         declared_sizes.MUST,
@@ -42,6 +45,7 @@ def _cases(*tables: dict[str, list[str]]) -> list[object]:
         kept_state.MUST,
         shared_state.MUST,
         python_values.MUST,
+        set_outside.MUST,
     ),
 )
 def test_flagged(code: str, text: str) -> None:
@@ -53,6 +57,7 @@ def test_flagged(code: str, text: str) -> None:
     _cases(
         autocast.MUST_NOT,
         begun_before.MUST_NOT,
+        begun_by_methods.MUST_NOT,
         control_flow.MUST_NOT,
         others.MUST_NOT,
         declared_sizes.MUST_NOT,
@@ -61,6 +66,7 @@ def test_flagged(code: str, text: str) -> None:
         kept_state.MUST_NOT,
         shared_state.MUST_NOT,
         python_values.MUST_NOT,
+        set_outside.MUST_NOT,
     ),
 )
 def test_not_flagged(code: str, text: str) -> None:

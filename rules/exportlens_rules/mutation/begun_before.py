@@ -10,6 +10,7 @@ from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import ClassValue, Instance, Sequence, Tensor, Value
 from exportlens.rewriting.code.names import dotted
 
+from exportlens_rules.mutation.begun_elsewhere import is_set_back
 from exportlens_rules.mutation.computed_state import parts_of
 from exportlens_rules.mutation.read_by_others import is_read
 from exportlens_rules.mutation.state_reads import loaded, parents, read_before
@@ -25,6 +26,8 @@ def is_begun_before_calls(place: AttributeWrite) -> bool:
     statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
     if place.old is not None or place.began is not None or place.elsewhere or place.augmented:
+        return False
+    if is_set_back(place):
         return False
     if not isinstance(place.owner, Instance) or place.owner.traced or statement is None or target is None:
         return False

@@ -78,9 +78,9 @@ class TensorState(Rule):
     next one reads. So are numbers of tensors that the first call computes of its inputs, for all later calls:
     `if self.scale is None: self.scale = x.std()`; and so is what only later calls read, as a counter or a state of the model decides:
     `y = x if self.steps == 0 else x - self.last`. For a plain attribute the update is lost in both modes, for a buffer in strict mode. So is what
-    a method begins before the model runs, as `reset` does, and each call reads and binds anew. State that a number starts, as the potential of a spiking neuron, is told as a remark: models set it back before
-    each sample. So is a dict
-    of such tensors that is made anew. Attributes that are only set, to be read later in the same call, are fine, and so are tables that
+    a method begins before the model runs, as `reset` does, and each call reads and binds anew. State that a number starts, as the
+    potential of a spiking neuron, is told as a remark: models set it back before each sample. So is a dict of such tensors that is made anew.
+    Attributes that are only set, to be read later in the same call, are fine, and so are tables that
     are made anew where they are too short.
 
     ## Why it matters

@@ -12,7 +12,7 @@ from exportlens.inference.iteration import elements_of, length_of
 from exportlens.inference.lattice import element_of, join
 from exportlens.inference.machine import Frame, Machine
 from exportlens.inference.numpy_reads import notice_numpy, number_held
-from exportlens.inference.operators import compare, fold
+from exportlens.inference.operators import compare, fold, number_type
 from exportlens.inference.ordering import ORDERING, notice_keys, notice_order
 from exportlens.inference.places import Conversion, Truth
 from exportlens.inference.tensors import text_of
@@ -67,6 +67,12 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
             option for option in args[0].options if not (isinstance(option, Const) and option.value is None)
         ]
         either = len({isinstance(option, (Tensor, Unknown)) for option in options}) > 1
+        if not either and len({number_type(option) for option in options}) > 1:
+            # A number that may be of another type is none that the conversion may be left out of.
+            options = [
+                replace(option, type="") if isinstance(option, (TensorScalar, Shape)) else option
+                for option in options
+            ]
         results = [made(machine, option, frame, node, "either" if either else "") for option in options]
         result = results[0]
         for other in results[1:]:
@@ -344,6 +350,9 @@ def _extreme(name: str) -> Run:
                     # Nobody bounds whole numbers by 1e-6 or 0.0.
                     told = replace(told, type="float")
                 machine.notice(Conversion(machine.site(frame), node, told, "compare", name, frame.visible()))
+            if isinstance(scalars[0], TensorScalar) and len({number_type(value) for value in values}) > 1:
+                # Python gives one of them as it is: `max(0, loss)` may be an int.
+                return replace(scalars[0], type="")
             return scalars[0]
         tensors = [value for value in values if isinstance(value, Tensor) and from_data(value)]
         if tensors and len(values) > 1 and "key" not in kwargs:

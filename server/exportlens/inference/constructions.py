@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.scopes import ModuleScope
@@ -12,6 +14,10 @@ from exportlens.inference.values import Choice, ClassValue, Const, Function, Ins
 from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
+# `branch.gate = True`, on a line of its own, of any object but `self`.
+_SWITCH = re.compile(
+    r"^[ \t]*(?!self\.\w+[ \t]*=)[\w.\[\]]+\.(\w+)[ \t]*=[ \t]*(True|False)[ \t]*(?:#.*)?$", re.MULTILINE
+)
 # Each is at least one more interpretation of the model.
 _MOST = 2
 _MOST_MADE = 8
@@ -81,6 +87,25 @@ def other_configurations(
         for each in configurations(machine, cls, init, made)
         if any(_switches(defaults.get(name), value) for name, value in each.items())
     ][:_MOST]
+
+
+def flags_set_outside(scope: ModuleScope) -> frozenset[tuple[str, bool]]:
+    """What the file sets objects' attributes to that are flags, from outside of the objects: `model.exits = True`."""
+    return frozenset(each for placed in scope.document.placed for each in _set_in(placed.chunk.text))
+
+
+def switched(flags: Mapping[str, bool], outside: frozenset[tuple[str, bool]]) -> dict[str, Value]:
+    """The `flags` that a constructor leaves and that are set the other way from `outside`, as they are then."""
+    return {
+        name: Const(not flag)
+        for name, flag in flags.items()
+        if name != "training" and (name, not flag) in outside
+    }
+
+
+@lru_cache(maxsize=4096)
+def _set_in(text: str) -> frozenset[tuple[str, bool]]:
+    return frozenset((name, flag == "True") for name, flag in _SWITCH.findall(text))
 
 
 def _defaults(init: Function) -> dict[str, Value]:

@@ -7,10 +7,11 @@ import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from exportlens.inference.attribute_writes import keep_attribute
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
-from exportlens.inference.constructions import Construction, configurations, other_configurations
+from exportlens.inference.constructions import Construction, configurations, other_configurations, switched
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import call_function
@@ -90,13 +91,15 @@ def run_class(
     cls: ClassValue,
     examples: Iterable[Tensor | None] = (),
     made: Iterable[Construction] = (),
+    outside: frozenset[tuple[str, bool]] = frozenset(),
 ) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
     Arguments that may be left out are left out first, as most exports do, and given in a second run: what only that one finds is
     marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
     tensors in a run of their own. Of what the file gives it as `examples` the dtypes and the numbers of dimensions are known.
-    Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too.
+    Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too; so is
+    one whose flags the file sets from `outside`.
     """
     forward = _traced(cls)
     if forward is None:
@@ -108,15 +111,20 @@ def run_class(
     machine.told_rest = given[len(names) :]
     try:
         _run_with_and_without(machine, cls, forward)
+        flags = machine.flags
         _run_supposing(machine, cls, forward)
         init, _, _ = class_attribute(cls, "__init__")
         if isinstance(init, Function):
             for given_to_init in other_configurations(machine, cls, _signature(cls, init), made):
                 machine.configured = given_to_init
                 _run_with_and_without(machine, cls, forward)
+            machine.configured = {}
+            machine.switched = switched(flags, outside)
+            if machine.switched:
+                _run_with_and_without(machine, cls, forward)
     finally:
         machine.told, machine.told_rest = {}, ()
-        machine.configured = {}
+        machine.configured = machine.switched = {}
 
 
 def run_as_made(
@@ -135,13 +143,24 @@ def _run_supposing(machine: Machine, cls: ClassValue, forward: Function) -> None
     written = _signature(cls, forward)
     spec = written.node.args
     positional = [*spec.posonlyargs, *spec.args][1:]
-    untold = positional[: len(positional) - len(written.defaults)]
+    needed = positional[: len(positional) - len(written.defaults)]
     supposed = {
         each.arg: supposed_tensor(machine, written, each.arg)
-        for each in untold
+        for each in positional
         if each.annotation is None and each.arg not in machine.told
     }
-    machine.supposed = {name: value for name, value in supposed.items() if value is not None}
+    # What may be left out and is compared as a whole is mostly an option: `threshold=None`.
+    may_be_left_out = {
+        each.arg
+        for each, default in zip(positional[len(needed) :], written.defaults, strict=True)
+        if default == Const(None) and not asked_for_truth(machine, written, each.arg)
+    }
+    names = {each.arg for each in needed}
+    machine.supposed = {
+        name: value
+        for name, value in supposed.items()
+        if value is not None and (name in names or (name in may_be_left_out and value.rank != 0))
+    }
     if machine.supposed:
         machine.doubt = 1
         _run_once(machine, cls, forward, given=frozenset())
@@ -208,6 +227,9 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.doubt = doubt
         machine.tracing = True
         if isinstance(instance, Instance):
+            machine.flags = _flags_of(instance)
+            for name, flag in machine.switched.items():
+                keep_attribute(machine, instance, name, flag)
             for held in instance.attributes.values():
                 _take_up_items(machine, held)
         written = _signature(cls, forward)
@@ -241,6 +263,11 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.optional = False
         machine.conditions.clear()
         machine.quiet = 0
+
+
+def _flags_of(instance: Instance) -> dict[str, bool]:
+    held = {name: value.value for name, value in instance.attributes.items() if isinstance(value, Const)}
+    return {name: flag for name, flag in held.items() if isinstance(flag, bool)}
 
 
 def _take_up_items(machine: Machine, value: Value, depth: int = 0) -> None:
@@ -330,7 +357,8 @@ def _literal(node: ast.expr) -> Value:
 
 
 def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
-    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given.
+    """The parameters of `forward` that default to None and that look like tensors, or containers of tensors, when they are given; or that
+    examples give a tensor.
 
     `if not hidden` is asked of lists and tuples: tensors are compared with None.
     """
@@ -343,7 +371,10 @@ def _optional_inputs(machine: Machine, forward: Function) -> list[str]:
         if (
             isinstance(default, Const)
             and default.value is None
-            and isinstance(argument_value(machine, forward, parameter, None), (Tensor, Sequence))
+            and (
+                parameter.arg in machine.told
+                or isinstance(argument_value(machine, forward, parameter, None), (Tensor, Sequence))
+            )
             and not asked_for_truth(machine, forward, parameter.arg)
         ):
             found.append(parameter.arg)

@@ -135,6 +135,9 @@ class Machine:
         self.told_rest: tuple[Tensor | None, ...] = ()
         # The arguments that the constructor of this run's entry point gets, where the file itself makes it so.
         self.configured: Mapping[str, Value] = {}
+        # The flags that the constructor of the last run's entry point left, and those that this run finds set the other way.
+        self.flags: Mapping[str, bool] = {}
+        self.switched: Mapping[str, Value] = {}
         # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.
         self.sized = False
         # Whether the model is called once more in such a run, with what the first call left.

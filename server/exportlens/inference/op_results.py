@@ -69,6 +69,16 @@ class Made:
         self.tensors = tensors
         self.bound = bound
 
+    def is_sized_by_data(self) -> bool:
+        """Whether data decide how large the result is: of `one_hot` where the call does not tell how many classes there are."""
+        when = self.op.data_when
+        if not self.op.dynamic_shape or when is None or self.bound is None:
+            return self.op.dynamic_shape
+        given = self.bound.get(when.param, Const(None))
+        return isinstance(given, Const) and (
+            given.value is None or self.op.holds(when, {when.param: given.value}) is True
+        )
+
     def value(self, returns: knowledge.Returns) -> Value:
         kind = returns.kind
         if kind == "tensor":
@@ -143,7 +153,7 @@ class Made:
             and (self.bound or {}).get("dtype", Const(None)) == Const(None)
         ):
             dtype = "float"
-        unbacked = self.op.dynamic_shape and not self.constant
+        unbacked = self.is_sized_by_data() and not self.constant
         if not unbacked and any(tensor.unbacked for tensor in self.tensors):
             # A reduction over everything loses the size that depends on data; others may keep it.
             unbacked = rank != 0
@@ -156,7 +166,7 @@ class Made:
         given_size = self.open_size()
         if given_size is not None and not unbacked:
             unbacked, open_dim = True, given_size
-        elif unbacked and not self.op.dynamic_shape:
+        elif unbacked and not self.is_sized_by_data():
             sources = [tensor for tensor in self.tensors if tensor.unbacked]
             dims = {self.open_dim_after(tensor) for tensor in sources}
             open_dim = dims.pop() if len(dims) == 1 else None

@@ -87,7 +87,9 @@ def binary(
     if isinstance(left, Choice) or isinstance(right, Choice):
         sure = sure and always_objects(left) and always_objects(right)
         return _over_options(left, right, lambda a, b: binary(machine, op, a, b, frame, node, sure))
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
+    # `[0] * n` of a tensor is that of its number, and no product of tensors.
+    repeats = isinstance(op, ast.Mult) and (_is_plain_list(left) or _is_plain_list(right))
+    if not repeats and (isinstance(left, Tensor) or isinstance(right, Tensor)):
         other = right if isinstance(left, Tensor) else left
         if isinstance(other, Instance) and isinstance(other.cls, ClassValue):
             given = applied(machine, op, left, right, frame, node, sure) if is_plain(other) else None
@@ -206,6 +208,13 @@ def _over_options(left: Value, right: Value, run: Callable[[Value, Value], Value
 
 def _options(value: Value) -> tuple[Value, ...]:
     return value.options if isinstance(value, Choice) else (value,)
+
+
+def _is_plain_list(value: Value) -> bool:
+    """Whether it is a list, or a tuple of no class of its own; what may be a tensor is none."""
+    if not isinstance(value, Sequence) or value.guessed:
+        return False
+    return value.kind == "list" or (value.kind == "tuple" and not value.type_name and not value.fields)
 
 
 def _sequence_binary(op: ast.operator, left: Value, right: Value) -> Value:

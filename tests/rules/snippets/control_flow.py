@@ -153,6 +153,12 @@ def forward(self, x: torch.Tensor, lengths: torch.Tensor):
         total = total + i
     return total
 """,
+        # a tensor says how often a list is repeated
+        """
+def forward(self, x: torch.Tensor, group: torch.Tensor):
+    sums = [0.0] * (group.max() + 1)
+    return x + len(sums)
+""",
     ],
     "EXL113": [
         """

@@ -18,7 +18,12 @@ from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import AGAIN, LOCAL, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.made_objects import called_class, makes_named_tuple
-from exportlens.rewriting.kinds.same_kinds import is_constant, is_number, same_kind
+from exportlens.rewriting.kinds.same_kinds import (
+    is_constant,
+    is_number,
+    refuse_dimensions_by_data,
+    same_kind,
+)
 from exportlens.rewriting.memory.moving import writes
 from exportlens.source.walking import walk
 
@@ -233,6 +238,7 @@ class Outputs(NamedOutputs):
                 return Shape(dtypes={0: dtype})
             for each in found[1:]:
                 self._same_result(found[0], each)
+            refuse_dimensions_by_data(found)
             return Shape(counts={0} if self._needs_tensor(found) else set())
         lengths = {len(value.elts) for value, _ in values if isinstance(value, ast.Tuple)}
         if len(lengths) != 1 or any(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from exportlens.inference.values import Const, Mapping_
+from collections.abc import Sequence
+
+from exportlens.inference.values import Const, Mapping_, Tensor
 from exportlens.rewriting.code.draft import Refused, RefusedNumber
 from exportlens.rewriting.kinds.kind import Kind, may_be_none
 
@@ -100,3 +102,19 @@ def _dtype_differs(a: str, b: str) -> bool:
         # What is only known to be of some float dtype is of the default one, mostly.
         return not full.startswith(families[short]) or (short == "float" and full not in ("float", "float32"))
     return a != b
+
+
+def refuse_dimensions_by_data(ways: Sequence[Kind]) -> None:
+    """Raise Refused where there are two `ways` to a result, and one gives a tensor without dimensions, the other one with. More ways may
+    differ by an option, which is known when the program is traced."""
+    first, *rest = ways
+    for a, b in ((first, rest[0]), (rest[0], first)) if len(rest) == 1 else ():
+        if a.what == "tensor" and a.rank == 0 and _has_dimensions(b):
+            raise Refused(
+                "the result has no dimensions on one side of the branch, and as many elements as data tell on the other"
+            )
+
+
+def _has_dimensions(kind: Kind) -> bool:
+    """Whether it has one dimension at least, as what has as many elements as data tell: `x[x > 0] * 0.0`."""
+    return kind.rank is None and isinstance(kind.value, Tensor) and kind.value.unbacked

@@ -337,7 +337,9 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
                 "which tell it"
             )
         if place.began is None and isinstance(place.owner, Instance):
-            raise Refused("the first call makes the state: make it a tensor of its final shape in `__init__`")
+            raise Refused(
+                "the constructor does not begin the state: make it a tensor of its final shape in `__init__`"
+            )
         if isinstance(place.old, Sequence) and place.old.kind == "list":
             raise Refused(
                 "a list has no buffers: keep its tensors in one buffer, with a dimension for the items, or in a buffer each"
