@@ -139,7 +139,7 @@ REFUSED = [
         + MODULE
         + "        found = []\n        for row in range(3):\n            if x[row].sum() > 0:\n                found.append(x[row].mean())\n"
         "        return mean(found)\n",
-        "`found.append(x[row].mean())` is called for its effect",
+        "`found.append(x[row].mean())` changes `found` outside of the branch",
     ),
     (
         "bytes that are added up",

@@ -801,7 +801,7 @@ REFUSED = [
     (
         "a list that is summed though it may be empty",
         "rows = []\nfor row in x:\n    if row.sum() > 0:\n        rows.append(row * 2)\nreturn sum(rows) + x.sum()",
-        "is called for its effect",
+        "data would decide how long the list becomes",
     ),
     (
         "a loop that says where it was left",
@@ -869,7 +869,7 @@ REFUSED = [
         "rounds without rows, of which a mean is no number",
         "rows, outs, start = x.flatten(), [], 0\nfor n in (x > 0).sum(1):\n"
         "    if n == 0:\n        continue\n    outs.append(rows[start : start + n].mean(0, keepdim=True))\n    start += n\nreturn torch.cat(outs).sum()",
-        "is called for its effect",
+        "data would decide how long the list becomes",
     ),
     (
         "rounds without rows, which are counted",
@@ -1028,7 +1028,7 @@ REFUSED = [
         "what a while loop appends before it continues",
         "rows = []\ni = 0\nwhile i < 3:\n    if x[i].sum() > 0:\n        rows.append(x[i])\n        i += 1\n        continue\n"
         "    rows.append(-x[i])\n    i += 1\nreturn rows",
-        "is called for its effect",
+        "data would decide how long the list becomes",
     ),
     (
         "a print that writes",

@@ -279,7 +279,8 @@ class Kinds:
         if isinstance(owner, ast.Name) and node.func.attr in ("append", "extend", "insert", "add", "update"):
             known = self.names.get(owner.id)
             if known is not None and known.what == "container":
-                parts = [self.of(each) for each in node.args]
+                # What the list holds from now on has more than one name.
+                parts = [kept(self.of(each)) for each in node.args]
                 value = known.value
                 if isinstance(value, Sequence) and not known.keys:
                     plain = node.func.attr == "append"

@@ -266,6 +266,13 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
         elif told is None or told.what == "unknown":
             if kind.what != "unknown":
                 names[name] = kind
+        elif told.what == "tensor" and kind.type == SEVERAL:
+            # A test has told which of them it is here: how that lies in memory is followed here.
+            tensors = [each for each in kind.items or () if each.what == "tensor"]
+            moved, parted, later = (
+                any(getattr(each, flag) for each in tensors) for flag in ("moved", "parted", "later")
+            )
+            names[name] = replace(told, moved=moved, parted=parted, later=later)
         elif told.what == kind.what == "container" and kind.roots is not None:
             if name in changed and told.items is not None and _is_list(told):
                 # The interpreter speaks of one round of a loop, in which the list has another length than in others.
@@ -607,11 +614,15 @@ def _refuse_statement(source: Source, node: ast.Expr, kinds: Kinds, own: set[str
             f"`{_short(source, node)}` prints or logs: tracing would do that once and not per run"
         )
     if isinstance(call.func, ast.Attribute) and call.func.attr == "append":
-        raise Refused(
-            f"`{_short(source, node)}` is called for its effect, and data would decide how long the list becomes: append in "
-            "each round, and weigh what is dropped with zero"
-        )
+        raise Refused(_appends_by_data(source, call.func, node))
     raise Refused(f"`{_short(source, node)}` is called for its effect")
+
+
+def _appends_by_data(source: Source, func: ast.Attribute, call: ast.AST) -> str:
+    return (
+        f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch, and data would decide how long the list "
+        "becomes: append in each round, and weigh what is dropped with zero"
+    )
 
 
 def is_kept_out(node: ast.AST) -> bool:
@@ -705,6 +716,8 @@ def _refuse_call(
             and (not kinds.of(func.value).fresh or not isinstance(source.parents[call], ast.Expr))
             and (dotted(func.value) is not None or not kinds.of(func.value).fresh)
         ):
+            if func.attr == "append" and kinds.of(func.value).what == "container":
+                raise Refused(_appends_by_data(source, func, call))
             raise Refused(f"`{_short(source, call)}` changes `{source.of(func.value)}` outside of the branch")
         if isinstance(func.value, ast.Name) and func.value.id == "self":
             written = None if function is None else written_by_method(source, function, func.attr, kinds)
