@@ -91,23 +91,37 @@ def _without_inner(text: str, findings: Iterable[Finding]) -> list[Finding]:
         branches = [each for each in walk(parse_python(text)) if isinstance(each, ast.If)]
     except SyntaxError:
         return fixed
+    asked = {
+        line: each
+        for each in reversed(branches)
+        for line in range(each.test.lineno, _last_line(each.test) + 1)
+    }
+    # The branches that have a fix, each with the lines of all in it.
+    outer = [(each, branch) for each in fixed if (branch := asked.get(each.range.start.line + 1)) is not None]
 
-    def branch(finding: Finding) -> ast.If | None:
-        line = finding.range.start.line + 1
-        own = (each for each in branches if each.test.lineno <= line <= (each.test.end_lineno or 0))
-        return next(own, None)
-
-    def replaced_by(inner: Finding, outer: Finding) -> bool:
-        one, other = branch(inner), branch(outer)
-        if one is None or other is None or one is other or all(each is not one for each in walk(other)):
-            return False
-        return any(
-            mine.range.overlaps(theirs.range)
-            for mine in (inner.fix.edits if inner.fix else ())
-            for theirs in (outer.fix.edits if outer.fix else ())
+    def is_inside(inner: Finding) -> bool:
+        own = asked.get(inner.range.start.line + 1)
+        return own is not None and any(
+            branch is not own
+            and branch.lineno <= own.lineno
+            and _last_line(own) <= _last_line(branch)
+            and _overlap(inner, each)
+            for each, branch in outer
         )
 
-    return [each for each in fixed if not any(replaced_by(each, other) for other in fixed)]
+    return [each for each in fixed if not is_inside(each)]
+
+
+def _last_line(node: ast.expr | ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _overlap(one: Finding, other: Finding) -> bool:
+    return any(
+        mine.range.overlaps(theirs.range)
+        for mine in (one.fix.edits if one.fix else ())
+        for theirs in (other.fix.edits if other.fix else ())
+    )
 
 
 def _without_callers(text: str, findings: list[Finding]) -> list[Finding]:

@@ -1077,6 +1077,30 @@ REFUSED = [
         "is a tensor on one way and a Python number on another",
     ),
     ("deleting", "y = x * 2\nif x.sum() > 0:\n    z = x\n    del z\n    y = y + 1\nreturn y", "deletes"),
+    (
+        "an item that a plain test keeps from failing, of a list that is gone through",
+        "parts, s = [], x.flatten()\nfor t in range(12):\n    if t < 11 and s[t] > 0:\n        parts.append(s[t + 1])\n"
+        "y = x.sum()\nfor part in parts:\n    y = y * 0.5 + part\nreturn y",
+        "data would decide how long the list becomes",
+    ),
+    (
+        "an item that the test itself names, of a list that is gone through",
+        "parts = []\nfor row in x:\n    if (s := row.sum()) > 0:\n        parts.append(s)\n"
+        "y = x.sum()\nfor part in parts:\n    y = y * 0.5 + part\nreturn y",
+        "data would decide how long the list becomes",
+    ),
+    (
+        "what a loop over a filled list goes through last, read behind it",
+        "kept, i = [], 0\nfor n in range(3):\n    if x[n].sum() > 0:\n        kept.append(n)\n"
+        "for i in kept:\n    x = x + x[i]\nreturn x * i",
+        "data would decide how long the list becomes",
+    ),
+    (
+        "a filled list that another name changes",
+        "kept = []\nfor n in range(3):\n    if x[n].sum() > 0:\n        kept.append(n)\n"
+        "same = kept\nsame.append(0)\nfor i in kept:\n    x = x + x[i]\nreturn x",
+        "data would decide how long the list becomes",
+    ),
 ]
 
 
