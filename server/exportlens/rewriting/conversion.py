@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from exportlens.inference.values import Value
+from exportlens.rewriting.arms.bare_numbers import refuse_bare_numbers
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.arms.idle_writes import written_anyhow, written_in_any_case
 from exportlens.rewriting.arms.items_of_views import items_of_copies
@@ -496,7 +497,9 @@ def _cond(
     if changed is not source:
         arms, before = ({}, {}), now.copy()
     text, functions = BranchRewrite(changed, branch, now, torch, value, arms, outputs).text()
-    return settled(text, functions, before, torch, converted_inside)
+    text = settled(text, functions, before, torch, converted_inside)
+    refuse_bare_numbers(source.text, text)
+    return text
 
 
 def _after_subjects(source: Source, chain: ast.If, named: int, kinds: Kinds) -> Kinds:
