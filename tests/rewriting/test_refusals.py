@@ -1096,6 +1096,12 @@ REFUSED = [
         "data would decide how long the list becomes",
     ),
     (
+        "a list that a comprehension filters, gone through, and that grows behind it",
+        "kept = [row for row in x if row.sum() > 0]\nkept.append(x[0] * 2)\n"
+        "y = x.sum()\nfor row in kept:\n    y = torch.tanh(y * 0.5 + row.sum())\nreturn y",
+        "a list has a length while tracing",
+    ),
+    (
         "a filled list that another name changes",
         "kept = []\nfor n in range(3):\n    if x[n].sum() > 0:\n        kept.append(n)\n"
         "same = kept\nsame.append(0)\nfor i in kept:\n    x = x + x[i]\nreturn x",

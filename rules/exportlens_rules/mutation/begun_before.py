@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from exportlens.inference.classes import class_order
 from exportlens.inference.places import AttributeWrite
-from exportlens.inference.values import ClassValue, Instance, Sequence, Tensor, Value
+from exportlens.inference.values import Instance, Sequence, Tensor, Value
 from exportlens.rewriting.code.names import dotted
 
-from exportlens_rules.mutation.begun_elsewhere import is_set_back
+from exportlens_rules.mutation.begun_elsewhere import is_set_back, methods_of
 from exportlens_rules.mutation.computed_state import parts_of
 from exportlens_rules.mutation.read_by_others import is_read
 from exportlens_rules.mutation.state_reads import loaded, parents, read_before
@@ -41,7 +40,7 @@ def is_begun_before_calls(place: AttributeWrite) -> bool:
         return False
     chunks = [placed.chunk for placed in function.scope.document.placed]
     called = _named_from_forward(each for chunk in chunks for each in chunk.body)
-    writers = [each for each in _methods(place.owner) if _writes(each, place.attr)]
+    writers = [each for each in methods_of(place.owner) if _writes(each, place.attr)]
     return any(each.name not in called for each in writers) and all(
         each is function.node or each.name not in called for each in writers
     )
@@ -74,14 +73,6 @@ def _named_from_forward(statements: Iterable[ast.stmt]) -> set[str]:
                 elif isinstance(each, ast.Name):
                     waiting.append(each.id)
     return found
-
-
-def _methods(owner: Instance) -> Iterator[_Function]:
-    for cls in class_order(owner.cls):
-        if isinstance(cls, ClassValue) and isinstance(cls.node, ast.ClassDef):
-            yield from (
-                each for each in cls.node.body if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))
-            )
 
 
 def _writes(method: _Function, attr: str) -> bool:

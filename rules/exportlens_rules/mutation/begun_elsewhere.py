@@ -60,7 +60,7 @@ def is_set_back(place: AttributeWrite) -> bool:
     path, methods = f"self.{place.attr}", _methods_of_call(place.owner)
     if any(_ends(method, path) for method in methods):
         return True
-    ending = {each.name for each in _methods(place.owner) if each.name != "__init__" and _ends(each, path)}
+    ending = {each.name for each in methods_of(place.owner) if each.name != "__init__" and _ends(each, path)}
     models = [
         method
         for placed in place.site.scope.document.placed
@@ -106,7 +106,7 @@ def _dump(path: str) -> str:
     return ast.dump(ast.parse(path, mode="eval").body)
 
 
-def _methods(owner: Instance) -> list[_Function]:
+def methods_of(owner: Instance) -> list[_Function]:
     return [
         each
         for cls in class_order(owner.cls)
@@ -119,7 +119,7 @@ def _methods(owner: Instance) -> list[_Function]:
 def _methods_of_call(owner: Instance) -> list[_Function]:
     """The methods of the object's class and its bases that `forward` leads to, as far as their names tell."""
     named: dict[str, list[_Function]] = {}
-    for each in _methods(owner):
+    for each in methods_of(owner):
         named.setdefault(each.name, []).append(each)
     found: dict[str, list[_Function]] = {}
     waiting = ["forward"]

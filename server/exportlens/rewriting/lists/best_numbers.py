@@ -190,8 +190,11 @@ def _asked(source: Source, node: ast.Call, key: ast.expr, kinds: Kinds) -> _Dict
     made = source.parents[stores[0]] if len(stores) == 1 else None
     if not isinstance(made, ast.Assign) or made.targets != stores:
         return None
-    writes = [each for each in named if isinstance(source.parents[each], ast.Subscript)]
-    writes = [each for each in writes if not isinstance(source.parents[each].ctx, ast.Load)]  # type: ignore[attr-defined]
+    writes = [
+        each
+        for each in named
+        if isinstance(outer := source.parents[each], ast.Subscript) and not isinstance(outer.ctx, ast.Load)
+    ]
     if not all(_only_asks(source, each) for each in named if each not in (*stores, *writes)):
         return None
     found = _filled(source, made, writes, kinds)

@@ -106,7 +106,8 @@ def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: s
     again = kinds.of(rounds.iter).what in ("tensor", "container") or ast.unparse(rounds.iter).startswith(
         "range("
     )
-    if stores != [name] or not again:
+    grows = any(isinstance(source.parents[each], ast.Attribute) for each in _named(function, name.id))
+    if stores != [name] or not again or grows:
         return None
     try:
         read = [Predicates(source, inside, torch).read(each) for each in rounds.ifs]
@@ -116,6 +117,9 @@ def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: s
         test = scalar_bool(combined(read, "and", torch))
     except Refused:
         return None
+    if not all(inside.of(each).fresh for each in rounds.ifs):
+        # What is asked may be written in place before a loop asks for it.
+        test = f"({test}).clone()"
     marks = fresh(f"{name.id}_kept", every_name(source.tree))
     header = f"for {source.of(rounds.target)} in {source.of(rounds.iter)}"
     nl, indent = source.newline, source.indent_of(statement)
