@@ -16,17 +16,17 @@ are not kept, and eager runs the same statements as before. The branches that as
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import append_of, bound, dotted, every_name, fresh, reads
-from exportlens.rewriting.code.ranges import written_int
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.decisions.conditions import combined, scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.marked_uses import MarkedList, is_bound_by_loop, named_in, uses_asked
 from exportlens.rewriting.lists.plain_items import is_plain
 from exportlens.rewriting.lists.started_lists import started_apart
 from exportlens.rewriting.memory.effects import kinds_before
@@ -34,8 +34,6 @@ from exportlens.rewriting.memory.moving import written_bases
 from exportlens.source.walking import walk
 
 GO_THROUGH = "Keep whether each item is in the list"
-# Functions of Python that read a list, and keep or change none.
-_READING = frozenset({"list", "tuple", "set", "sum", "max", "min", "sorted", "reversed", "any", "all"})
 
 
 def marked_items(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str | None:
@@ -102,11 +100,11 @@ def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: s
         is_plain(each, inside) for each in (node.elt, rounds.iter, *rounds.ifs)
     ):
         return None
-    stores = [each for each in _named(function, name.id) if not isinstance(each.ctx, ast.Load)]
+    stores = [each for each in named_in(function, name.id) if not isinstance(each.ctx, ast.Load)]
     again = kinds.of(rounds.iter).what in ("tensor", "container") or ast.unparse(rounds.iter).startswith(
         "range("
     )
-    grows = any(isinstance(source.parents[each], ast.Attribute) for each in _named(function, name.id))
+    grows = any(isinstance(source.parents[each], ast.Attribute) for each in named_in(function, name.id))
     if stores != [name] or not again or grows:
         return None
     try:
@@ -125,7 +123,7 @@ def _of_comprehension(source: Source, node: ast.ListComp, kinds: Kinds, torch: s
     nl, indent = source.newline, source.indent_of(statement)
     lines = [f"{name.id} = [{source.of(node.elt)} {header}]", f"{marks} = [{test} {header}]"]
     text = replaced(source.text, [source.swap(statement, f"{nl}{indent}".join(lines))])
-    return _uses_asked(text, source, node, _List(name.id, marks, torch, kinds.has_elements(rounds.iter)))
+    return uses_asked(text, source, node, MarkedList(name.id, marks, torch, kinds.has_elements(rounds.iter)))
 
 
 def _has_plain_part(node: ast.AST, kinds: Kinds) -> bool:
@@ -143,10 +141,6 @@ def _has_plain_part(node: ast.AST, kinds: Kinds) -> bool:
 
 def _cannot_fail(node: ast.AST) -> bool:
     return isinstance(node, (ast.Name, ast.Constant, ast.Tuple, ast.expr_context))
-
-
-def _named(function: Function, name: str) -> list[ast.Name]:
-    return [each for each in walk(function) if isinstance(each, ast.Name) and each.id == name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +210,8 @@ class _Filled:
         notes = source.comments_between(begin, end) if test is not None else []
         lines[:0] = [indent + each for each in notes]
         swaps.append(Replacement(source.line_start(begin), end, nl.join(lines)))
-        told = _List(self.name, marks, torch, self._has_rounds())
-        return _uses_asked(replaced(source.text, swaps), source, self.append, told)
+        told = MarkedList(self.name, marks, torch, self._has_rounds())
+        return uses_asked(replaced(source.text, swaps), source, self.append, told)
 
     def _has_rounds(self) -> bool:
         """Whether the list has an item, kept or not, behind the loops around the branch, unless the configuration asks for no
@@ -229,7 +223,7 @@ class _Filled:
         """Where the list begins, and the statements that append to it in any case; None where it is changed in another way."""
         stores: list[ast.stmt] = []
         others: list[ast.stmt] = []
-        for each in _named(self.function, self.name):
+        for each in named_in(self.function, self.name):
             outer = self.source.parents[each]
             statement = self.source.enclosing_statement(each)
             if not isinstance(each.ctx, ast.Load):
@@ -300,9 +294,9 @@ class _Filled:
                 return None
             elsewhere = [
                 one
-                for one in _named(self.function, target.id)
+                for one in named_in(self.function, target.id)
                 if one is not target
-                and not _is_bound_by_loop(self.source, one)
+                and not is_bound_by_loop(self.source, one)
                 and not self._is_behind(each, one)
             ]
             then = kinds_before(self.function, each, self.kinds)
@@ -391,178 +385,3 @@ class _Filled:
 def _within(swaps: list[Replacement], source: Source, statements: list[ast.stmt]) -> list[Replacement]:
     begin, end = source.span(statements)
     return [each for each in swaps if begin <= each.start and each.end <= end]
-
-
-@dataclass(frozen=True, slots=True)
-class _List:
-    """The list `name` with all items, `marks` whether each is kept. Where it `has_items` it is not empty once it is filled."""
-
-    name: str
-    marks: str
-    torch: str
-    has_items: bool
-
-
-def _uses_asked(text: str, source: Source, node: ast.AST, told: _List) -> str | None:
-    """`text`, which was made of `source` around `node` and in which the list has all items, where each use asks which are kept; None
-    where no loop goes through it."""
-    loops = 0
-    while True:
-        now = Source(text)
-        inside = now.same_function(source, node)
-        if inside is None:
-            return None
-        use = next((each for each in _named(inside, told.name) if _is_open(now, each, told)), None)
-        if use is None:
-            return text if loops else None
-        if now.enclosing_function(use) is not inside:
-            return None
-        swaps = _loop_asked(now, inside, use, told)
-        loops += swaps is not None
-        if swaps is None:
-            swaps = _other_asked(now, inside, use, told)
-        if swaps is None:
-            return None
-        text = replaced(text, swaps)
-
-
-def _is_open(source: Source, use: ast.Name, told: _List) -> bool:
-    """Whether `use` reads the list, and does not ask yet which items are kept."""
-    outer = source.parents[use]
-    if not isinstance(use.ctx, ast.Load) or (isinstance(outer, ast.Attribute) and outer.attr == "append"):
-        return False
-    paired = isinstance(outer, ast.Call) and ast.unparse(outer) == f"zip({told.name}, {told.marks})"
-    return not paired
-
-
-def _loop_asked(source: Source, function: Function, use: ast.Name, told: _List) -> list[Replacement] | None:
-    """A loop, or a comprehension, over the list."""
-    over: ast.AST = use
-    outer = source.parents[use]
-    start: int | None = None
-    if isinstance(outer, ast.Call) and ast.unparse(outer.func) == "enumerate" and not outer.keywords:
-        start = 0 if len(outer.args) == 1 else written_int(outer.args[1])
-        if outer.args[0] is not use or start is None:
-            return None
-        over, outer = outer, source.parents[outer]
-    if not isinstance(outer, (ast.For, ast.comprehension)) or outer.iter is not over:
-        return None
-    target: ast.expr = outer.target
-    number = ""
-    if start is not None:
-        pair = target.elts if isinstance(target, ast.Tuple) else []
-        if len(pair) != 2 or not isinstance(pair[0], ast.Name):
-            return None
-        number, target = pair[0].id, pair[1]
-    flag = fresh("kept", every_name(source.tree))
-    item = source.of(target)
-    item = f"({item})" if isinstance(target, ast.Tuple) and not item.startswith("(") else item
-    pairs = f"{item}, {flag} in zip({told.name}, {told.marks})"
-    begin, end = source.start(outer.target), source.end(over)
-    if isinstance(outer, ast.comprehension):
-        if number and number in reads(_element_of(source, outer)):
-            return None
-        made = source.parents[outer]
-        asking = source.parents[made]
-        word = asking.func if isinstance(asking, ast.Call) and asking.args == [made] else None
-        if isinstance(made, ast.GeneratorExp) and isinstance(word, ast.Name) and word.id in ("any", "all"):
-            asked = f"{flag} and" if word.id == "any" else f"not {flag} or"
-            if len(made.generators) == 1 and not outer.ifs:
-                swap = source.swap(made.elt, f"({source.of(made.elt)})")
-                return [replace(swap, text=f"{asked} {swap.text}"), Replacement(begin, end, pairs)]
-        return [Replacement(begin, end, f"{pairs} if {flag}")]
-    if not source.begins_line(outer) or not all(map(source.begins_line, outer.body)):
-        return None
-    if _is_read_behind(source, function, outer):
-        return None
-    nl, indent = source.newline, source.indent_of(outer.body[0])
-    unit = source.indent_unit()
-    lines = [f"{indent}if {flag}:"]
-    swaps = [Replacement(begin, end, pairs)]
-    if number and number in reads(outer.body):
-        at = source.start(outer)
-        assert start is not None
-        line = f"{number} = {start - 1}{nl}{source.indent_of(outer)}"
-        swaps.append(Replacement(at, at, line))
-        lines.append(f"{indent}{unit}{number} += 1")
-    first, last = source.span(outer.body)
-    body = source.block(outer.body, indent + unit)
-    swaps.append(Replacement(source.line_start(first), last, nl.join([*lines, body])))
-    return swaps
-
-
-def _element_of(source: Source, rounds: ast.comprehension) -> list[ast.AST]:
-    outer = source.parents[rounds]
-    parts = [outer.key, outer.value] if isinstance(outer, ast.DictComp) else [getattr(outer, "elt", outer)]
-    return [*parts, *rounds.ifs]
-
-
-def _is_read_behind(source: Source, function: Function, loop: ast.For) -> bool:
-    """Whether what `loop` goes through last is read behind it, or in a round of a loop around it that comes later."""
-    names = set(bound(loop.target))
-    again = [each for each in source.ancestors(loop) if isinstance(each, (ast.For, ast.While))]
-    begin = source.start(again[-1] if again else loop)
-
-    found = [each for each in walk(function) if isinstance(each, ast.Name) and each.id in names]
-    return any(
-        isinstance(each.ctx, ast.Load) and source.start(each) > begin and not _is_bound_by_loop(source, each)
-        for each in found
-    )
-
-
-def _is_bound_by_loop(source: Source, name: ast.Name) -> bool:
-    """Whether a loop or a comprehension around `name` binds it, or it is what the loop binds."""
-    inner: ast.AST = name
-    for outer in source.ancestors(name):
-        if isinstance(outer, ast.For) and name.id in bound(outer.target):
-            return inner in outer.body or inner is outer.target
-        rounds = getattr(outer, "generators", ())
-        if any(name.id in bound(each.target) for each in rounds):
-            return True
-        inner = outer
-    return False
-
-
-def _other_asked(source: Source, function: Function, use: ast.Name, told: _List) -> list[Replacement] | None:
-    """What is asked of the whole list: how long it is, whether it holds anything, and what reads its items."""
-    outer, torch = source.parents[use], told.torch
-    certain = told.has_items and source.start(use) > _filled_at(source, function, told.marks)
-    if isinstance(outer, ast.Call) and ast.unparse(outer.func) == "len":
-        count = f"{torch}.stack({told.marks}).sum().item()" if certain else f"int(sum({told.marks}))"
-        return [source.swap(outer, count)]
-    if _is_asked(source, use):
-        some = f"{torch}.stack({told.marks}).any()" if certain else f"any({told.marks})"
-        return [source.swap(use, some)]
-    reading = isinstance(outer, ast.Subscript) and outer.slice is use
-    if isinstance(outer, ast.Call) and use in outer.args:
-        name = ast.unparse(outer.func)
-        reading = name in _READING or name.startswith((f"{torch}.", "np.", "numpy."))
-    if not reading:
-        return None
-    taken = every_name(source.tree)
-    each, flag = fresh("each", taken), fresh("kept", taken)
-    return [source.swap(use, f"[{each} for {each}, {flag} in zip({told.name}, {told.marks}) if {flag}]")]
-
-
-def _filled_at(source: Source, function: Function, marks: str) -> int:
-    """Where the last of the function's own statements ends that puts something into `marks`."""
-    filling = [
-        each
-        for each in function.body
-        if f"{marks}.append(" in source.of(each) or (isinstance(each, ast.Assign) and marks in bound(each))
-    ]
-    return source.end(filling[-1])
-
-
-def _is_asked(source: Source, use: ast.expr) -> bool:
-    """Whether a test asks of `use` whether there is anything."""
-    inner: ast.AST = use
-    for outer in source.ancestors(use):
-        if isinstance(outer, (ast.If, ast.While, ast.IfExp)):
-            return outer.test is inner
-        if not isinstance(outer, ast.BoolOp) and not (
-            isinstance(outer, ast.UnaryOp) and isinstance(outer.op, ast.Not)
-        ):
-            return False
-        inner = outer
-    return False

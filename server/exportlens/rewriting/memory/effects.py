@@ -35,6 +35,7 @@ from exportlens.rewriting.kinds.kind import (
 )
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.untaken import untaken
+from exportlens.rewriting.memory.changing_lists import is_list, lengthened_around
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
 from exportlens.rewriting.memory.model_methods import model_methods
 from exportlens.rewriting.memory.own_containers import own_containers
@@ -44,8 +45,6 @@ from exportlens.source.walking import walk
 
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 _NO_ARGUMENTS = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-# Methods that make a list longer or shorter.
-_LENGTHENING = frozenset({"append", "extend", "insert", "pop", "remove", "clear"})
 _ANY_BOOL = Kind("number", type="bool")
 _LOG_METHODS = {"debug", "info", "warning", "warning_once", "warn", "error", "critical", "exception", "log"}
 # Functions of one's own around warnings.warn, that take its text: `rank_zero_warn("...")`.
@@ -250,7 +249,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     arrived = names_before(function.body, goal, own) or {}
     names = dict(known.names)
     same: dict[int, Kind] = {}
-    changed = _lengthened(_loops_around(function, goal))
+    changed = lengthened_around(function, goal)
     bound_in_loop = set(bound(goal)) if isinstance(goal, (ast.For, ast.While)) else set()
     for name, kind in arrived.items():
         told = names.get(name)
@@ -274,7 +273,7 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
             )
             names[name] = replace(told, moved=moved, parted=parted, later=later)
         elif told.what == kind.what == "container" and kind.roots is not None:
-            if name in changed and told.items is not None and _is_list(told):
+            if name in changed and told.items is not None and is_list(told):
                 # The interpreter speaks of one round of a loop, in which the list has another length than in others.
                 element = joined_items([told, kind])
                 told = replace(told, items=None, value=ListValue("list", None, element))
@@ -323,36 +322,6 @@ def kinds_before(function: ast.FunctionDef | ast.AsyncFunctionDef, goal: ast.stm
     found = known.copy()
     found.told = known.told or known.names
     found.names = names | _shared_by_calls(names, arrived)
-    return found
-
-
-def _is_list(kind: Kind) -> bool:
-    return isinstance(kind.value, ListValue) and kind.value.kind == "list"
-
-
-def _loops_around(function: Function, goal: ast.stmt) -> list[ast.For | ast.While]:
-    return [
-        each
-        for each in walk(function)
-        if isinstance(each, (ast.For, ast.While)) and any(one is goal for one in walk_own(each.body))
-    ]
-
-
-def _lengthened(loops: Sequence[ast.For | ast.While]) -> set[str]:
-    """The names of lists that `loops` make longer or shorter."""
-    found: set[str] = set()
-    for each in (one for loop in loops for one in walk_own(loop.body)):
-        if (
-            isinstance(each, ast.Call)
-            and isinstance(each.func, ast.Attribute)
-            and isinstance(each.func.value, ast.Name)
-            and each.func.attr in _LENGTHENING
-        ):
-            found.add(each.func.value.id)
-        elif isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
-            found.add(each.target.id)
-        elif isinstance(each, ast.Assign) and isinstance(each.value, (ast.BinOp, ast.Subscript)):
-            found |= reads(each.value).intersection(bound(each))
     return found
 
 
