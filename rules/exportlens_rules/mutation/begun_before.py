@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from exportlens.inference.begun_outside import named_from_forward
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import Instance, Sequence, Tensor, Value
 from exportlens.rewriting.code.names import dotted
@@ -24,7 +25,8 @@ def is_begun_before_calls(place: AttributeWrite) -> bool:
     function = place.site.function
     statement = next((each for each in [place.node, *ancestors(place)] if isinstance(each, ast.Assign)), None)
     target = next((each for each in ast.walk(place.node) if isinstance(each, ast.Attribute)), None)
-    if place.old is not None or place.began is not None or place.elsewhere or place.augmented:
+    known = place.old is not None or place.began is not None
+    if (known and not _is_nested(place.began)) or place.elsewhere or place.augmented:
         return False
     if is_set_back(place):
         return False
@@ -39,10 +41,17 @@ def is_begun_before_calls(place: AttributeWrite) -> bool:
     if not read_before(function.node, statement, target) and not (place.site.certain and any(others)):
         return False
     chunks = [placed.chunk for placed in function.scope.document.placed]
-    called = _named_from_forward(each for chunk in chunks for each in chunk.body)
+    called = named_from_forward(each for chunk in chunks for each in chunk.body)
     writers = [each for each in methods_of(place.owner) if _writes(each, place.attr)]
     return any(each.name not in called for each in writers) and all(
         each is function.node or each.name not in called for each in writers
+    )
+
+
+def _is_nested(value: Value | None) -> bool:
+    """Whether `value` holds tuples or lists of tensors, which are judged here alone."""
+    return isinstance(value, Sequence) and any(
+        isinstance(each, Sequence) and any(True for _ in _leaves(each)) for each in value.items or ()
     )
 
 
@@ -52,27 +61,6 @@ def _leaves(value: Value) -> Iterator[Value]:
             yield from _leaves(part)
         else:
             yield part
-
-
-def _named_from_forward(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names of all functions that a `forward` leads to, as far as their names tell."""
-    named: dict[str, list[_Function]] = {}
-    for statement in statements:
-        for each in ast.walk(statement):
-            if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                named.setdefault(each.name, []).append(each)
-    found: set[str] = set()
-    waiting = ["forward"]
-    while waiting:
-        name = waiting.pop()
-        if name in named and name not in found:
-            found.add(name)
-            for each in (each for function in named[name] for each in ast.walk(function)):
-                if isinstance(each, ast.Attribute):
-                    waiting.append(each.attr)
-                elif isinstance(each, ast.Name):
-                    waiting.append(each.id)
-    return found
 
 
 def _writes(method: _Function, attr: str) -> bool:

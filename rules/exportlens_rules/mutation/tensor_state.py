@@ -20,6 +20,7 @@ from exportlens.inference.values import (
 )
 from exportlens.outcome import BAKED, WRONG, Outcome
 from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.state.begun_before_calls import begun_by_methods
 from exportlens.rewriting.state.named_attributes import copied_by_name
 from exportlens.rewriting.state.numbers_replaced import number_as_tensor
 from exportlens.rewriting.state.plain_writes import written_plainly
@@ -360,36 +361,37 @@ class M(nn.Module):
         assert isinstance(report.place, AttributeWrite)
         if isinstance(report.place.owner, ClassValue):
             return Refusal(OF_CLASS)
-        if is_begun_before_calls(report.place):
-            return Refusal(
-                f"a method that the call does not lead to begins `self.{report.place.attr}`: register a buffer there, and copy what is "
-                "bound here into it"
-            )
-        named = named_statement(report.place)
+        fix = self._fix(report.place, context)
+        if isinstance(fix, Refusal) and not report.place.augmented:
+            several = any(isinstance(each, Sequence) for each in options(report.place.value))
+            begun = begun_by_methods(report.place, several, context)
+            return fix if begun is None else begun
+        return fix
+
+    def _fix(self, place: AttributeWrite, context: RewriteContext) -> Fix | Refusal | None:
+        named = named_statement(place)
         if named is not None:
             if named[1].attr is not None:
-                return written_plainly(report.place, context)
-            return copied_by_name(report.place, context)
-        if _has_company(report.place):
-            fix = copy_state_of_layer(report.place, context)
+                return written_plainly(place, context)
+            return copied_by_name(place, context)
+        if _has_company(place):
+            fix = copy_state_of_layer(place, context)
             if not isinstance(fix, Refusal):
                 return fix
-        if _replaces_number(report.place):
-            return number_as_tensor(report.place, context)
-        if report.place.augmented:
-            return begun_by_the_first_call(report.place, context)
-        if any(isinstance(each, Mapping_) for each in options(report.place.value)):
-            return taken_apart(report.place, context)
-        fix = copy_into_state(report.place, context)
-        if isinstance(fix, Refusal) and any(
-            isinstance(each, Sequence) for each in options(report.place.value)
-        ):
-            apart = taken_apart(report.place, context)
+        if _replaces_number(place):
+            return number_as_tensor(place, context)
+        if place.augmented:
+            return begun_by_the_first_call(place, context)
+        if any(isinstance(each, Mapping_) for each in options(place.value)):
+            return taken_apart(place, context)
+        fix = copy_into_state(place, context)
+        if isinstance(fix, Refusal) and any(isinstance(each, Sequence) for each in options(place.value)):
+            apart = taken_apart(place, context)
             return fix if isinstance(apart, Refusal) else apart
-        if isinstance(fix, Refusal) and report.place.began in (None, Const(None)):
-            other = begun_by_the_first_call(report.place, context)
+        if isinstance(fix, Refusal) and place.began in (None, Const(None)):
+            other = begun_by_the_first_call(place, context)
             # What is known to be one number, or of which sizes, is refused for what stands in the way of it.
-            known = is_one_float(report.place.value) or report.place.attr in context.state_in_sizes()
+            known = is_one_float(place.value) or place.attr in context.state_in_sizes()
             return fix if isinstance(other, Refusal) and not known else other
         return fix
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from exportlens.inference.attribute_writes import keep_attribute
+from exportlens.inference.begun_outside import begin_outside
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
@@ -224,6 +225,8 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
     try:
         machine.doubt = 0
         instance = _construct(machine, cls, frame)
+        if isinstance(instance, Instance):
+            begin_outside(machine, instance)
         machine.doubt = doubt
         machine.tracing = True
         if isinstance(instance, Instance):

@@ -73,7 +73,8 @@ def kept_apart(
                 swaps.setdefault(
                     source.end(read), Replacement(source.end(read), source.end(read), ".clone()")
                 )
-    for read in _saved(source, function, path, begin):
+    # What the statement itself reads is saved before it writes.
+    for read in _saved(source, function, path, end if isinstance(region, ast.stmt) else begin):
         swaps.setdefault(source.end(read), Replacement(source.end(read), source.end(read), ".clone()"))
     return list(swaps.values())
 
@@ -110,6 +111,9 @@ def _is_saved(source: Source, read: ast.expr) -> bool:
             node = parent
         elif isinstance(parent, ast.Attribute) and parent.attr in _VIEWS and isinstance(call, ast.Call):
             node = call
+        elif isinstance(parent, ast.Tuple) and isinstance(call, ast.Call) and parent in call.args:
+            # `self.layer(x, (self.h, self.c))`
+            node = parent
         else:
             break
     if isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Mult, ast.Div, ast.Pow, ast.MatMult)):

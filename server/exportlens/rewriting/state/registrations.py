@@ -22,17 +22,20 @@ from exportlens.inference.values import (
 from exportlens.rewriting.calls.data_attribute import IN_PLACE
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import TELLS_EXPORTING, Draft, Refused
-from exportlens.rewriting.code.names import assigned_pairs, dotted, fresh
+from exportlens.rewriting.code.names import assigned_pairs, dotted
 from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.exporting.fake_kernels import fake_kernel
-from exportlens.rewriting.kinds.kind import LOCAL, Kind
-from exportlens.rewriting.memory.afterwards import afterwards
-from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.state.begun_by_methods import begun_by_method
 from exportlens.rewriting.state.begun_in_arms import set_in_one_arm_each
 from exportlens.rewriting.state.begun_in_bases import class_that_begins
 from exportlens.rewriting.state.begun_state import begun_as_buffer
-from exportlens.rewriting.state.kept_values import kept_apart
+from exportlens.rewriting.state.copied_in import (
+    bound_elsewhere,
+    copied_text,
+    copies,
+    refuse_written_later,
+    written_by,
+)
 from exportlens.rewriting.state.plain_objects import made_module
 from exportlens.rewriting.state.written_constructors import constructor_written_out
 from exportlens.source.document import Chunk
@@ -326,7 +329,7 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         draft = Draft.of(place, context)
         node = draft.source.find(place.node)
         statement = draft.source.enclosing_statement(node)
-        written = _written_by(statement, place.attr)
+        written = written_by(statement, place.attr)
         if written is None or not isinstance(statement, ast.Assign):
             raise Refused("the attribute is set together with other targets")
         if written is not statement.targets[0] and not draft.source.begins_line(statement):
@@ -358,21 +361,16 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         if new != old and (old in ("int", "bool") or None not in (old, new)):
             raise Refused("the new tensor may be of another dtype than the old one")
         target = draft.source.of(written)
-        _refuse_written_later(draft, statement, target)
-        others = _bound_elsewhere(draft, statement, target)
-        found = [each for one in (statement, *others) for each in _copies(draft, one, target)]
+        refuse_written_later(draft, statement, target)
+        others = bound_elsewhere(draft, statement, target)
+        found = [each for one in (statement, *others) for each in copies(draft, one, target)]
         kept = list({(each.start, each.end): each for each in found}.values())
         inside = [
             each
             for each in kept
             if draft.source.start(statement) <= each.start <= draft.source.end(statement)
         ]
-        if written is statement.targets[0]:
-            text = f"{target}.copy_({draft.source.of(statement.value, inside)})"
-        else:
-            name = fresh(place.attr.strip("_") or "state", draft.taken(draft.source.tree))
-            text = draft.source.of(statement, [*inside, draft.source.swap(written, name)])
-            text += f"{draft.source.newline}{draft.source.indent_of(statement)}{target}.copy_({name})"
+        text = copied_text(draft, statement, written, inside)
         swaps = [draft.source.swap(statement, text), *(each for each in kept if each not in inside)]
         for other in others:
             own = [
@@ -398,61 +396,6 @@ def copy_into_state(place: AttributeWrite, context: RewriteContext) -> Fix | Ref
         return Fix(fix.message, (*registered.edits, *fix.edits), Applicability.UNSAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
-
-
-def _refuse_written_later(draft: Draft, statement: ast.Assign, path: str) -> None:
-    """Raise Refused where what the attribute is bound to is memory that is written in place later: a copy would not see that."""
-    function = draft.source.enclosing_function(statement)
-    if function is None:
-        return
-    now = kinds_before(function, statement, draft.kinds({}))
-    shared = {each for each in now.of(statement.value).roots or () if not each.startswith(LOCAL)} - {path}
-    if shared:
-        written = shared & afterwards(draft.source, statement, function, now).in_tensors
-        if written:
-            raise Refused(f"`{path}` may share memory with `{min(written)}`, and one is written later")
-
-
-def _bound_elsewhere(draft: Draft, statement: ast.stmt, path: str) -> list[ast.Assign]:
-    """The other statements that bind the attribute to a tensor which others may hold: what is written in place later would change
-    that one, too. Raises Refused where one of them is not known to bind a tensor."""
-    source, found = draft.source, []
-    for each in ast.walk(source.tree):
-        if (
-            each is statement
-            or not isinstance(each, ast.Assign)
-            or [dotted(one) for one in each.targets] != [path]
-        ):
-            continue
-        function = source.enclosing_function(each)
-        if function is None or function.name == "__init__":
-            continue
-        kinds = draft.kinds({})
-        given = function.args
-        for one in [*given.posonlyargs, *given.args[1:], *given.kwonlyargs]:
-            kinds.assign(ast.Name(one.arg, ast.Store()), Kind("tensor", roots=frozenset({one.arg})))
-        kind = kinds_before(function, each, kinds).of(each.value)
-        if kind.fresh or dotted(each.value) is None:
-            continue
-        if kind.what not in ("tensor", "unknown"):
-            raise Refused(f"`{source.of(each)}` binds the attribute to what may be no tensor")
-        found.append(each)
-    return found
-
-
-def _written_by(statement: ast.stmt, attr: str) -> ast.Attribute | None:
-    """The target that `statement` writes, alone or among others that are taken apart."""
-    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        return None
-    target = statement.targets[0]
-    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    found = [each for each in parts if isinstance(each, ast.Attribute) and each.attr == attr]
-    return found[0] if len(found) == 1 else None
-
-
-def _copies(draft: Draft, statement: ast.stmt, path: str) -> list[Replacement]:
-    function = draft.source.enclosing_function(statement)
-    return [] if function is None else kept_apart(draft.source, function, path, statement, draft.kinds({}))
 
 
 def clone_before_write(place: Mutation | Place, context: RewriteContext) -> Fix | Refusal:

@@ -24,6 +24,7 @@ from exportlens.rewriting.code.names import dotted, fresh
 from exportlens.rewriting.code.text import Replacement
 from exportlens.rewriting.state.own_attributes import module_of, uses_of
 from exportlens.rewriting.state.registrations import refuse_before_module
+from exportlens.rewriting.state.traced_methods import led_to
 
 _Key = str | int
 # Of more items the attributes would read worse than what holds them.
@@ -56,6 +57,8 @@ class _Whole:
         self.keys: list[_Key] = []
         self.names: dict[_Key, str] = {}
         self.none = False
+        # The statements that set others beside the attribute, and its place among those.
+        self.beside: dict[ast.Assign, ast.Attribute] = {}
 
     def swaps(self) -> list[Replacement]:
         uses = uses_of(self.draft, self.cls, self.attr)
@@ -81,29 +84,39 @@ class _Whole:
         ]
 
     def _store(self, target: ast.Attribute) -> ast.Assign:
-        statement = self.source.parents[target]
+        statement = around = self.source.parents[target]
+        if isinstance(around, ast.Tuple):
+            # `out, self.state = self.layer(x, self.state)`
+            statement = self.source.parents[around]
         if (
             not isinstance(statement, ast.Assign)
-            or statement.targets != [target]
+            or statement.targets not in ([target], [around])
             or not self.source.begins_line(statement)
         ):
             raise Refused(f"`{self.path}` is set in another way than by a statement of its own")
+        if around is not statement:
+            self.beside[statement] = target
         return statement
 
     def _learn(self, stores: list[ast.Assign]) -> None:
         """What the attribute is bound to, and what its parts are called. Raises Refused."""
         begins = [each for each in stores if self._function(each).name == "__init__"]
-        if len(begins) != 1 or begins[0] not in self._function(begins[0]).body:
-            raise Refused(f"`{self.path}` is not made once in `__init__`")
-        refuse_before_module(self.source, begins[0])
+        if begins or not self._is_begun_outside(stores):
+            if len(begins) != 1 or begins[0] not in self._function(begins[0]).body:
+                raise Refused(f"`{self.path}` is not made once in `__init__`")
+            refuse_before_module(self.source, begins[0])
         kinds: set[tuple[str, tuple[_Key, ...]]] = set()
         for each in stores:
+            if each in self.beside:
+                continue
             if isinstance(each.value, ast.Constant) and each.value.value is None:
                 self.none = True
                 continue
             parts = _parts(each.value)
             if parts is not None:
                 kinds.add((_kind(each.value), tuple(parts)))
+        if not kinds and self.count:
+            kinds.add(("tuple", tuple(range(self.count))))
         if len(kinds) != 1:
             raise Refused(f"`{self.path}` is not bound to the same parts wherever they are written out")
         self.kind, keys = kinds.pop()
@@ -118,6 +131,11 @@ class _Whole:
             self.names[key] = fresh(f"{self.attr}_{wish if wish.isidentifier() else key}", taken)
             if not self.names[key].isidentifier():
                 raise Refused(f"`{self.path}[{key!r}]` has no name that an attribute may have")
+
+    def _is_begun_outside(self, stores: list[ast.Assign]) -> bool:
+        """Whether a method that the call does not lead to makes it, as `reset` does before the model runs."""
+        called = led_to(self.cls, ("forward",))
+        return any(self._function(each).name not in called for each in stores)
 
     def _told_names(self) -> dict[_Key, str]:
         """What the code calls the parts: `h, c = self.state`, `self.state = (h, c)`."""
@@ -142,6 +160,8 @@ class _Whole:
     def _written(self, statement: ast.Assign) -> str:
         value = statement.value
         between = self.source.newline + self.source.indent_of(statement)
+        if statement in self.beside:
+            return self._written_beside(statement, between)
         if isinstance(value, ast.Constant):
             return between.join(f"self.{self.names[key]} = None" for key in self.keys)
         parts = _parts(value)
@@ -171,11 +191,29 @@ class _Whole:
         lines += [f"self.{self.names[key]} = {name}" for key, name in zip(self.keys, names, strict=True)]
         return between.join(lines)
 
+    def _written_beside(self, statement: ast.Assign, between: str) -> str:
+        """`out, self.state = layer(x, self.state)`, where names take the parts first."""
+        if self.kind == "dict" or self.count != len(self.keys):
+            raise Refused(f"`{ast.unparse(statement)}` does not write out what it binds")
+        taken = self.draft.taken(self.source.tree)
+        names = [fresh(self.names[key], taken) for key in self.keys]
+        target = self.beside[statement]
+        reads = [
+            self._read(each)
+            for each in ast.walk(statement.value)
+            if isinstance(each, ast.Attribute) and dotted(each) == self.path
+        ]
+        swaps = [self.source.swap(target, f"({', '.join(names)})"), *reads]
+        lines = [self.source.of(statement, swaps)]
+        lines += [f"self.{self.names[key]} = {name}" for key, name in zip(self.keys, names, strict=True)]
+        return between.join(lines)
+
     def _begun_apart(self, store: ast.Assign) -> str | None:
         """`if self.state is None: self.state = (a, b)` as a question for each part, where that is all that is done there."""
         around, parts = self.source.parents[store], _parts(store.value)
         if (
-            not isinstance(around, ast.If)
+            store in self.beside
+            or not isinstance(around, ast.If)
             or around.body != [store]
             or around.orelse
             or ast.unparse(around.test) != f"{self.path} is None"
@@ -310,6 +348,15 @@ class _Whole:
         """Whether the function has bound the attribute where it was None, before it comes to `use`."""
         function = self._function(use)
         asked = f"{self.path} is None"
+        bound = [
+            each
+            for each in function.body
+            if isinstance(each, ast.Assign)
+            and (each.end_lineno or 0) < use.lineno
+            and [dotted(target) for target in each.targets] == [self.path]
+        ]
+        if bound and not isinstance(bound[-1].value, ast.Constant):
+            return True
         return any(
             isinstance(each, ast.If)
             and (each.end_lineno or 0) < use.lineno
