@@ -31,20 +31,24 @@ _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _MAX_DEPTH = 3
 
 
-def begin_outside(machine: Machine, instance: Instance, depth: int = 0) -> None:
-    """Give `instance` and its parts the tensors that methods begin from outside of the call, where the call reads them."""
+def begin_outside(machine: Machine, instance: Instance, depth: int = 0) -> list[tuple[Instance, str]]:
+    """Give `instance` and its parts the tensors that methods begin from outside of the call, where the call reads them.
+
+    Returns the attributes that such methods begin with what is not known, as an argument of theirs.
+    """
     if depth > _MAX_DEPTH or instance.traced:
-        return
+        return []
+    unknown = []
     for held in list(instance.attributes.values()):
         if isinstance(held, Instance):
-            begin_outside(machine, held, depth + 1)
+            unknown += begin_outside(machine, held, depth + 1)
     methods = _methods(instance.cls)
     missing = {
         attr for each in methods.values() for attr in _uses(each.node).read if _is_missing(instance, attr)
     }
     writers = [each for each in methods.values() if missing & _uses(each.node).written]
     if not writers or instance.open:
-        return
+        return unknown
     document = writers[0].scope.document
     called = named_from_forward(statement for placed in document.placed for statement in placed.chunk.body)
     inside = [each for each in methods.values() if each.name in called]
@@ -53,9 +57,30 @@ def begin_outside(machine: Machine, instance: Instance, depth: int = 0) -> None:
     for method in writers:
         wanted = read & _uses(method.node).written
         if wanted and method.name not in called and not _runs_the_call(method.node, methods):
-            for attr, value in _begun_by(machine, instance, method, wanted).items():
+            begun = _begun_by(machine, instance, method, wanted)
+            for attr, value in begun.items():
                 keep_attribute(machine, instance, attr, value)
                 read.discard(attr)
+            for attr in wanted - begun.keys():
+                told = machine.begun.get((_class_of(instance), attr))
+                if told is None:
+                    unknown.append((instance, attr))
+                else:
+                    keep_attribute(machine, instance, attr, told)
+                    read.discard(attr)
+    return unknown
+
+
+def tell_begun(machine: Machine, unknown: list[tuple[Instance, str]]) -> None:
+    """Keep for another run what begins those of the `unknown` attributes that the call has bound to tensors: one like that."""
+    for instance, attr in unknown:
+        value, key = instance.attributes.get(attr), (_class_of(instance), attr)
+        if isinstance(value, Tensor) and value.origin != "constant" and key not in machine.begun:
+            machine.begun[key] = Tensor(dtype=value.dtype, rank=value.rank, origin="constant")
+
+
+def _class_of(instance: Instance) -> str:
+    return instance.cls.name if isinstance(instance.cls, ClassValue) else ""
 
 
 def named_from_forward(statements: Iterable[ast.stmt]) -> set[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from exportlens.inference.attribute_writes import keep_attribute
-from exportlens.inference.begun_outside import begin_outside
+from exportlens.inference.begun_outside import begin_outside, tell_begun
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
@@ -126,6 +126,7 @@ def run_class(
     finally:
         machine.told, machine.told_rest = {}, ()
         machine.configured = machine.switched = {}
+        machine.begun = {}
 
 
 def run_as_made(
@@ -210,7 +211,17 @@ def _run_with(
 
 
 def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: frozenset[str]) -> bool:
-    """One interpretation; whether some path got to the end."""
+    """One interpretation, once more where it tells what state begins with; whether some path got to the end."""
+    doubt, optional, conditions = machine.doubt, machine.optional, [*machine.conditions]
+    while True:
+        known = len(machine.begun)
+        works = _run_alone(machine, cls, forward, given=given)
+        if known == len(machine.begun):
+            return works
+        machine.doubt, machine.optional, machine.conditions[:] = doubt, optional, conditions
+
+
+def _run_alone(machine: Machine, cls: ClassValue, forward: Function, *, given: frozenset[str]) -> bool:
     machine.entry = cls.name
     machine.steps = 0
     machine.library_calls = 0
@@ -225,8 +236,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
     try:
         machine.doubt = 0
         instance = _construct(machine, cls, frame)
-        if isinstance(instance, Instance):
-            begin_outside(machine, instance)
+        unknown = begin_outside(machine, instance) if isinstance(instance, Instance) else []
         machine.doubt = doubt
         machine.tracing = True
         if isinstance(instance, Instance):
@@ -241,6 +251,7 @@ def _run_once(machine: Machine, cls: ClassValue, forward: Function, *, given: fr
         machine.written = None if written is forward else written.node
         result = call_function(machine, forward, [instance, *arguments], {}, None, forward.node)
         _note_outputs(machine, cls, forward, result)
+        tell_begun(machine, unknown)
         if machine.sized:
             # What later calls write stands on ways that the first one does not take.
             machine.attributes_written.clear()

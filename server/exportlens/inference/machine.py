@@ -138,6 +138,8 @@ class Machine:
         # The flags that the constructor of the last run's entry point left, and those that this run finds set the other way.
         self.flags: Mapping[str, bool] = {}
         self.switched: Mapping[str, Value] = {}
+        # What the attributes that methods begin from outside of the call hold, by class and name, as far as the call has told.
+        self.begun: dict[tuple[str, str], Value] = {}
         # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.
         self.sized = False
         # Whether the model is called once more in such a run, with what the first call left.
