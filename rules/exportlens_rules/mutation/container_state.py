@@ -27,6 +27,7 @@ from exportlens.rewriting.state.taken_apart import taken_apart
 from exportlens.rule import Example, Report, Rule
 
 from exportlens_rules.mutation.first_values import is_left_to_later_calls
+from exportlens_rules.mutation.items_of_first_call import is_item_of_first_call
 from exportlens_rules.mutation.kept_counts import (
     RENEWED,
     counts_decide,
@@ -56,6 +57,10 @@ _NUMBER = Outcome(BAKED, BAKED)
 _GROWS = (
     "`{}` keeps the {} of earlier calls: the exported program starts each call from what it held while tracing. "
     "Keep them in a buffer of a fixed size."
+)
+_FIRST = (
+    "`{}` is what the first call computes of its inputs: the exported program computes it anew in each call. Register a buffer of "
+    "its final shape in `__init__`, and write it in place."
 )
 _NUMBERS = (
     "`{}` keeps the numbers of earlier calls, and they decide what the call gives: the exported program knows those that it had while "
@@ -237,6 +242,8 @@ class M(nn.Module):
                     "tracing. Keep it in a buffer of the model, and write it in place.",
                     outcome=_NUMBER if number else None,
                 )
+            elif is_item_of_first_call(place):
+                yield self.report(place, _FIRST.format(words(place.node)))
             else:
                 yield from self._of_numbers(place, function, node.value)
         elif not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):

@@ -43,7 +43,7 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
         return False
     # Of several values, as `Stats(x.mean(0), x.std(0), x.shape[0])`, one is enough.
     parts = [[*parts_of(each)] for each in options(place.value)]
-    if not isinstance(place.owner, Instance) or not all(any(map(_is_made, each)) for each in parts):
+    if not isinstance(place.owner, Instance) or not all(any(map(is_made, each)) for each in parts):
         return False
     path = f"self.{place.attr}"
     value = next((value for target, value in assigned_pairs(statement) if dotted(target) == path), None)
@@ -61,7 +61,8 @@ def is_kept_from_first_call(place: AttributeWrite) -> bool:
     return any(data.holds(each, function.node, _given(place)) for each in values)
 
 
-def _is_made(value: Value) -> bool:
+def is_made(value: Value) -> bool:
+    """Whether `value` is a tensor that the call was given, or has computed."""
     return isinstance(value, Tensor) and value.origin in ("fresh", "input")
 
 
@@ -409,6 +410,12 @@ def _given(place: AttributeWrite | ContainerWrite) -> set[str]:
 def _parameters(function: ast.AST) -> set[str]:
     args = getattr(function, "args", None)
     return set() if args is None else {each.arg for each in arguments(args)} - {"self"}
+
+
+def holds_data(place: AttributeWrite | ContainerWrite, value: ast.expr) -> bool:
+    """Whether `value`, in the function of `place`, is computed of the values of the inputs."""
+    function = place.site.function
+    return function is not None and _Data(place.owner).holds(value, function.node, _given(place))
 
 
 class _Data:
