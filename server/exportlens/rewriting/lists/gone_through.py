@@ -26,9 +26,13 @@ from exportlens.rewriting.decisions.conditions import combined, scalar_bool
 from exportlens.rewriting.decisions.predicates import Predicates
 from exportlens.rewriting.kinds.kind import length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.bound_again import named_apart
+from exportlens.rewriting.lists.given_rows import callers_choose_rows, given_as_tensor
 from exportlens.rewriting.lists.marked_uses import MarkedList, is_bound_by_loop, named_in, uses_asked
+from exportlens.rewriting.lists.numbered_rows import loop_over_tensor
 from exportlens.rewriting.lists.plain_items import is_plain
 from exportlens.rewriting.lists.started_lists import started_apart
+from exportlens.rewriting.lists.stopped_fills import without_breaks
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.rewriting.memory.moving import written_bases
 from exportlens.source.walking import walk
@@ -43,7 +47,8 @@ def marked_items(source: Source, node: ast.AST, kinds: Kinds, torch: str) -> str
         return _of_comprehension(source, node, kinds, torch)
     if not isinstance(node, ast.If):
         return None
-    source, node = started_apart(source, node)
+    source, node = named_apart(*started_apart(source, node))
+    source, node = without_breaks(source, node, torch) or (source, node)
     top: ast.stmt = node
     while isinstance(source.parents[top], ast.If):
         parent = source.parents[top]
@@ -178,8 +183,15 @@ class _Filled:
         for each in others:
             line = f"{nl}{source.indent_of(each)}{marks}.append({one})"
             swaps.append(Replacement(source.end(each), source.end(each), line))
+        rows = loop_over_tensor(source, self.function, self.name, self.append, self.value, self.kinds)
+        if rows is not None:
+            swaps.append(rows)
+        choosing = "tensors" if rows is not None else "numbers" if self._is_number() and not others else ""
         test = self._plain_test() if not others and not begun else None
         item = source.of(self.append)
+        if rows is not None:
+            # Rows of one tensor, of which a branch would take two, share its memory.
+            item = f"{self.name}.append({source.of(self.value)}.clone())"
         head: list[str] = []
         if ready == "before" and test is None:
             named = fresh(f"{self.name}_item", taken)
@@ -196,7 +208,12 @@ class _Filled:
             mark = Replacement(
                 *(source.start(self.append), source.end(self.append)), f"{flag} = {torch}.ones_like({flag})"
             )
-            inner = self._lines(self.region, indent, [mark, *(each for each in gone if each is not None)])
+            counts = self._counts_behind(f"sum({marks}) + {flag}")
+            if counts is None:
+                return None
+            inner = self._lines(
+                self.region, indent, [mark, *counts, *(each for each in gone if each is not None)]
+            )
             if inner is None:
                 return None
             lines = [
@@ -210,8 +227,32 @@ class _Filled:
         notes = source.comments_between(begin, end) if test is not None else []
         lines[:0] = [indent + each for each in notes]
         swaps.append(Replacement(source.line_start(begin), end, nl.join(lines)))
-        told = MarkedList(self.name, marks, torch, self._has_rounds())
+        given = bool(choosing) and callers_choose_rows(source, self.function, self.kinds)
+        told = MarkedList(self.name, marks, torch, self._has_rounds(), choosing, given)
+        swaps += given_as_tensor(source, self.function.name) if given else []
         return uses_asked(replaced(source.text, swaps), source, self.append, told)
+
+    def _counts_behind(self, count: str) -> list[Replacement] | None:
+        """What asks for the list's length behind what is appended, in the same round; None where more is asked there."""
+        source, swaps = self.source, []
+        end = source.end(self.region[-1])
+        for each in named_in(self.function, self.name):
+            if source.end(self.append) < source.start(each) < end:
+                outer = source.parents[each]
+                asked = source.parents[outer]
+                if not isinstance(outer, ast.Call) or ast.unparse(outer.func) != "len":
+                    return None
+                if not isinstance(asked, ast.Compare) or len(asked.ops) != 1:
+                    return None
+                swaps.append(source.swap(outer, count if asked.left is outer else f"({count})"))
+        return swaps
+
+    def _is_number(self) -> bool:
+        """Whether what is appended is a number of Python that no data tells, of a loop over `range` or `enumerate`."""
+        kind = kinds_before(self.function, self.append, self.kinds).of(self.value)
+        return (
+            isinstance(self.value, ast.Name) and kind.what in ("number", "size") and kind.type in ("", "int")
+        )
 
     def _has_rounds(self) -> bool:
         """Whether the list has an item, kept or not, behind the loops around the branch, unless the configuration asks for no

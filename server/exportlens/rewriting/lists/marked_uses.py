@@ -14,18 +14,26 @@ from exportlens.source.walking import walk
 _READING = frozenset({"list", "tuple", "set", "sum", "max", "min", "sorted", "reversed", "any", "all"})
 
 
+# What makes a tensor of a list of numbers.
+_MAKING_TENSORS = frozenset({"tensor", "as_tensor", "LongTensor"})
+
+
 def named_in(function: Function, name: str) -> list[ast.Name]:
     return [each for each in walk(function) if isinstance(each, ast.Name) and each.id == name]
 
 
 @dataclass(frozen=True, slots=True)
 class MarkedList:
-    """The list `name` with all items, `marks` whether each is kept. Where it `has_items` it is not empty once it is filled."""
+    """The list `name` with all items, `marks` whether each is kept. Where it `has_items` it is not empty once it is filled. What `choosing`
+    tells of the items: they are "numbers" of Python, or "tensors" of one number, that choose rows. Where it is `chosen_with`, what calls
+    the function only chooses rows with what it returns."""
 
     name: str
     marks: str
     torch: str
     has_items: bool
+    choosing: str = ""
+    chosen_with: bool = False
 
 
 def uses_asked(text: str, source: Source, node: ast.AST, told: MarkedList) -> str | None:
@@ -57,7 +65,11 @@ def _is_open(source: Source, use: ast.Name, told: MarkedList) -> bool:
     if not isinstance(use.ctx, ast.Load) or (isinstance(outer, ast.Attribute) and outer.attr == "append"):
         return False
     paired = isinstance(outer, ast.Call) and ast.unparse(outer) == f"zip({told.name}, {told.marks})"
-    return not paired
+    around = source.parents.get(outer)
+    if isinstance(outer, ast.IfExp) and outer.test is use:
+        around, outer = outer.body, use
+    masked = isinstance(around, ast.Subscript) and told.marks in reads(around.slice)
+    return not paired and not (masked and isinstance(around, ast.Subscript) and around.slice is not outer)
 
 
 def _loop_asked(
@@ -162,6 +174,17 @@ def _other_asked(
     if _is_asked(source, use):
         some = f"{torch}.stack({told.marks}).any()" if certain else f"any({told.marks})"
         return [source.swap(use, some)]
+    if told.choosing and source.start(use) > _filled_at(source, function, told.marks):
+        chosen = isinstance(outer, ast.Subscript) and outer.slice is use
+        if chosen or (isinstance(outer, ast.Return) and told.chosen_with):
+            return [source.swap(use, _chosen(told, "", ""))]
+        if is_made_of(outer, use):
+            assert isinstance(outer, ast.Call)
+            named = {each.arg: source.of(each.value) for each in outer.keywords}
+            text = _chosen(told, named.get("dtype", ""), named.get("device", ""))
+            alone = isinstance(source.parents[outer], (ast.Assign, ast.Return)) or told.has_items
+            alone = alone or getattr(source.parents[outer], "slice", None) is outer
+            return [source.swap(outer, text if alone else f"({text})")]
     reading = isinstance(outer, ast.Subscript) and outer.slice is use
     if isinstance(outer, ast.Call) and use in outer.args:
         name = ast.unparse(outer.func)
@@ -171,6 +194,33 @@ def _other_asked(
     taken = every_name(source.tree)
     each, flag = fresh("each", taken), fresh("kept", taken)
     return [source.swap(use, f"[{each} for {each}, {flag} in zip({told.name}, {told.marks}) if {flag}]")]
+
+
+def is_made_of(node: ast.AST, numbers: ast.expr) -> bool:
+    """Whether `node` is a call that makes a tensor of the list `numbers`, of another dtype or on another device at most."""
+    return (
+        isinstance(node, ast.Call)
+        and node.args == [numbers]
+        and ast.unparse(node.func).rpartition(".")[2] in _MAKING_TENSORS
+        and {each.arg for each in node.keywords} <= {"dtype", "device"}
+    )
+
+
+def _chosen(told: MarkedList, dtype: str, device: str) -> str:
+    """The tensor of the numbers that are kept."""
+    torch, marks = told.torch, f"{told.torch}.stack({told.marks})"
+    if told.choosing == "tensors":
+        text = f"{torch}.stack({told.name})[{marks}]"
+        other = [each for each in (dtype, device) if each and each not in (f"{torch}.long", f"{torch}.int64")]
+        text += f".to({', '.join(reversed(other))})" if other else ""
+    else:
+        there = device or f"{told.marks}[0].device"
+        kept = f"{marks}.to({device})" if device else marks
+        text = f"{torch}.tensor({told.name}, dtype={dtype or f'{torch}.int64'}, device={there})[{kept}]"
+    if told.has_items:
+        return text
+    empty = f"{torch}.zeros(0, dtype={dtype or f'{torch}.int64'}{f', device={device}' if device else ''})"
+    return f"{text} if {told.name} else {empty}"
 
 
 def _filled_at(source: Source, function: Function, marks: str) -> int:

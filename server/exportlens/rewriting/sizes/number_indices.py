@@ -118,11 +118,24 @@ def index_by_tensor_of_numbers(place: ItemRead | ItemWrite, context: RewriteCont
     try:
         draft = Draft.of(place, context)
         node, _, _ = index_in_brackets(draft, place)
-        text = f"{draft.torch}.tensor({draft.source.of(node.slice)}, dtype={draft.torch}.int64)"
+        # What a function gives may be mended to be a tensor itself.
+        make = "as_tensor" if _is_given(draft, node.slice) else "tensor"
+        text = f"{draft.torch}.{make}({draft.source.of(node.slice)}, dtype={draft.torch}.int64)"
         swap = draft.source.swap(node.slice, text)
         return draft.replace("Make a tensor of the numbers", [swap], Applicability.SAFE)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
+
+
+def _is_given(draft: Draft, node: ast.expr) -> bool:
+    """Whether `node` is a name for what a function gives."""
+    function = draft.source.enclosing_function(node)
+    made = [
+        each.value
+        for each in (walk(function) if function is not None else ())
+        if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == ast.unparse(node)
+    ]
+    return isinstance(node, ast.Name) and bool(made) and all(isinstance(each, ast.Call) for each in made)
 
 
 def index_in_brackets(draft: Draft, place: ItemRead | ItemWrite) -> tuple[ast.Subscript, ast.stmt, Function]:
