@@ -13,21 +13,25 @@ from exportlens.source.walking import walk
 def callers_choose_rows(source: Source, function: Function, kinds: Kinds) -> bool:
     """Whether all that calls `function` binds what it gives to a name, and chooses rows with that, or asks for its length."""
     found = False
-    for statement in [*source.tree.body, *(each for chunk in kinds.around for each in chunk.body)]:
+    own = source.tree.body
+    for statement in [*own, *(each for chunk in kinds.around for each in chunk.body)]:
         uses = _uses_of_result(statement, function.name)
-        if uses is None:
+        if uses is None or (uses and statement not in own):
             return False
         found = found or bool(uses)
     return found
 
 
 def given_as_tensor(source: Source, name: str) -> list[Replacement]:
-    """What makes a tensor of the list that the function `name` gives, without that, where it gives a tensor."""
+    """What stands for what asks for the length of the list that the function `name` gives, or makes a tensor of it, where it gives one."""
     swaps = []
     for statement in source.tree.body:
         for use in _uses_of_result(statement, name) or []:
             outer = source.parents[use]
-            if is_made_of(outer, use) and isinstance(outer, ast.Call):
+            if isinstance(outer, ast.Call) and not is_made_of(outer, use):
+                # What `len` gives of a tensor is a number of Python, while a size may hang on data.
+                swaps.append(source.swap(outer, f"{use.id}.shape[0]"))
+            elif isinstance(outer, ast.Call):
                 others = [
                     source.of(each.value)
                     for each in sorted(outer.keywords, key=lambda one: one.arg or "")

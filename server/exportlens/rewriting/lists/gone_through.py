@@ -184,10 +184,11 @@ class _Filled:
             line = f"{nl}{source.indent_of(each)}{marks}.append({one})"
             swaps.append(Replacement(source.end(each), source.end(each), line))
         rows = loop_over_tensor(source, self.function, self.name, self.append, self.value, self.kinds)
-        if rows is not None:
-            swaps.append(rows)
+        first, last = source.span(self.region)
+        inside = [each for each in rows or () if first <= each.start < last]
+        swaps += [each for each in rows or () if each not in inside]
         choosing = "tensors" if rows is not None else "numbers" if self._is_number() and not others else ""
-        test = self._plain_test() if not others and not begun else None
+        test = self._plain_test() if not others and not begun and not inside else None
         item = source.of(self.append)
         if rows is not None:
             # Rows of one tensor, of which a branch would take two, share its memory.
@@ -211,9 +212,8 @@ class _Filled:
             counts = self._counts_behind(f"sum({marks}) + {flag}")
             if counts is None:
                 return None
-            inner = self._lines(
-                self.region, indent, [mark, *counts, *(each for each in gone if each is not None)]
-            )
+            within = [mark, *counts, *inside, *(each for each in gone if each is not None)]
+            inner = self._lines(self.region, indent, within)
             if inner is None:
                 return None
             lines = [

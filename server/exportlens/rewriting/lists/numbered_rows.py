@@ -15,11 +15,12 @@ from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.marked_uses import is_made_of, named_in
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.source.walking import walk
 
 
 def loop_over_tensor(
     source: Source, function: Function, name: str, append: ast.Expr, value: ast.expr, kinds: Kinds
-) -> Replacement | None:
+) -> list[Replacement] | None:
     """What goes through the tensor where a loop around `append` goes through its numbers, of which `value` is appended to the list
     `name`; None where more is done with the numbers than to choose rows."""
     if not isinstance(value, ast.Name):
@@ -30,10 +31,51 @@ def loop_over_tensor(
             if tensor is None:
                 return None
             kind = kinds_before(function, each, kinds).of(tensor)
-            whole = kind.what == "tensor" and kind.dtype in ("int", "int64") and kind.rank in (1, None)
+            text = source.of(tensor)
+            if kind.rank is None and _asks_one(each, value.id):
+                # Nothing tells how many dimensions it has, but only of one does each item choose one number.
+                text = f"{text}.flatten()"
+            elif kind.rank != 1:
+                return None
+            whole = kind.what == "tensor" and kind.dtype in ("int", "int64")
             alone = _only_choose(source, function, name, value.id, append)
-            return source.swap(each.iter, source.of(tensor)) if whole and alone else None
+            earlier = _chosen_while_filled(source, each, name)
+            if not whole or not alone or earlier is None:
+                return None
+            return [source.swap(each.iter, text), *earlier]
     return None
+
+
+def _chosen_while_filled(source: Source, loop: ast.For, name: str) -> list[Replacement] | None:
+    """Rows that items of the list choose while `loop` fills it: one row of several, as torch.export asks no tensor for its number. What is
+    in the list then is not known where nothing tells how many rounds there are. None where they choose in another way."""
+    swaps = []
+    items = {
+        each.target.id
+        for each in walk(loop)
+        if isinstance(each, (ast.For, ast.comprehension))
+        and isinstance(each.target, ast.Name)
+        and ast.unparse(each.iter) == name
+    }
+    for each in walk(loop):
+        if isinstance(each, ast.Name) and each.id in items and isinstance(each.ctx, ast.Load):
+            outer = source.parents[each]
+            if not isinstance(outer, ast.Subscript) or not isinstance(outer.ctx, ast.Load):
+                return None
+            swaps.append(source.swap(outer, f"{source.of(outer.value)}[{each.id}.unsqueeze(0)].select(0, 0)"))
+    return swaps
+
+
+def _asks_one(loop: ast.For, item: str) -> bool:
+    """Whether a branch compares what `item` chooses: that is one number."""
+    tests = [each.test for each in walk(loop) if isinstance(each, ast.If)]
+    parts = [one for each in tests for one in (each.values if isinstance(each, ast.BoolOp) else [each])]
+    return any(
+        isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Name) and side.slice.id == item
+        for each in parts
+        if isinstance(each, ast.Compare)
+        for side in (each.left, *each.comparators)
+    )
 
 
 def _read_out(node: ast.expr) -> ast.expr | None:
