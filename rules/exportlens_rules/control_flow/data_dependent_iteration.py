@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.knowledge import lookup_function, lookup_method
@@ -11,7 +12,7 @@ from exportlens.inference.places import Conversion, Iteration, Place
 from exportlens.inference.values import Function, Tensor, Value, options
 from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.code.context import RewriteContext
-from exportlens.rewriting.code.names import bound
+from exportlens.rewriting.code.names import bound, dotted
 from exportlens.rewriting.lists.listed_items import index_of_listed, items_of_listed
 from exportlens.rewriting.loops.found_loops import NO_OPERATOR, rewrite_found
 from exportlens.rewriting.sizes.sizes import shape_for_listed_length
@@ -19,6 +20,9 @@ from exportlens.rule import Example, Report, Rule
 from exportlens.source.walking import walk
 
 from exportlens_rules.reading import is_data, words
+
+# How many steps what is listed is followed back to what was found.
+_MOST_STEPS = 12
 
 
 class DataDependentIteration(Rule):
@@ -119,28 +123,67 @@ def _is_whole(place: Conversion) -> bool:
     )
 
 
-def _is_found(node: ast.expr, function: Function | None) -> bool:
-    """Whether an expression is what `nonzero`, `unique`, `bincount` or a mask gives, flattened, converted or computed with a
-    number at most."""
+def _is_found(node: ast.expr, function: Function | None, depth: int = 0) -> bool:
+    """Whether an expression is what `nonzero`, `unique`, `bincount` or a mask gives, flattened, converted, joined with others, cut at
+    its ends, or computed with a number or with what was found as well, at most."""
+    if depth > _MOST_STEPS:
+        return False
     if isinstance(node, ast.Name) and function is not None:
         last = _last_bound(node, function.node)
         values = _bound_to(node.id, function.node) if last is None else [last]
-        return bool(values) and all(_is_found(value, None) for value in values)
+        # Where the last binding is not certain, what it is computed of may be the name itself.
+        inner = None if last is None else function
+        return bool(values) and all(_is_found(value, inner, depth + 1) for value in values)
     if isinstance(node, ast.BinOp):
-        numbers = [isinstance(each, ast.Constant) for each in (node.left, node.right)]
-        return sum(numbers) == 1 and _is_found(node.right if numbers[0] else node.left, function)
+        sides = [node.left, node.right]
+        numbers = [isinstance(each, ast.Constant) for each in sides]
+        if sum(numbers) == 1:
+            return _is_found(sides[numbers.index(False)], function, depth + 1)
+        return all(_is_found(each, function, depth + 1) for each in sides)
     if isinstance(node, ast.Subscript):
         if isinstance(node.slice, ast.Compare):
             return True
-        if isinstance(node.slice, ast.Tuple) and _takes_column(node.slice):
-            return _is_found(node.value, function)
+        if (isinstance(node.slice, ast.Tuple) and _takes_column(node.slice)) or _cuts_ends(node.slice):
+            return _is_found(node.value, function, depth + 1)
         return isinstance(node.slice, ast.Constant) and _gives_several(node.value)
     if not isinstance(node, ast.Call) or not isinstance(node.func, (ast.Attribute, ast.Name)):
         return False
     name = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+    if name in ("cat", "concat") and node.args and isinstance(node.args[0], (ast.List, ast.Tuple)):
+        return any(_is_found(each, function, depth + 1) for each in node.args[0].elts)
     if isinstance(node.func, ast.Attribute) and name in _KEEPING:
-        return _is_found(node.func.value, function)
-    return _finds(name)
+        return _is_found(node.func.value, function, depth + 1)
+    return _finds(name) or _is_given(node, name, function, depth)
+
+
+def _is_given(node: ast.Call, name: str, function: Function | None, depth: int) -> bool:
+    """Whether `node` calls another method of the class, which returns what was found."""
+    owner = None if function is None else function.owner
+    if function is None or owner is None or dotted(node.func) != f"self.{name}":
+        return False
+    methods = [
+        each
+        for each in getattr(owner.node, "body", [])
+        if isinstance(each, ast.FunctionDef) and each.name == name and each is not function.node
+    ]
+    returns = [each for method in methods for each in walk(method) if isinstance(each, ast.Return)]
+    return (
+        len(methods) == 1
+        and bool(returns)
+        and all(
+            each.value is not None and _is_found(each.value, replace(function, node=methods[0]), depth + 1)
+            for each in returns
+        )
+    )
+
+
+def _cuts_ends(index: ast.expr) -> bool:
+    """Whether an index leaves out so many at the beginning and at the end: `found[1:]`, `found[:-1]`."""
+    if not isinstance(index, ast.Slice) or index.step is not None:
+        return False
+    upper = index.upper
+    to_end = upper is None or (isinstance(upper, ast.UnaryOp) and isinstance(upper.op, ast.USub))
+    return to_end and (index.lower is None or isinstance(index.lower, ast.Constant))
 
 
 def _takes_column(index: ast.Tuple) -> bool:
