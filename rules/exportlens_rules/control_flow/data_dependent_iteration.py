@@ -29,8 +29,8 @@ class DataDependentIteration(Rule):
     """A loop runs over the rows of a tensor that has as many rows as the data says.
 
     ## What it does
-    Finds loops over `torch.nonzero(x)`, `torch.unique(x)`, `x[mask]` and the like, and `.tolist()` of them. Loops over tensors with a
-    size that is known while tracing are unrolled and fine.
+    Finds loops over `torch.nonzero(x)`, `torch.unique(x)`, `x[mask]` and the like, and `.tolist()` of them, also where they are cut at their ends
+    or joined with others, `found[1:].tolist()`. Loops over tensors with a size that is known while tracing are unrolled and fine.
 
     ## Why it matters
     Tracing unrolls loops and needs to know how often they run.

@@ -90,6 +90,7 @@ class StateInContainer(Rule):
     also lists whose items are moved on, or cut, and that later calls read: `self.last[0] = self.last[1]; self.last[1] = x`.
     A list that grows from call to call is found, too, where its length decides what a call gives: `y / len(self.seen)`; so are sets
     and dicts where what is in them does, and numbers of Python in a list, a tuple or a Counter that the next call computes with.
+    So is an item that the first call computes of its inputs where there is none yet: `if key not in self.means: self.means[key] = x.mean(0)`.
     A default of a parameter that calls fill (`def forward(self, x, cache=[])`) and a list of the class are such lists.
     A list that is made anew or emptied in each call is fine, and so is one that is only filled, for whoever looks at it
     later, and a table that is made once for each size.
@@ -198,6 +199,39 @@ class M(nn.Module):
         return x / self.calls
 """,
             outcome=_NUMBER,
+        ),
+        Example(
+            bad="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.means = {}
+
+    def forward(self, x):
+        if "first" not in self.means:
+            self.means["first"] = x.mean(0)
+        return x - self.means["first"]
+""",
+            good="""
+import torch
+from torch import nn
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("first", torch.zeros(4))
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.first.copy_(torch.where(self.calls == 0, x.mean(0), self.first))
+        self.calls.add_(1)
+        return x - self.first
+""",
         ),
     )
 

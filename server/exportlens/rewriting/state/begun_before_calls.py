@@ -14,9 +14,10 @@ from __future__ import annotations
 import ast
 
 from exportlens.finding import Applicability, Fix, Refusal
+from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.tensors import dtype_family
-from exportlens.inference.values import Tensor
+from exportlens.inference.values import Instance, Tensor
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted
@@ -60,6 +61,10 @@ def begun_by_methods(place: AttributeWrite, several: bool, context: RewriteConte
             return None
         if several:
             return taken_apart(place, context)
+        if isinstance(place.owner, Instance) and class_attribute(place.owner.cls, place.attr)[0] is not None:
+            raise Refused(
+                f"the class has a `{place.attr}` of its own: a buffer is none where the name is taken"
+            )
         if not isinstance(place.value, Tensor):
             raise Refused(f"what `self.{place.attr}` is bound to is not known to be one tensor")
         swaps = _Begun(draft, cls, place.attr, place.value).swaps(_name_of(place))
