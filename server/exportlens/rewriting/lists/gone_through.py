@@ -183,7 +183,9 @@ class _Filled:
         for each in others:
             line = f"{nl}{source.indent_of(each)}{marks}.append({one})"
             swaps.append(Replacement(source.end(each), source.end(each), line))
-        rows = loop_over_tensor(source, self.function, self.name, self.append, self.value, self.kinds)
+        rows = None
+        if not others and not begun:
+            rows = loop_over_tensor(source, self.function, self.name, self.append, self.value, self.kinds)
         first, last = source.span(self.region)
         inside = [each for each in rows or () if first <= each.start < last]
         swaps += [each for each in rows or () if each not in inside]
