@@ -39,6 +39,7 @@ from exportlens.inference.entries import (
     trace_callable,
 )
 from exportlens.inference.examples import Examples, StateInSizes, example_chunks, examples, state_in_sizes
+from exportlens.inference.handed_parts import making_chunks
 from exportlens.inference.machine import Cancelled, Frame, Machine, OutOfBudget, Raised, Settings
 from exportlens.inference.names import lookup_global
 from exportlens.inference.places import Definition, Site
@@ -243,7 +244,7 @@ class Engine:
         chunks = [chunk for chunk, _ in example_chunks(scope)]
         if not chunks:
             return {}, ()
-        reached = reach.everything() if whole else reach.of(chunks)
+        reached = reach.everything() if whole else (*reach.of(chunks), *making_chunks(scope))
 
         def read() -> Examples:
             # A machine of its own: what it remembers of calls and objects has sizes, on which no finding hangs.

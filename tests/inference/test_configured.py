@@ -89,6 +89,74 @@ def make():
     assert _lines(tmp_path, text) == [7]
 
 
+STACK = """import torch
+from torch import nn
+
+
+class Gate(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+
+    def forward(self, h):
+        return self.layer(h)
+
+    def step(self, h):
+        h = self.layer(h)
+        return h - 1 if h.mean() > 0 else h
+
+
+class Stack(nn.Module):
+    def __init__(self, parts, *others):
+        super().__init__()
+        self.parts, self.others = parts, nn.ModuleList(others)
+
+    def forward(self, h):
+        for part in self.parts:
+            h = part.step(h)
+        for other in self.others:
+            h = other(h)
+        return h
+
+
+def inputs():
+    return (torch.randn(2, 4),)
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "lines"),
+    [
+        ("", []),
+        ("def make():\n    return Stack(nn.ModuleList([Gate(4) for _ in range(2)]))\n", [15]),
+        ("def build(width):\n    gates = []\n    for _ in range(2):\n        gates.append(Gate(width))\n    return Stack(nn.ModuleList(gates))\n", [15]),
+        ("def build(width):\n    gates = [Gate(width)]\n    if width > 4:\n        return Stack(nn.ModuleList(gates), Gate(width))\n", [15]),
+        ("def build(gates):\n    return Stack(gates)\n", []),
+        ("def build():\n    other = Gate(4)\n    return Stack(other.children()), Gate(2)\n", []),
+    ],
+)  # fmt: skip
+def test_what_handed_parts_do(tmp_path: Path, made: str, lines: list[int]) -> None:
+    assert _lines(tmp_path, STACK + made) == lines
+
+
+def test_handed_classes_and_arguments_without_a_name(tmp_path: Path) -> None:
+    text = STACK.replace("nn.ModuleList(others)", "nn.ModuleList(other(4) for other in others)").replace(
+        "other(h)", "other.step(h)"
+    )
+    assert _lines(tmp_path, text + "def make():\n    return Stack([], *[Gate, Gate])\n") == [15]
+    assert _lines(tmp_path, text + "def make(more):\n    return Stack([], *more)\n") == []
+
+
+def test_an_edit_of_what_is_handed_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "model.py"
+    engine = Engine(Config(root=tmp_path))
+    for made, count in (("nn.ModuleList()", 0), ("nn.ModuleList([Gate(4)])", 1), ("nn.ModuleList()", 0)):
+        engine.update(path, STACK + f"def make():\n    parts = {made}\n    return Stack(parts)\n")
+        assert len(engine.check(path)) == count
+
+
 def test_an_edit_of_the_construction_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "model.py"
     engine = Engine(Config(root=tmp_path))

@@ -9,8 +9,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
+from exportlens.inference.names import apart
+from exportlens.inference.places import Place
 from exportlens.inference.scopes import ModuleScope
-from exportlens.inference.values import Choice, ClassValue, Const, Function, Instance, Unknown, Value
+from exportlens.inference.state import Locals
+from exportlens.inference.values import (
+    Choice,
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Mapping_,
+    Sequence,
+    Unknown,
+    Value,
+)
 from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
@@ -18,17 +31,36 @@ from exportlens.source.walking import walk
 _SWITCH = re.compile(
     r"^[ \t]*(?!self\.\w+[ \t]*=)[\w.\[\]]+\.(\w+)[ \t]*=[ \t]*(True|False)[ \t]*(?:#.*)?$", re.MULTILINE
 )
+# Code before a construction is followed for what it gives to the constructor alone.
+_MOST_STEPS = 2_000
 # Each is at least one more interpretation of the model.
 _MOST = 2
 _MOST_MADE = 8
 
 
+class _Nobody:
+    """An observer that sees nothing."""
+
+    def wants(self, place: type[Place]) -> bool:
+        return False
+
+    def wants_call(self, name: str) -> bool:
+        return False
+
+    def notice(self, place: Place) -> None:
+        pass
+
+
+_NOBODY = _Nobody()
+
+
 @dataclass(frozen=True, slots=True)
 class Construction:
-    """A call of a class outside of all classes; `own` are the names that the function around it binds."""
+    """A call of a class outside of all classes, in a `statement` of the file; `own` are the names that a function or block binds there."""
 
     chunk: Chunk
     call: ast.Call
+    statement: ast.stmt
     own: frozenset[str]
 
 
@@ -47,7 +79,7 @@ def constructions(scope: ModuleScope, name: str) -> Iterator[Construction]:
             ]
             own = _bound_in(statement) if calls else frozenset()
             for call in calls:
-                yield Construction(placed.chunk, call, own)
+                yield Construction(placed.chunk, call, statement, own)
 
 
 def _bound_in(statement: ast.stmt) -> frozenset[str]:
@@ -119,35 +151,72 @@ def _defaults(init: Function) -> dict[str, Value]:
 
 
 def _arguments(init: Function, call: ast.Call) -> dict[str, ast.expr] | None:
-    """Which parameter gets which expression; None where the call spreads its arguments, or gives ones that have no name."""
+    """Which parameter gets which expression; None where the call spreads its arguments over several, or gives ones that have no name."""
     spec = init.node.args
     positional = [each.arg for each in (*spec.posonlyargs, *spec.args)][1:]
-    spread = any(isinstance(each, ast.Starred) for each in call.args)
-    if spread or len(call.args) > len(positional) or any(each.arg is None for each in call.keywords):
+    first, rest = call.args[: len(positional)], call.args[len(positional) :]
+    if spec.vararg is not None and not positional:
+        first, rest = [], call.args
+    spread = any(isinstance(each, ast.Starred) for each in first)
+    if spread or (rest and spec.vararg is None) or any(each.arg is None for each in call.keywords):
         return None
-    given = dict(zip(positional, call.args, strict=False))
+    given = dict(zip(positional, first, strict=False))
     given.update({str(each.arg): each.value for each in call.keywords})
-    return given if set(given) <= {*positional, *(each.arg for each in spec.kwonlyargs)} else None
+    if not set(given) <= {*positional, *(each.arg for each in spec.kwonlyargs)}:
+        return None
+    if rest and spec.vararg is not None:
+        given[spec.vararg.arg] = ast.Tuple(rest, ast.Load())
+    return given
 
 
 def _value(machine: Machine, scope: ModuleScope, made: Construction, node: ast.expr) -> Value | None:
     """What an argument is; None where that is not known."""
     from exportlens.inference.expressions import evaluate
 
-    if any(isinstance(each, ast.Name) and each.id in made.own for each in walk(node)):
-        return None
-    machine.steps = 0
-    try:
-        value = evaluate(machine, node, Frame(scope, made.chunk, scope.values, module_level=True))
-    except (Raised, OutOfBudget, RecursionError):
-        return None
+    own = made.own & _read(node)
+    with apart(machine, _MOST_STEPS):
+        observer, machine.observer = machine.observer, _NOBODY
+        try:
+            frame = Frame(scope, made.chunk, scope.values, module_level=True)
+            if own:
+                frame = Frame(scope, made.chunk, Locals({name: Unknown("not followed") for name in made.own}))
+                _run_before(machine, [made.statement], made.call, frame)
+            value = evaluate(machine, node, frame)
+        except (Raised, OutOfBudget, RecursionError):
+            return None
+        finally:
+            machine.observer = observer
     return None if isinstance(value, (Unknown, Choice)) else value
+
+
+def _read(node: ast.expr) -> set[str]:
+    """The names that an expression reads and does not bind itself, as comprehensions and lambdas do."""
+    nodes = list(walk(node))
+    bound = {each.id for each in nodes if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+    bound |= {each.arg for each in nodes if isinstance(each, ast.arg)}
+    return {each.id for each in nodes if isinstance(each, ast.Name)} - bound
+
+
+def _run_before(machine: Machine, body: list[ast.stmt], call: ast.Call, frame: Frame) -> None:
+    """Run what stands before `call` in the blocks around it; of what leads into these blocks nothing is known."""
+    from exportlens.inference.statements import run_block
+
+    for statement in body:
+        if not any(each is call for each in walk(statement)):
+            if not run_block(machine, [statement], frame):
+                return
+            continue
+        for name in ("body", "orelse", "handlers", "finalbody"):
+            inner = getattr(statement, name, None)
+            if isinstance(inner, list) and any(each is call for part in inner for each in walk(part)):
+                _run_before(machine, inner, call, frame)
+        return
 
 
 def _switches(default: Value | None, given: Value) -> bool:
     """Whether code may go another way with what is `given`: a number for a number is the same way, unless one is zero."""
     if default is None:
-        return isinstance(given, (Instance, Function))
+        return _does_something(given)
     if not isinstance(default, Const):
         return False
     if not isinstance(given, Const):
@@ -155,6 +224,16 @@ def _switches(default: Value | None, given: Value) -> bool:
     if _family(default.value) is not _family(given.value) or bool(default.value) is not bool(given.value):
         return True
     return isinstance(given.value, str) and default.value != given.value
+
+
+def _does_something(given: Value) -> bool:
+    """Whether it is an object, a class or a function, or a container of some."""
+    if isinstance(given, Sequence):
+        held = given.items if given.items is not None else [given.element]
+        return any(each is not None and _does_something(each) for each in held)
+    if isinstance(given, Mapping_):
+        return any(_does_something(each) for each in (*given.items.values(), given.rest) if each is not None)
+    return isinstance(given, (Instance, Function, ClassValue))
 
 
 def _family(value: object) -> type:

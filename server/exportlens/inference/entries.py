@@ -15,7 +15,7 @@ from exportlens.inference.construction import instantiate
 from exportlens.inference.constructions import Construction, configurations, other_configurations, switched
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
-from exportlens.inference.functions import call_function
+from exportlens.inference.functions import Spread, call_function
 from exportlens.inference.handed_inputs import handed_inputs
 from exportlens.inference.left_out import missing_beside_given
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
@@ -409,6 +409,8 @@ def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
             if isinstance(declared, Instance):
                 args[index] = declared
             args[index] = machine.configured.get(name, args[index])
+        if init.node.args.vararg is not None and len(args) == len(names):
+            args += _more(machine.configured.get(init.node.args.vararg.arg))
         only = {parameter.arg for parameter in init.node.args.kwonlyargs}
         named = {name: value for name, value in machine.configured.items() if name in only}
     # transformers' convention: `config_class` says of which class the first argument is.
@@ -419,6 +421,13 @@ def _construct(machine: Machine, cls: ClassValue, frame: Frame) -> Value:
         return instantiate(machine, cls, args, named, frame, cls.node)
     except Raised:
         return Instance(cls, open=True)
+
+
+def _more(given: Value | None) -> list[Value]:
+    """The arguments that the `*args` of a constructor takes, which `given` is."""
+    if not isinstance(given, Sequence):
+        return []
+    return list(given.items) if given.items is not None else [Spread(given.element or Unknown("an argument"))]
 
 
 def _declared(machine: Machine, cls: ClassValue, name: str, init: Function) -> Value | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from exportlens.inference.classes import class_attribute, class_order
 from exportlens.inference.constructions import constructions
+from exportlens.inference.handed_parts import handed_parts
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.names import lookup_global
 from exportlens.inference.places import AttributeWrite, ExportCall, Place
@@ -117,6 +118,9 @@ def examples(machine: Machine, scope: ModuleScope, classes: Sequence[ClassValue]
     untold = [each.args for each in found if each.cls is None]
     if untold:
         fitting = [each for each in _outermost(classes) if _takes(each, untold)]
+        if len(fitting) > 1:
+            parts = handed_parts(scope)
+            fitting = [each for each in fitting if each.name not in parts]
         if len(fitting) == 1:
             [model] = fitting
             forward = class_attribute(model, "forward")[0]

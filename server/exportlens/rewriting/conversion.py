@@ -307,7 +307,7 @@ def _other_loops(
             yield started
         first = first_round_settled(source, loop, kinds, torch)
         if first is not None and not first.breaking and isinstance(first.loop, ast.While):
-            yield first.source, first.loop, first.kinds
+            yield first.source, first.loop, first.kinds_before()
 
 
 def _looped(

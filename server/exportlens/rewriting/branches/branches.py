@@ -74,7 +74,7 @@ class BranchRewrite(CondText):
             if isinstance(each, (ast.Yield, ast.YieldFrom)) and source.enclosing_function(each) is function:
                 raise Refused("the function is a generator")
         refuse_around(source, node, function)
-        lay_as_given(source, function, kinds)
+        lay_as_given(source, function, node, kinds)
         super().__init__(source, node, function, kinds, torch)
         self.value, self.arm_values, self.outputs_of = value, arms, outputs
         self.liveness = Liveness(function)

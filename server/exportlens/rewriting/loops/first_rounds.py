@@ -55,14 +55,14 @@ def first_round_out(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Sour
     becomes = [
         name
         for name in reads(loop.test) & set(bound(loop.body))
-        if _what(kinds, name) == "number" and _what(after, name) == "tensor"
+        if what(kinds, name) == "number" and what(after, name) == "tensor"
     ]
-    unsure = _unsure(source, loop)
+    unsure = left_unbound(source, loop)
     if unsure and not unsure <= always_bound(loop.body):
         return None
     runs = holds(loop.test, kinds)
     # Without a first round Python raises where it reads what no round has bound.
-    if not (unsure or becomes) or not (runs or any(_is_read_behind(source, loop, name) for name in unsure)):
+    if not (unsure or becomes) or not (runs or any(is_read_behind(source, loop, name) for name in unsure)):
         return None
     summed = _summed(loop, kinds, after)
     if summed is None:
@@ -78,7 +78,7 @@ def first_round_out(source: Source, loop: ast.While, kinds: Kinds) -> tuple[Sour
     return changed, _loop_at(changed, begin + len(head)), after
 
 
-def _unsure(source: Source, loop: ast.While) -> set[str]:
+def left_unbound(source: Source, loop: ast.For | ast.While) -> set[str]:
     """What only the loop binds, and is read behind it."""
     function = source.enclosing_function(loop)
     if function is None:
@@ -88,7 +88,7 @@ def _unsure(source: Source, loop: ast.While) -> set[str]:
     return {name for name in bound(loop.body) if name in after and name not in certain}
 
 
-def _is_read_behind(source: Source, loop: ast.While, name: str) -> bool:
+def is_read_behind(source: Source, loop: ast.While, name: str) -> bool:
     """Whether what follows the loop certainly reads `name` as the loop left it."""
     block, index = source.block_of(loop)
     for each in block[index + 1 :]:
@@ -123,8 +123,8 @@ def _summed(loop: ast.While, kinds: Kinds, after: Kinds) -> list[ast.AugAssign] 
         for one in loop.body
         for each in ast.walk(one)
         if isinstance(each, ast.AugAssign)
-        and _what(kinds, ast.unparse(each.target)) == "number"
-        and _what(after, ast.unparse(each.target)) == "tensor"
+        and what(kinds, ast.unparse(each.target)) == "number"
+        and what(after, ast.unparse(each.target)) == "tensor"
     ]
     names = {ast.unparse(each.target) for each in found}
     return (
@@ -132,7 +132,8 @@ def _summed(loop: ast.While, kinds: Kinds, after: Kinds) -> list[ast.AugAssign] 
     )
 
 
-def _what(kinds: Kinds, name: str) -> str:
+def what(kinds: Kinds, name: str) -> str:
+    """What `name` holds, "number" or "tensor" and so on."""
     kind = kinds.names.get(name)
     return kind.what if kind is not None else "unknown"
 

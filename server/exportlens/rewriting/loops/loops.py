@@ -41,7 +41,7 @@ class LoopRewrite(LoopCondition):
         function = source.enclosing_function(node)
         if function is None or isinstance(function, ast.AsyncFunctionDef):
             raise Refused("the loop is not inside a plain function")
-        lay_as_given(source, function, kinds)
+        lay_as_given(source, function, node, kinds)
         super().__init__(source, node, function, kinds, torch, value)
         self.replacements: list[Replacement] = []
         self.opened: list[str] = []

@@ -16,8 +16,6 @@ has a first round is written so.
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,11 +27,12 @@ from exportlens.rewriting.code.liveness import (
     leaves,
     live_before,
 )
-from exportlens.rewriting.code.names import assigned_pairs, bound, dotted, every_name, fresh, is_none, reads
+from exportlens.rewriting.code.names import assigned_pairs, bound, every_name, fresh, is_none, reads
 from exportlens.rewriting.code.ranges import bounds_of
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.loops.first_rounds import holds
+from exportlens.rewriting.loops.first_rounds import holds, is_read_behind, left_unbound, what
+from exportlens.rewriting.loops.known_rounds import GIVEN, POSITIVE, SET, Facts, KnownRound, adds
 from exportlens.rewriting.loops.none_at_first import none_at_first
 from exportlens.rewriting.loops.rounds import has_rounds
 from exportlens.rewriting.memory.effects import kinds_before, repeatable
@@ -42,21 +41,7 @@ from exportlens.source.walking import walk
 
 Loop = ast.For | ast.While
 _MOST_COPIED = 40
-# torch.cond(condition, one arm, the other one, operands)
-_CONDITION_AND_ARMS = 4
-# What a name that is no constant is known to be: not None, an int above zero, or what a caller gives, or None.
-_SET, _POSITIVE, _GIVEN = object(), object(), object()
 _NEVER_NONE = frozenset({"tensor", "number", "scalar", "size", "container"})
-_COMPARED: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-}
-_JOINED = {ast.And: " and ", ast.Or: " or "}
-Facts = dict[str, Any]
 _BEGUN = "  # torch.cond gives a tensor, also where there is none yet"
 
 
@@ -69,6 +54,11 @@ class SettledFirst:
     loop: Loop
     kinds: Kinds
     breaking: int
+
+    def kinds_before(self) -> Kinds:
+        """The kinds just before the loop over the other rounds."""
+        function = self.source.enclosing_function(self.loop)
+        return self.kinds if function is None else kinds_before(function, self.loop, self.kinds)
 
 
 def first_round_settled(source: Source, loop: Loop, kinds: Kinds, torch: str) -> SettledFirst | None:
@@ -95,16 +85,16 @@ class _Settled:
         lines, header = start
         facts = self._begun()
         indent = source.indent_of(loop)
-        first = _Round(source, self.before, facts, True)
+        first = KnownRound(source, self.before, facts, True)
         text = first.block(loop.body, indent)
         later = self._later(first.facts)
         if later is None:
             return None
-        rest = _Round(source, self.before, later, False)
+        rest = KnownRound(source, self.before, later, False)
         body = rest.block(loop.body, indent + source.indent_unit())
         written = _parsed(text, indent)
         ways = exits(written) - {"falls"}
-        is_unlike = (first.folded and rest.folded) or self.left_out
+        is_unlike = (first.folded and (rest.folded or self._begins(written))) or self.left_out
         if not is_unlike or leaves(written) or not ways <= {"breaks"}:
             return None
         begun = self._begun_where_left(written) if ways else []
@@ -135,7 +125,11 @@ class _Settled:
         source, loop = self.source, self.loop
         if isinstance(loop, ast.While):
             header = source.between(source.start(loop), self._header_end())
-            return ([], header) if holds(loop.test, self.before) else None
+            # Without a first round Python raises where it reads what no round has bound.
+            runs = holds(loop.test, self.before) or any(
+                is_read_behind(source, loop, name) for name in left_unbound(source, loop)
+            )
+            return ([], header) if runs else None
         target = source.of(loop.target)
         bounds = bounds_of(loop.iter)
         if bounds is not None and _is_range(loop.iter) and bounds[2] == 1:
@@ -148,6 +142,20 @@ class _Settled:
         rounds = fresh("rounds", every_name(source.tree))
         lines = [f"{rounds} = list({source.of(loop.iter)})", f"{target} = {rounds}[0]"]
         return lines, f"for {target} in {rounds}[1:]:"
+
+    def _begins(self, written: list[ast.stmt]) -> bool:
+        """Whether the first round binds all that the loop alone binds and that is read behind it, or makes a tensor of the number by
+        which the loop goes on."""
+        unbound = left_unbound(self.source, self.loop)
+        if not unbound <= always_bound(written):
+            return False
+        after = self.before.copy()
+        after.run(written)
+        goes_on = reads(self.loop.test) if isinstance(self.loop, ast.While) else set()
+        return bool(unbound) or any(
+            what(self.before, name) == "number" and what(after, name) == "tensor"
+            for name in goes_on & set(bound(self.loop.body))
+        )
 
     def _begun_where_left(self, written: list[ast.stmt]) -> list[str] | None:
         """The lines for what the first round binds behind its break and later rounds read: torch.cond gives a tensor, also where
@@ -207,7 +215,7 @@ class _Settled:
             facts = {name: value for name, value in facts.items() if name not in bound(self.loop.target)}
             if bounds is not None and isinstance(self.loop.target, ast.Name):
                 facts[self.loop.target.id] = bounds[0]
-        facts |= dict.fromkeys(self.left_out, _GIVEN)
+        facts |= dict.fromkeys(self.left_out, GIVEN)
         nested = {
             name
             for each in walk(self.function)
@@ -225,26 +233,24 @@ class _Settled:
             stores = self._stores(name)
             if isinstance(self.loop, ast.For) and name in bound(self.loop.target):
                 if not stores and type(value) is int and value >= 0:
-                    found[name] = _POSITIVE
+                    found[name] = POSITIVE
                 continue
             given = [self._given(each) for each in stores]
-            if (value is None or value is _GIVEN) and stores:
-                if ended.get(name) is not _SET or any(each is None for each in given):
+            if (value is None or value is GIVEN) and stores:
+                if ended.get(name) is not SET or any(each is None for each in given):
                     # It is asked for again.
-                    if value is _GIVEN or self._is_asked(name):
+                    if value is GIVEN or self._is_asked(name):
                         return None
                     continue
-                found[name] = _SET
+                found[name] = SET
                 self.given.update((name, each) for each in given[:1] if each is not None)
             elif not stores:
                 found[name] = value
-            elif all(
-                isinstance(each, ast.Constant) and each.value is ended.get(name, _SET) for each in given
-            ):
+            elif all(isinstance(each, ast.Constant) and each.value is ended.get(name, SET) for each in given):
                 found[name] = ended[name]
             elif type(value) is int and value >= 0 and type(ended.get(name)) is int and ended[name] > 0:
-                counting = all(_adds(self.source.enclosing_statement(each)) for each in stores)
-                found |= {name: _POSITIVE} if counting else {}
+                counting = all(adds(self.source.enclosing_statement(each)) for each in stores)
+                found |= {name: POSITIVE} if counting else {}
         return found
 
     def _stores(self, name: str) -> list[ast.Name]:
@@ -280,163 +286,6 @@ class _Settled:
         )
 
 
-class _Round:
-    """Writes the statements of one round, in which `facts` hold when it begins."""
-
-    def __init__(self, source: Source, kinds: Kinds, facts: Facts, is_first: bool) -> None:
-        self.source, self.kinds, self.facts, self.is_first = source, kinds, dict(facts), is_first
-        # Each test that was answered.
-        self.folded = 0
-
-    def block(self, statements: Sequence[ast.stmt], indent: str) -> str:
-        lines, _ = self._lines(statements, indent, True)
-        return self.source.newline.join(lines) if lines else f"{indent}pass"
-
-    def _lines(self, statements: Sequence[ast.stmt], indent: str, outermost: bool) -> tuple[list[str], bool]:
-        """The lines, and whether the first round ends with them."""
-        lines: list[str] = []
-        for each in statements:
-            if isinstance(each, ast.Continue) and self.is_first and outermost:
-                return lines, True
-            if isinstance(each, ast.If):
-                own, ended = self._branch(each, indent, outermost)
-                lines += own
-                if ended:
-                    return lines, True
-                continue
-            swaps = self._swaps(each) if not isinstance(each, (ast.For, ast.While, ast.Try, ast.With)) else []
-            lines.append(self.source.block([each], indent, swaps))
-            self._see(each)
-        return lines, False
-
-    def _branch(self, node: ast.If, indent: str, outermost: bool) -> tuple[list[str], bool]:
-        source = self.source
-        answer = self._answer(node.test)
-        above = [
-            indent + each for each in source.comments_between(source.span([node])[0], source.start(node))
-        ]
-        if answer is not None:
-            self.folded += 1
-            lines, ended = self._lines(node.body if answer else node.orelse, indent, outermost)
-            return [*(above if lines else []), *lines], ended
-        before, folded = dict(self.facts), self.folded
-        inner = indent + source.indent_unit()
-        swaps = self._swaps(node.test)
-        body, _ = self._lines(node.body, inner, False)
-        ends = [self.facts] if "falls" in exits(node.body) else []
-        self.facts = dict(before)
-        orelse, _ = self._lines(node.orelse, inner, False)
-        ends += [self.facts] if "falls" in exits(node.orelse) else []
-        self.facts = _common(ends) if ends else {}
-        if self.folded == folded:
-            return [source.block([node], indent)], False
-        notes = source.comments_between(source.end(node.test), source.span(node.body)[0])
-        lines = [*above, f"{indent}if {source.of(node.test, swaps)}:", *(inner + each for each in notes)]
-        lines += body or [f"{inner}pass"]
-        if orelse:
-            lines += [f"{indent}else:", *orelse]
-        return lines, False
-
-    def _see(self, node: ast.stmt) -> None:
-        """Follow what `node` binds."""
-        if not self.is_first:
-            # Each fact holds in all of these rounds.
-            return
-        facts = {name: value for name, value in self.facts.items() if name not in bound(node)}
-        if isinstance(node, (ast.Assign, ast.AnnAssign)):
-            for target, value in assigned_pairs(node):
-                if isinstance(target, ast.Name) and target.id in self.facts:
-                    facts[target.id] = value.value if isinstance(value, ast.Constant) else _SET
-        elif isinstance(node, ast.AugAssign) and _adds(node) and isinstance(node.target, ast.Name):
-            begun = self.facts.get(node.target.id)
-            more = node.value.value if isinstance(node.value, ast.Constant) else None
-            if type(begun) is int and isinstance(more, int):
-                facts[node.target.id] = begun + more
-        self.facts = facts
-
-    def _swaps(self, node: ast.AST) -> list[Replacement]:
-        """The changes to the questions in `node`."""
-        if isinstance(node, ast.IfExp):
-            answer = self._answer(node.test)
-            if answer is not None:
-                self.folded += 1
-                chosen = node.body if answer else node.orelse
-                return [self.source.swap(node, self.source.of(chosen, self._swaps(chosen)))]
-        chosen_arm = self._chosen_arm(node)
-        if chosen_arm is not None:
-            self.folded += 1
-            return [self.source.swap(node, chosen_arm)]
-        if isinstance(node, ast.BoolOp):
-            same = isinstance(node.op, ast.And)
-            left = [each for each in node.values if self._answer(each) is not same]
-            if 0 < len(left) < len(node.values) and self._answer(node) is None:
-                self.folded += 1
-                texts = [self._operand(each, len(left) > 1) for each in left]
-                return [self.source.swap(node, _JOINED[type(node.op)].join(texts))]
-        if isinstance(node, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            return []
-        return [swap for each in ast.iter_child_nodes(node) for swap in self._swaps(each)]
-
-    def _chosen_arm(self, node: ast.AST) -> str | None:
-        """The call of the one arm of a torch.cond that was made before, where its question is answered."""
-        if not isinstance(node, ast.Call) or not (dotted(node.func) or "").endswith(".cond") or node.keywords:
-            return None
-        if (
-            len(node.args) != _CONDITION_AND_ARMS
-            or not isinstance(node.args[-1], ast.Tuple)
-            or node.args[-1].elts
-        ):
-            return None
-        answer = self._answer(node.args[0])
-        arm = node.args[1 if answer else 2]
-        return None if answer is None or not isinstance(arm, ast.Name) else f"{arm.id}()"
-
-    def _operand(self, node: ast.expr, grouped: bool) -> str:
-        text = self.source.of(node, self._swaps(node))
-        loose = isinstance(node, (ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr))
-        return f"({text})" if grouped and loose else text
-
-    def _answer(self, test: ast.expr) -> bool | None:
-        """What `test` comes out as; None where that is not known."""
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            inner = self._answer(test.operand)
-            return None if inner is None else not inner
-        if isinstance(test, ast.BoolOp):
-            deciding = isinstance(test.op, ast.Or)
-            answers = [self._answer(each) for each in test.values]
-            if deciding in answers:
-                before = test.values[: answers.index(deciding)]
-                return deciding if all(repeatable(each, self.kinds) for each in before) else None
-            return None if None in answers else not deciding
-        if isinstance(test, ast.Name):
-            known = self.facts.get(test.id, _SET)
-            return None if known is _SET or known is _GIVEN else known is _POSITIVE or bool(known)
-        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Name):
-            return None
-        return self._compared(test.left.id, test.ops[0], test.comparators[0])
-
-    def _compared(self, name: str, op: ast.cmpop, other: ast.expr) -> bool | None:
-        if name not in self.facts or not isinstance(other, ast.Constant):
-            return None
-        known = self.facts[name]
-        if known is _GIVEN:
-            return None
-        if isinstance(op, (ast.Is, ast.IsNot)):
-            if other.value is None:
-                return (known is None) is isinstance(op, ast.Is)
-            return None
-        compare = _COMPARED.get(type(op))
-        if compare is None or type(other.value) is not int or known is None or known is _SET:
-            return None
-        if known is not _POSITIVE:
-            return compare(known, other.value)
-        if other.value == 0:
-            return compare(1, 0)
-        # Of any int from 1 on.
-        at_one = {ast.GtE: True, ast.Lt: False}
-        return at_one.get(type(op)) if other.value == 1 else None
-
-
 def _leaving(statements: list[ast.stmt]) -> int:
     """Which is the first of `statements` that may leave the round."""
     return next((n for n, each in enumerate(statements) if exits([each]) != {"falls"}), len(statements))
@@ -452,25 +301,6 @@ def _same_as(value: ast.expr, statements: list[ast.stmt]) -> list[ast.expr]:
         if isinstance(target, ast.Name) and target.id == value.id
     ]
     return [value, *given] if len(given) == 1 else [value]
-
-
-def _common(ends: list[Facts]) -> Facts:
-    return {
-        name: value
-        for name, value in ends[0].items()
-        if all(each.get(name, _POSITIVE) is value for each in ends)
-    }
-
-
-def _adds(node: ast.stmt) -> bool:
-    """Whether `node` counts up."""
-    return (
-        isinstance(node, ast.AugAssign)
-        and isinstance(node.op, ast.Add)
-        and isinstance(node.value, ast.Constant)
-        and type(node.value.value) is int
-        and node.value.value > 0
-    )
 
 
 def _is_range(node: ast.expr) -> bool:

@@ -15,12 +15,14 @@ from exportlens.rewriting.code.names import arguments
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, merged
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.effects import kinds_before
 
 _FURTHEST = 3
 
 
-def lay_as_given(source: Source, function: Function, kinds: Kinds) -> None:
-    """Let `kinds` know which names of `function` hold tensors that callers give in another order, or with gaps."""
+def lay_as_given(source: Source, function: Function, node: ast.AST, kinds: Kinds) -> None:
+    """Let `kinds`, those just before `node`, know which names of `function` hold tensors that callers give in another order, or with
+    gaps, or what is computed of such."""
     parameters = {each.arg for each in arguments(function.args)} - {"self"}
     asked = parameters & {
         root for kind in kinds.names.values() if kind.what == "tensor" for root in kind.roots or ()
@@ -36,6 +38,25 @@ def lay_as_given(source: Source, function: Function, kinds: Kinds) -> None:
             # Names for the very same tensor keep one kind, by which they are known.
             changed = replace(kind, moved=kind.moved or moved, parted=kind.parted or parted)
             kinds.names[name] = same.setdefault(id(kind), changed)
+    turned = {name: kind for name, kind in given.items() if kind.moved or kind.parted}
+    if turned:
+        _lay_what_is_computed(function, source.enclosing_statement(node), turned, kinds)
+
+
+def _lay_what_is_computed(function: Function, goal: ast.stmt, turned: dict[str, Kind], kinds: Kinds) -> None:
+    """`v = b * 2` lies as `b` does, which is among the parameters that are `turned`."""
+    start = kinds.copy()
+    for name, laid in turned.items():
+        known = start.names.get(name)
+        if known is not None and known.what == "tensor":
+            start.names[name] = replace(known, moved=laid.moved, parted=laid.parted)
+    followed = kinds_before(function, goal, start).names
+    for name, kind in list(kinds.names.items()):
+        now = followed.get(name)
+        if now is None or not (now.what == kind.what == "tensor") or kind.rank in (0, 1):
+            continue
+        if (now.moved and not kind.moved) or (now.parted and not kind.parted):
+            kinds.names[name] = replace(kind, moved=kind.moved or now.moved, parted=kind.parted or now.parted)
 
 
 class _Given:
