@@ -56,7 +56,7 @@ def _asks_for(test: ast.expr, node: ast.Subscript) -> bool | None:
         return None
     holder, key, op, other = ast.dump(node.value), ast.dump(node.slice), test.ops[0], test.comparators[0]
     if isinstance(op, (ast.In, ast.NotIn)):
-        names = other.func.value if _is_keys(other) else other
+        names = _keyed(other)
         same = ast.dump(test.left) == key and ast.dump(names) == holder
         return isinstance(op, ast.In) if same else None
     got = test.left
@@ -72,13 +72,10 @@ def _asks_for(test: ast.expr, node: ast.Subscript) -> bool | None:
     return None
 
 
-def _is_keys(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "keys"
-        and not node.args
-    )
+def _keyed(node: ast.expr) -> ast.expr:
+    """The dict of `dict.keys()`, or `node` itself."""
+    called = node.func if isinstance(node, ast.Call) and not node.args else None
+    return called.value if isinstance(called, ast.Attribute) and called.attr == "keys" else node
 
 
 def _reads_item(function: ast.AST, write: ast.Subscript, item: str) -> bool:
