@@ -10,6 +10,7 @@ from pathlib import Path
 
 from exportlens.finding import Applicability, Edit, Finding, Fix, Range
 from exportlens.new_names import told_apart
+from exportlens.shared_edits import is_shared
 from exportlens.source.parsing import parse_python
 from exportlens.source.positions import Lines
 from exportlens.source.walking import walk
@@ -52,7 +53,7 @@ def compatible(path: Path, findings: Iterable[Finding]) -> list[Finding]:
     for finding in ordered:
         if finding.fix is None or any(edit.path not in (None, path) for edit in finding.fix.edits):
             continue
-        edits = finding.fix.edits
+        edits = [edit for edit in finding.fix.edits if not is_shared(edit, taken)]
         if any(
             mine.range.overlaps(other.range) or _joins(mine, other) or _joins(other, mine)
             for mine in edits

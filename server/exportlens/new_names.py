@@ -15,6 +15,7 @@ from pathlib import Path
 
 from exportlens.finding import Edit, Finding, Position
 from exportlens.rewriting.code.names import fresh
+from exportlens.shared_edits import made_once
 from exportlens.source.document import Document
 from exportlens.source.positions import Lines
 
@@ -31,7 +32,7 @@ def told_apart(path: Path, text: str, findings: Sequence[Finding]) -> list[Edit]
     fixes = [finding.fix.edits for finding in findings if finding.fix]
     names = [name for edits in fixes for name in set().union(*(_bound(each.content) for each in edits))]
     if len(names) == len(set(names)):
-        return [edit for edits in fixes for edit in edits]
+        return made_once(edit for edits in fixes for edit in edits)
     spans = _functions(path, text)
     lines = Lines(text)
     taken: dict[int, set[str]] = {}
@@ -55,7 +56,7 @@ def told_apart(path: Path, text: str, findings: Sequence[Finding]) -> list[Edit]
         }
         new |= bound | set(renamed.values())
         result += [replace(edit, content=_with(edit.content, renamed)) for edit in edits]
-    return result
+    return made_once(result)
 
 
 def _bound(content: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from dataclasses import replace
 
 from exportlens.inference import knowledge, open_dims
@@ -290,19 +291,27 @@ _TENSOR_METHODS = frozenset(
 )
 
 
+def _held(value: Value, attr: str) -> Value:
+    """What traced code finds in an attribute that holds `value`: of a tensor that was made before it knows no number."""
+    put_there = isinstance(value, Tensor) and value.name == f"self.{attr}"  # by traced code
+    if not isinstance(value, Tensor) or value.origin != "constant" or put_there:
+        return value
+    return replace(value, origin="attribute", name=f"self.{attr}")
+
+
 def instance_attribute(machine: Machine, owner: Instance, attr: str, frame: Frame, node: ast.AST) -> Value:
     """An attribute of an object: its own, its class's (methods bound, properties run), or what torch.nn.Module gives it."""
     if attr in owner.attributes:
         value = owner.attributes[attr]
         if machine.tracing and not machine.quiet and isinstance(value, Tensor) and not owner.traced:
             _note_read(machine, owner, attr, frame, node)
-        if (
-            isinstance(value, Tensor)
-            and value.origin == "constant"
-            and machine.tracing
-            and value.name != f"self.{attr}"  # it was put there by traced code
-        ):
-            return replace(value, origin="attribute", name=f"self.{attr}")
+        if machine.tracing and isinstance(value, Tensor):
+            return _held(value, attr)
+        if machine.tracing and isinstance(value, Choice):
+            # On one way traced code has bound it anew.
+            ways = [_held(each, attr) for each in value.options]
+            anew = any(way is not option for way, option in zip(ways, value.options, strict=True))
+            return functools.reduce(join, ways) if anew else value
         if machine.tracing and not owner.traced and isinstance(value, Mapping_):
             machine.dicts_read.setdefault(id(value), (value, owner, attr))
         if machine.tracing and isinstance(value, (Sequence, Mapping_)) and machine.emits(UnregisteredRead):

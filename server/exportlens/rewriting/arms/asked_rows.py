@@ -9,14 +9,16 @@ up the number, and cut them off again.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from exportlens.rewriting.arms.as_many_rows import is_changed, others_from_data, unpacked_with
 from exportlens.rewriting.arms.gradients import without_gradients
-from exportlens.rewriting.arms.shared_masks import found_by, picks_elsewhere, refuse_both
+from exportlens.rewriting.arms.row_sources import RowSources, sources_of, written_index
+from exportlens.rewriting.arms.shared_masks import picks_elsewhere, refuse_both
 from exportlens.rewriting.code.draft import Refused
-from exportlens.rewriting.code.names import bound, reads
-from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.code.names import fresh
+from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import visit
@@ -44,29 +46,16 @@ _ASKING = {
 # By the name: which argument says how many. The others ask for one.
 _NUMBER = {"topk": (1, "k"), "kthvalue": (1, "k"), "narrow": (3, "length"), "select": (2, "index")}
 _DEEPEST = 3
-# What these give has as many rows as something else, or none that data tells.
-_REDUCING = frozenset(
-    {
-        "sum",
-        "mean",
-        "max",
-        "min",
-        "std",
-        "var",
-        "norm",
-        "any",
-        "all",
-        "prod",
-        "median",
-        "size",
-        "numel",
-        "item",
-    }
-)
-_CUTTING = frozenset(
-    {"narrow", "unfold", "chunk", "split", "view", "reshape", "flatten", "nonzero", "unique", "masked_select", "diff", "t", "transpose",
-     "permute"}
-)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Assured:
+    """The first lines of an arm, the names that they bind anew, the lines before the branch, and what is swapped in the arm."""
+
+    lines: list[str]
+    names: list[str]
+    before: list[str]
+    swaps: list[Replacement]
 
 
 def assure_rows(
@@ -78,18 +67,23 @@ def assure_rows(
     kinds: Kinds,
     torch: str,
     made_inside: Callable[[str], bool],
-    copied: Sequence[str] = (),
-) -> tuple[list[str], list[str], list[str]]:
-    """The lines that make rows which are picked outside certainly as many as `statements`, an arm, ask for, the names of the rows,
-    and lines that say before the branch what holds on both ways: the arm runs where `branch`'s condition is `taken`. Of masks that
-    pick outside too, except `copied`, the arm gets copies. Raises Refused where the condition does not say that they are as many."""
+    copied: Sequence[str],
+    names: set[str],
+) -> Assured:
+    """What makes rows which are picked outside certainly as many as `statements`, an arm, ask for, and what says before the branch
+    what holds on both ways: the arm runs where `branch`'s condition is `taken`. Of masks that pick outside too, except `copied`, the
+    arm gets copies; `names` are taken, and get new ones. Raises Refused where the condition does not say that they are as many."""
     said = dict(_said(function, branch.test, taken))
+    for name, least in list(said.items()):
+        said |= dict.fromkeys(unpacked_with(source, function, branch, name), least)
     wanted: dict[str, int] = {}
+    asking: dict[str, list[ast.expr]] = {}
     said_before: list[str] = []
     masks: dict[str, None] = {}
     for call, rows, number, now in _asking(statements, kinds):
-        sources, cut, by, picks = _sources(rows, statements, kinds)
-        if not _selects(call):
+        sources, cut, by, picks = sources_of(rows, statements, kinds)
+        selects = _is_for_gradients(call, now)
+        if not selects:
             masks |= dict.fromkeys(each for each in sorted(by) if each not in copied)
         kind = now.of(rows)
         inside = picks or (bool(kind.roots) and all(made_inside(root) for root in kind.roots or ()))
@@ -97,7 +91,6 @@ def assure_rows(
         if not sources and (inside or isinstance(call, ast.Subscript) or not length_from_data(kind)):
             continue
         assured = _is_assured(sources, cut, number, said)
-        selects = _selects(call)
         # It is only asked where gradients are recorded: then the program traces both arms with the rows that there are.
         if selects and (not assured or without_gradients(source, function, branch)):
             continue
@@ -114,19 +107,41 @@ def assure_rows(
                 f"`{source.of(call)}` in an arm has the exported program ask for as many rows of `{source.of(rows)}` "
                 "on the other way too"
             )
-        wanted |= {name: max(number, wanted.get(name, 0)) for name in sources}
+        wanted |= {name: max(number, wanted.get(name, 0)) for name in sorted(sources)}
+        for name in sources:
+            asking.setdefault(name, []).append(rows)
     lines = []
     shared = [each for each in masks if picks_elsewhere(source, function, each, statements)]
     for name in shared:
         refuse_both(source, function, name, statements, kinds)
         lines.append(f"{name} = {name}.clone()  # torch checks what it picks elsewhere, too")
-    for name, number in wanted.items():
-        more = f"{number}" if kinds.names[name].rank == 1 else f"{number}, *{name}.shape[1:]"
-        lines.append(
-            f"{name} = {torch}.cat([{name}, {name}.new_zeros({more})])[: {torch}.sym_max({name}.shape[0], {number})]"
-            "  # torch checks the number of rows on the other way, too"
-        )
-    return lines, [*shared, *wanted], list(dict.fromkeys(said_before))
+    swaps: list[Replacement] = []
+    others = others_from_data(statements, set(wanted), kinds) if wanted else set()
+    for name, number in list(wanted.items()):
+        beside = unpacked_with(source, function, branch, name) & others
+        if others and _are_names(asking[name], name) and not is_changed(statements, name, kinds):
+            # What else is as long as data says need not fit what is longer: it is given to what asks alone.
+            longer = fresh(f"{name}_padded", names)
+            lines.append(_lengthened(longer, name, number, kinds, torch))
+            swaps += [source.swap(each, longer) for each in asking[name]]
+            del wanted[name]
+        else:
+            wanted |= {each: max(number, wanted.get(each, 0)) for each in sorted(beside)}
+    lines += [_lengthened(name, name, number, kinds, torch) for name, number in wanted.items()]
+    return Assured(lines, [*shared, *wanted], list(dict.fromkeys(said_before)), swaps)
+
+
+def _are_names(asking: Sequence[ast.expr], name: str) -> bool:
+    return all(isinstance(each, ast.Name) and each.id == name for each in asking)
+
+
+def _lengthened(longer: str, name: str, number: int, kinds: Kinds, torch: str) -> str:
+    """The line that binds `longer` to the rows `name`, and to zeros behind them where they are fewer than `number`."""
+    more = f"{number}" if kinds.names[name].rank == 1 else f"{number}, *{name}.shape[1:]"
+    return (
+        f"{longer} = {torch}.cat([{name}, {name}.new_zeros({more})])[: {torch}.sym_max({name}.shape[0], {number})]"
+        "  # torch checks the number of rows on the other way, too"
+    )
 
 
 def _are_more_otherwise(
@@ -160,7 +175,7 @@ def refuse_asked_rows(source: Source, node: ast.expr, kinds: Kinds) -> None:
     """Refuse `node`, a side of a ternary, that asks for a number of rows that are picked outside of it."""
     for call in walk(node):
         rows = _asked(call, kinds)
-        if rows is not None and not _selects(call) and _sources(rows, [], kinds)[0]:
+        if rows is not None and not _selects(call) and sources_of(rows, [], kinds)[0]:
             raise Refused(
                 f"`{source.of(call)}` has the exported program ask for as many rows of `{source.of(rows)}` on the other way too: "
                 "write an `if` statement"
@@ -179,8 +194,10 @@ def _asking(
         for call in ast.walk(statement):
             rows = _asked(call, now)
             if rows is not None and isinstance(call, (ast.Call, ast.Subscript)):
-                number = _index(call.slice) if isinstance(call, ast.Subscript) else _number(call, now)
+                number = written_index(call.slice) if isinstance(call, ast.Subscript) else _number(call, now)
                 found.append((call, rows, number, now.copy()))
+            elif isinstance(call, ast.Subscript) and _is_cut_by_data(call, now):
+                found.append((call, call.value, 1, now.copy()))
             elif isinstance(call, ast.Call):
                 found.extend((call, *each, now.copy()) for each in _asked_inside(call, now))
             elif isinstance(call, (ast.BinOp, ast.AugAssign)):
@@ -224,32 +241,36 @@ def _asked_inside(call: ast.Call, kinds: Kinds) -> Iterator[tuple[ast.expr, int 
     if instance is not None:
         inside.names["self"] = Kind("object", roots=None, value=instance)
     inside.names |= {name: kinds.of(value) for name, value in given.items()}
-    for node, rows, number, _ in _asking(function.body, inside):
+    for node, rows, number, now in _asking(function.body, inside):
         # Where it is a row that is selected, that is only asked for gradients: see `assure_rows`.
-        if not _selects(node):
-            found = _Sources(function.body, inside, set(), set(), given=given)
+        if not _is_for_gradients(node, now):
+            found = RowSources(function.body, inside, set(), set(), given=given)
             found.see(rows)
             yield from ((given[name], number) for name in sorted(found.names & given.keys()))
+
+
+def _is_for_gradients(node: ast.expr, kinds: Kinds) -> bool:
+    """Whether `node` asks for a row only where gradients are recorded: when the program runs, torch traces both arms with the rows that
+    there are, and a slice that data bounds of no rows at all it cannot trace (measured on torch 2.13)."""
+    return _selects(node) or (isinstance(node, ast.Subscript) and _is_cut_by_data(node, kinds))
+
+
+def _is_cut_by_data(node: ast.Subscript, kinds: Kinds) -> bool:
+    """Whether `node` is `rows[:n]`, `n` being a number from data."""
+    first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    if not isinstance(first, ast.Slice) or first.step is not None or not isinstance(node.ctx, ast.Load):
+        return False
+    return any(each is not None and kinds.of(each).from_data for each in (first.lower, first.upper))
 
 
 def _selects(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "select"
 
 
-def _index(index: ast.expr) -> int | None:
-    """How many rows there must be for a row by this number, written out."""
-    first = index.elts[0] if isinstance(index, ast.Tuple) and index.elts else index
-    try:
-        number = ast.literal_eval(first)
-    except ValueError:
-        return None
-    return None if type(number) is not int else -number if number < 0 else number + 1
-
-
 def _asked(call: ast.AST, kinds: Kinds) -> ast.expr | None:
     """The tensor whose first dimension `call` wants long enough."""
     if isinstance(call, ast.Subscript):
-        taken = isinstance(call.ctx, ast.Load) and _index(call.slice) is not None
+        taken = isinstance(call.ctx, ast.Load) and written_index(call.slice) is not None
         return call.value if taken and kinds.of(call.value).what == "tensor" else None
     if (
         not isinstance(call, ast.Call)
@@ -281,16 +302,10 @@ def _leaves_open(sizes: Sequence[ast.expr]) -> bool:
     if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
         sizes = sizes[0].elts
     return (
-        len(sizes) > 1 and _index(sizes[0]) is None and any(ast.unparse(each) == "-1" for each in sizes[1:])
+        len(sizes) > 1
+        and written_index(sizes[0]) is None
+        and any(ast.unparse(each) == "-1" for each in sizes[1:])
     )
-
-
-def _keeps_rows(call: ast.Call) -> bool:
-    """Whether `call` is `rows.reshape(rows.shape[0], ...)`."""
-    if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("view", "reshape"):
-        return False
-    rows, first = ast.unparse(call.func.value), ast.unparse(call.args[0]) if call.args else ""
-    return first in (f"{rows}.shape[0]", f"{rows}.size(0)", f"len({rows})")
 
 
 def _operands(call: ast.Call, kinds: Kinds) -> list[ast.expr]:
@@ -311,99 +326,12 @@ def _number(call: ast.Call, kinds: Kinds) -> int | None:
     if call.func.attr == "narrow" or not given:
         return None
     if call.func.attr == "select":
-        return _index(given[0])
+        return written_index(given[0])
     return _written(given[0])
 
 
 def _written(node: ast.expr) -> int | None:
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
-
-
-@dataclass
-class _Sources:
-    statements: Sequence[ast.stmt]
-    kinds: Kinds
-    names: set[str]
-    followed: set[str]
-    cut: bool = False
-    masks: set[str] = field(default_factory=set)
-    given: Collection[str] = ()
-    picks: bool = False
-
-    def see(self, node: ast.expr) -> None:
-        """Collect the names outside that `node` has its rows from."""
-        if isinstance(node, ast.Name):
-            self._name(node.id)
-        elif isinstance(node, ast.Call):
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if called in _REDUCING or called == "select":
-                return
-            for each in found_by(node):
-                self._mask(each)
-                self.picks = True
-            before = set(self.names)
-            inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-            for each in [*inner, *node.args, *(one.value for one in node.keywords)]:
-                self.see(each)
-            self.cut |= called in _CUTTING and self.names != before and not _keeps_rows(node)
-        elif isinstance(node, ast.Subscript):
-            first = (
-                node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
-            )
-            if _index(first) is not None:
-                return
-            index = self.kinds.of(first)
-            if index.what == "tensor" and index.dtype == "bool":
-                self._mask(first)
-                self.picks = True
-                return
-            if index.what == "tensor" and index.rank != 0:
-                # There are as many rows as row numbers.
-                self.see(first)
-                return
-            before = set(self.names)
-            self.see(node.value)
-            whole = isinstance(first, ast.Slice) and first.lower is first.upper is first.step is None
-            self.cut |= not whole and self.names != before
-        elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.List, ast.Tuple, ast.Starred)):
-            for child in ast.iter_child_nodes(node):
-                if isinstance(child, ast.expr):
-                    self.see(child)
-
-    def _mask(self, node: ast.expr) -> None:
-        if isinstance(node, ast.Name) and node.id not in bound(self.statements):
-            self.masks.add(node.id)
-
-    def _name(self, name: str) -> None:
-        if name in self.followed:
-            return
-        self.followed.add(name)
-        if name in self.given:
-            # Of what a helper is given it may bind the name anew to what has as many rows.
-            self.names.add(name)
-        known = self.kinds.names.get(name)
-        first = next((at for at, each in enumerate(self.statements) if name in bound([each])), None)
-        if first is None or name in reads(self.statements[: first + 1]):
-            # From outside, be it that the statements bind the name anew once they have read it.
-            self.names |= {name} if known is not None and length_from_data(known) else set()
-        if first is None:
-            return
-        for statement in self.statements:
-            for each in walk(statement):
-                if isinstance(each, ast.Assign) and any(
-                    isinstance(one, ast.Name) and one.id == name for one in each.targets
-                ):
-                    self.see(each.value)
-
-
-def _sources(
-    node: ast.expr, statements: Sequence[ast.stmt], kinds: Kinds
-) -> tuple[set[str], bool, set[str], bool]:
-    """The names bound outside of `statements` whose rows, as many as data says, are those of `node`; whether some may be cut off;
-    the masks from outside that pick them; and whether any are picked there."""
-    found = _Sources(statements, kinds, set(), set())
-    found.see(node)
-    return found.names, found.cut, found.masks, found.picks
 
 
 def _said(function: Function, test: ast.expr, taken: bool) -> Iterator[tuple[str, int]]:

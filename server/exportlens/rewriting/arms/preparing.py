@@ -25,6 +25,7 @@ from exportlens.rewriting.arms.numbers_inside import (
 )
 from exportlens.rewriting.arms.padded_rows import padded_by_zeros
 from exportlens.rewriting.arms.picked_rows import picked_inside
+from exportlens.rewriting.arms.set_one_by_one import set_one_by_one
 from exportlens.rewriting.arms.told_outside import removed, starts_line, told_outside
 from exportlens.rewriting.branches.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.branches.continuations import appending_else
@@ -64,6 +65,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         picked_inside,
         _inline,
         _inline_readers,
+        set_one_by_one,
         set_behind,
         made_behind,
         named_numbers,

@@ -128,7 +128,7 @@ class BranchRewrite(CondText):
             self.source, self.function, self.kinds, self.mark, self.taken, (self.then, self.other)
         )
         for arm in (self.then, self.other):
-            lines, assured, said = assure_rows(
+            assured = assure_rows(
                 self.source,
                 self.function,
                 self.node,
@@ -138,10 +138,12 @@ class BranchRewrite(CondText):
                 self.torch,
                 self.writes.made_inside,
                 arm.parameters,
+                self.taken,
             )
-            arm.first_lines += lines
-            arm.parameters += assured
-            self.lines_before += said
+            arm.first_lines += assured.lines
+            arm.parameters += assured.names
+            arm.replacements += assured.swaps
+            self.lines_before += assured.before
             refuse_padded_rows(self.source, arm.statements, self.kinds)
             refuse_counted_items(self.node.test, arm.statements)
         self.writes.collect()

@@ -352,7 +352,16 @@ def element_of(kind: Kind) -> Kind:
         if kind.type == "tensors":
             each = kind.value.element if isinstance(kind.value, Sequence) else None
             known = of_value(each, "") if isinstance(each, Tensor) else Kind("tensor")
-            return Kind("tensor", known.dtype, known.rank, kind.roots, parted=kind.parted, later=kind.later)
+            value = each if isinstance(each, Tensor) and each.unbacked else None
+            return Kind(
+                "tensor",
+                known.dtype,
+                known.rank,
+                kind.roots,
+                value=value,
+                parted=kind.parted,
+                later=kind.later,
+            )
         if isinstance(kind.value, Sequence) and kind.value.element is not None:
             return _of_memory(of_value(kind.value.element, ""), kind.roots)
     if kind.what == "static" and kind.type == "size":
@@ -376,6 +385,7 @@ def returned(returns: Returns, tensor: Kind, bound: Any, op: Op | None) -> Kind:
             roots=tensor.roots,
             items=items,
             type="tensors" if _holds_tensors(returns) else "",
+            value=_any_of_list(returns, tensor, bound),
             parted=tensor.parted,
             later=tensor.later or bool(op is not None and op.aliases),
         )
@@ -403,6 +413,14 @@ def _part(returns: Returns, whole: Kind, bound: Any) -> Kind:
     told = bound is not None and (rank is not None or returns.dtype != "=int64" or taken)
     dtype = knowledge.dtype_after(returns.dtype, bound) if told else None
     return Kind("tensor", dtype, rank, whole.roots, value=whole.value, moved=whole.moved)
+
+
+def _any_of_list(returns: Returns, whole: Kind, bound: Any) -> Sequence | None:
+    """A list of any number of tensors that a call gives, as what each of them is; None where it gives no such list."""
+    if returns.kind != "list" or len(returns.items) != 1 or returns.items[0].kind != "tensor":
+        return None
+    each = _part(returns.items[0], whole, bound)
+    return Sequence("list", None, Tensor(dtype=each.dtype, rank=each.rank, unbacked=length_from_data(whole)))
 
 
 def _holds_tensors(returns: Returns) -> bool:
