@@ -60,7 +60,9 @@ def bound_floats_held(before: Source, text: str, kinds: Kinds, torch: str) -> st
         return text
     source = Source(text)
     old = {each.name for each in ast.walk(before.tree) if isinstance(each, ast.FunctionDef)}
-    new = [each for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef) and each.name not in old]
+    new = [
+        each for each in ast.walk(source.tree) if isinstance(each, ast.FunctionDef) and each.name not in old
+    ]
     arms = [each for each in new if not any(around in new for around in source.ancestors(each))]
     home = source.enclosing_function(arms[0]) if arms else None
     if home is None:
@@ -153,7 +155,11 @@ def _bound_once(
         if not isinstance(each, ast.Assign) or id(each) in inside or len(each.targets) != 1:
             continue
         target = each.targets[0]
-        if not isinstance(target, ast.Name) or stores[target.id] != 1 or source.start(each) > source.start(arms[0]):
+        if (
+            not isinstance(target, ast.Name)
+            or stores[target.id] != 1
+            or source.start(each) > source.start(arms[0])
+        ):
             continue
         known = kinds.names.get(target.id)
         literal = isinstance(each.value, ast.Constant) and isinstance(each.value.value, float)
