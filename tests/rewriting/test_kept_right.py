@@ -122,6 +122,14 @@ REFUSED = [
         "`self.last` starts with a tensor of another size",
     ),
     (
+        "a tensor of nothing whose `.data` becomes something",
+        "class M(nn.Module):\n    def __init__(self):\n        super().__init__()\n        top = torch.tensor([])\n"
+        '        self.register_buffer("top", top)\n\n'
+        "    def forward(self, x):\n        if self.top.numel() == 0 or self.top < x.max():\n"
+        "            self.top.data = x.max().detach()\n        return x / self.top\n",
+        "`self.top.data` starts with a tensor of another size",
+    ),
+    (
         "an index that is tried out",
         MODULE
         + "        try:\n            row = x[int(x[0, 0])]\n        except IndexError:\n            row = x[0] * 0\n"

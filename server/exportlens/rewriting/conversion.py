@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from exportlens.inference.values import Value
 from exportlens.rewriting.arms.bare_numbers import refuse_bare_numbers
+from exportlens.rewriting.arms.floats_deeper import bound_floats_held
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.arms.idle_writes import written_anyhow, written_in_any_case
 from exportlens.rewriting.arms.items_of_views import items_of_copies
@@ -113,7 +114,8 @@ def converted(
         if asked is None:
             raise
         return converted(*asked, before, torch, None, ({}, {}))
-    text = with_other_copies(numbers_chosen_flat(source, text, before, torch), torch)
+    text = bound_floats_held(source, numbers_chosen_flat(source, text, before, torch), before, torch)
+    text = with_other_copies(text, torch)
     try:
         refuse_nested_without_gradients(source, node, text, torch)
     except Refused:

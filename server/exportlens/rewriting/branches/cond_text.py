@@ -17,6 +17,7 @@ from exportlens.rewriting.memory.outside_writes import Arm, OutsideWrites, augme
 from exportlens.rewriting.memory.placed_views import NOTE, placed_by_data
 from exportlens.rewriting.memory.sharing import to_separate
 from exportlens.rewriting.state.kept_values import kept_apart
+from exportlens.rewriting.state.resized_state import refuse_resized
 from exportlens.source.walking import walk
 
 
@@ -181,7 +182,14 @@ class CondText:
         return replaced(self.source.text, swaps), names
 
     def _copies(self, region: tuple[int, int]) -> list[Replacement]:
-        """The copies that are taken of buffers which the branch bound anew, and which are now written to."""
+        """The copies that are taken of buffers which the branch bound anew, and which are now written to. Raises Refused where one gets
+        another size, as a tensor does whose `.data` is."""
+        owner = next(
+            (each for each in self.source.ancestors(self.function) if isinstance(each, ast.ClassDef)), None
+        )
+        for each in self.writes.written:
+            if owner is not None and each.rebinds and each.path.endswith(".data"):
+                refuse_resized(self.source, owner, self.function, each.path, region)
         return [
             swap
             for each in self.writes.written

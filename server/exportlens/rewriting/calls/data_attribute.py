@@ -22,6 +22,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.afterwards import afterwards
 from exportlens.rewriting.memory.effects import Write, kinds_before, writes_of
 from exportlens.rewriting.numbers.operands import is_detached
+from exportlens.rewriting.state.resized_state import refuse_resized
 from exportlens.source.walking import walk
 
 IN_PLACE = {
@@ -155,9 +156,20 @@ def _assigned(draft: Draft, node: ast.Attribute) -> Fix:
         isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.targets[0] is node
     ):
         raise Refused("`.data` is assigned together with other targets")
+    _refuse_resized(draft, statement, node)
     text = f"{primary(draft.source.of(node.value))}.detach().copy_({draft.source.of(statement.value)})"
     swaps = [draft.source.swap(statement, text), *_kept_apart(draft, statement, node.value)]
     return draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
+
+
+def _refuse_resized(draft: Draft, statement: ast.Assign, node: ast.Attribute) -> None:
+    """Raise Refused where `statement` gives a tensor of the model another size than its constructor did: no copy does."""
+    source, path = draft.source, dotted(node)
+    function = source.enclosing_function(statement)
+    owner = next((each for each in source.ancestors(statement) if isinstance(each, ast.ClassDef)), None)
+    if path is not None and function is not None and owner is not None:
+        region = (source.start(statement), source.end(statement))
+        refuse_resized(source, owner, function, path, region)
 
 
 def _refuse_other_rank(place: AttributeWrite) -> None:

@@ -20,7 +20,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.afterwards import afterwards
 from exportlens.rewriting.memory.effects import Write, kinds_before, loaded, own_expressions, visit, writes_of
 from exportlens.rewriting.memory.used_up import is_used_up
-from exportlens.rewriting.numbers.operands import tensor_behind
+from exportlens.rewriting.numbers.operands import is_detached, tensor_behind
 from exportlens.rewriting.sizes.number_indices import index_in_brackets, is_int
 from exportlens.rewriting.sizes.row_indices import (
     adds_dimension,
@@ -74,15 +74,17 @@ def indexed_by_tensors(
                     )
                 if isinstance(each.ctx, ast.Store) and isinstance(statement, ast.Assign):
                     written_to, given = now.of(each.value), now.of(statement.value)
+                    new: list[Replacement] = []
                     if given.what == "tensor" and (
                         given.dtype is None
                         or given.dtype != written_to.dtype
                         or is_given_from_elsewhere(source, each, statement.value, now)
                     ):
                         try:
-                            conversions.extend(_converted(source, each))
+                            new = _converted(source, each)
                         except Refused:
                             continue
+                    conversions.extend(apart(source, each, new, now))
                 swaps[source.start(each)] = source.swap(each, text)
 
     visit(statements, kinds.copy(), see)
@@ -167,7 +169,8 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
         node, statement, function = index_in_brackets(draft, place)
         kinds = kinds_before(function, statement, draft.kinds({}))
         roots = kinds.of(node.value).roots
-        if isinstance(node.ctx, ast.Load) and not is_used_up(source, node, statement, kinds):
+        copied = _is_copied(node, statement) or is_used_up(source, node, statement, kinds)
+        if isinstance(node.ctx, ast.Load) and not copied:
             after = kinds.copy()
             after.run([statement])
             written = set(afterwards(source, statement, function, after).written)
@@ -200,6 +203,7 @@ def index_by_index_tensor(place: ItemRead | ItemWrite, context: RewriteContext) 
             given = statement.value if isinstance(statement, ast.Assign) else None
             crossing = given is not None and is_given_from_elsewhere(source, node, given, kinds)
             swaps = _converted(source, node) if crossing else _of_one_dtype(source, node, place)
+            swaps = apart(source, node, swaps, kinds)
         if text is None:
             raise Refused(
                 f"it is not certain that the index in `{source.of(node)}` is one int, or which dimension it takes away: use "
@@ -240,6 +244,57 @@ def _converted(source: Source, node: ast.Subscript) -> list[Replacement]:
     opened, closed = ("", "") if simple else ("(", ")")
     to = f"{closed}.to({source.of(base)})"
     return [Replacement(start, start, opened), Replacement(end, end, to)]
+
+
+def apart(source: Source, node: ast.Subscript, swaps: list[Replacement], kinds: Kinds) -> list[Replacement]:
+    """`swaps`, what converts what is written to `node`, with a copy of it where it may be memory of the same tensor, `x[i] = x[j]`: by an
+    index tensor torch writes no such (an int alone takes the very row)."""
+    statement = source.enclosing_statement(node)
+    if not isinstance(statement, ast.Assign) or statement.targets != [node]:
+        return swaps
+    value, roots = kinds.of(statement.value), kinds.of(node.value).roots
+    parts = any(isinstance(each, (ast.Name, ast.Attribute)) for each in ast.walk(statement.value))
+    if value.what not in ("tensor", "unknown") or value.fresh or not parts:
+        return swaps
+    same = _base(statement.value) is not None and _base(statement.value) == _base(node)
+    known = value.what == "tensor" and (roots is None or value.roots is None or value.roots & roots)
+    if not (same or known):
+        return swaps
+    if swaps:
+        return [*swaps[:-1], Replacement(swaps[-1].start, swaps[-1].end, f"{swaps[-1].text}.clone()")]
+    start, end = source.start(statement.value), source.end(statement.value)
+    simple = isinstance(statement.value, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
+    return (
+        [Replacement(end, end, ".clone()")]
+        if simple
+        else [Replacement(start, start, "("), Replacement(end, end, ").clone()")]
+    )
+
+
+def _base(node: ast.expr) -> str | None:
+    """The tensor of which `node` is a part, or past autograd the whole: `self.rows` of `self.rows.data[j]`."""
+    while True:
+        if isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "data"):
+            node = node.value
+        elif is_detached(node):
+            assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            node = node.func.value
+        else:
+            return dotted(node)
+
+
+def _is_copied(node: ast.Subscript, statement: ast.stmt) -> bool:
+    """Whether `statement` writes `node`, a part of a tensor, or a copy of it to a part of the same tensor."""
+    if not isinstance(statement, ast.Assign):
+        return False
+    value = statement.value
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "clone":
+        value = value.func.value
+    return (
+        value is node
+        and all(isinstance(each, ast.Subscript) and _base(each) == _base(node) for each in statement.targets)
+        and _base(node) is not None
+    )
 
 
 def _is_plain(place: ItemRead | ItemWrite) -> bool:

@@ -36,9 +36,9 @@ _OF_AN_ORDER = frozenset({"norm", "quantile"})
 def refuse_resized(
     source: Source, owner: ast.ClassDef, function: Function, path: str, region: tuple[int, int]
 ) -> None:
-    """Raise Refused where `region` of `function` binds `path` to a tensor that is larger than the one which the constructor of
-    `owner` starts with."""
-    sizes = {_elements(each) for each in _started_with(owner, path)}
+    """Raise Refused where `region` of `function` binds `path`, an attribute or its `.data`, to a tensor that is larger than the one
+    which the constructor of `owner` starts with."""
+    sizes = {_elements(each) for each in _started_with(owner, path.removesuffix(".data"))}
     if not sizes or not sizes <= {0, 1}:
         return
     for each in ast.walk(function):
@@ -54,7 +54,14 @@ def refuse_resized(
 def _started_with(owner: ast.ClassDef, path: str) -> Iterator[ast.expr]:
     """What `__init__` binds `path` to, or registers under its name."""
     constructor = next((each for each in owner.body if getattr(each, "name", "") == "__init__"), None)
-    for each in ast.walk(constructor) if constructor is not None else ():
+    parts = [] if constructor is None else list(ast.walk(constructor))
+    bound = {
+        ast.unparse(target): each.value
+        for each in parts
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+    }
+    for each in parts:
         if isinstance(each, ast.Assign) and any(dotted(target) == path for target in each.targets):
             yield each.value
         elif (
@@ -64,7 +71,9 @@ def _started_with(owner: ast.ClassDef, path: str) -> Iterator[ast.expr]:
             and isinstance(each.args[0], ast.Constant)
             and each.args[0].value == path.removeprefix("self.")
         ):
-            yield each.args[1]
+            given = each.args[1]
+            # `start = torch.tensor([])`, then `self.register_buffer("start", start)`.
+            yield bound.get(given.id, given) if isinstance(given, ast.Name) else given
 
 
 def _elements(made: ast.expr) -> int | None:
