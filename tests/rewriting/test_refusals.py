@@ -1608,7 +1608,7 @@ def test_lists_in_which_idle_rounds_would_stand_between_others(rest: str) -> Non
             "`self.spread` reads `self.mean`",
         ),
         (
-            "def decay(self):\n    self.mean.mul_(0.5)\n    return 3.0",
+            "def decay(self):\n    if self.training:\n        return 1.0\n    self.mean.mul_(0.5)\n    return 3.0",
             "x = x * self.decay()",
             "`self.decay` writes `self.mean`",
         ),
