@@ -11,6 +11,21 @@ from tests.rewriting.fixing_all import mend
 
 REFUSED = [
     (
+        "parts of what a function of NumPy computes of numbers",
+        "import numpy as np\nrow, column = np.unravel_index(x.argmax().item(), x.shape)\nif row > 1:\n    x = x * 2\nreturn x + column",
+        "`row > 1` is NumPy's",
+    ),
+    (
+        "a number that is computed of one that NumPy computed",
+        "import numpy as np\nlevel = np.interp(x.mean().item(), [0.0, 1.0], [2.0, 4.0])\nlow = level - 1\nif 2.5 < low:\n    x = x * 2\nreturn x",
+        "`2.5 < low` is NumPy's",
+    ),
+    (
+        "an int of what a function of NumPy computes of numbers",
+        "import numpy as np\nrow, column = np.unravel_index(x.argmax().item(), x.shape)\nreturn x * int(row)",
+        "`row` is NumPy's",
+    ),
+    (
         "a sum that begins as a number, in a list beside the rounds that write it",
         "total, seen = 0.0, []\nfor row in x:\n    if row.sum() > 0:\n        total += row.mean()\n    else:\n"
         "        total -= row.max()\n    seen.append(total)\nreturn torch.stack(seen)",
@@ -1593,7 +1608,7 @@ def test_lists_in_which_idle_rounds_would_stand_between_others(rest: str) -> Non
             "`self.spread` reads `self.mean`",
         ),
         (
-            "def decay(self):\n    self.mean.mul_(0.5)\n    return 3.0",
+            "def decay(self):\n    if self.training:\n        return 1.0\n    self.mean.mul_(0.5)\n    return 3.0",
             "x = x * self.decay()",
             "`self.decay` writes `self.mean`",
         ),

@@ -717,3 +717,45 @@ def test_loop_beside_a_method_that_reads_what_it_writes() -> None:
     mended = mend(text)
     assert "while_loop" not in mended.text
     assert any("a tensor that the loop writes is an attribute" in each for each in mended.refusals)
+
+
+WRITING_METHODS = """
+def __init__(self):
+    super().__init__()
+    for key in ("level", "mean_a"):
+        self.register_buffer(key, torch.zeros(4))
+
+def note(self, x):
+    self.level.mul_(0.5)
+
+def track(self, x, key="a"):
+    if x.dim() == 1:
+        return x
+    {body}
+    return x * 2
+
+def forward(self, x):
+    if x.sum() > 0:
+        x = self.track(x)
+    return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("self.level[0] = x.mean()", "level"),
+        ("self.note(x)", "level"),
+        ("level = self.level\n    level += x.mean(0)", "level"),
+        ("torch.add(self.level, x.mean(0), out=self.level)", "level"),
+        ("setattr(self, 'level', x.mean(0))", "level"),
+        ("getattr(self, f'mean_{key}').add_(x.mean(0))", "mean_{key}"),
+    ],
+    ids=["an item", "by another method", "by another name", "as the output", "set by name", "found by name"],
+)
+def test_a_method_that_writes_state_is_not_called_in_a_branch(body: str, written: str) -> None:
+    """In whatever way it does so; it returns early, so it is not written out there either."""
+    text = HEAD + textwrap.indent(WRITING_METHODS.replace("{body}", body), "    ")
+    mended = mend(text)
+    assert any(f"`self.track` writes `self.{written}`" in each for each in mended.refusals), mended.refusals
+    assert "torch.cond(" not in mended.text

@@ -94,7 +94,8 @@ def _number(kind: str, function: Callable[[object], object]) -> Run:
             if isinstance(value, Shape):
                 return Shape(True, value.input, value.dim, value.origin, kind)
             if isinstance(value, TensorScalar):
-                return TensorScalar(kind, value.origin)
+                # Of a number of NumPy's it makes one of Python's.
+                return TensorScalar(kind, f"{kind}()" if value.by_numpy else value.origin)
             return TensorScalar(kind, getattr(value, "name", "") or "a tensor")
         if isinstance(value, Shape):
             return Shape(False, value.input, value.dim, value.origin, kind)

@@ -74,6 +74,10 @@ def elements_of(
         if _is_open_in_front(value) and node is not None and machine.emits(Conversion):
             size = Shape(True, origin=value.name or "a tensor")
             machine.notice(Conversion(machine.site(frame), node, size, "range", variables=frame.visible()))
+        if expected is not None and expected > 1 and isinstance(row, Tensor):
+            # They are told apart, and are views of one memory, whether that had a name before or not.
+            root = row.root or machine.new_root()
+            return [replace(row, root=root) for _ in range(expected)], row
         return ([row] * expected if expected is not None else None), row
     if isinstance(value, Array):
         if value.unbacked and node is not None:

@@ -243,11 +243,16 @@ def _sequence_binary(op: ast.operator, left: Value, right: Value) -> Value:
     return Unknown("an operator of a sequence")
 
 
+def _scalar_of(left: Value, right: Value) -> TensorScalar:
+    """The operand that is read out of tensor data: that of NumPy's, where one is, as what is computed with it is NumPy's as well."""
+    scalars = [each for each in (left, right) if isinstance(each, TensorScalar)]
+    return next((each for each in scalars if each.by_numpy), scalars[0])
+
+
 def _number(op: ast.operator, left: Value, right: Value) -> Value:
     """Arithmetic of Python numbers of which at least one is not known."""
     if isinstance(left, TensorScalar) or isinstance(right, TensorScalar):
-        scalar = left if isinstance(left, TensorScalar) else right
-        assert isinstance(scalar, TensorScalar)
+        scalar = _scalar_of(left, right)
         kind = (
             "float"
             if isinstance(op, ast.Div) or "float" in (number_type(left), number_type(right))
@@ -334,11 +339,10 @@ def compare(machine: Machine, op: ast.cmpop, left: Value, right: Value, frame: F
         notice_held(machine, left if other is right else right, other, frame, node)
         return comparison(left, right)
     if isinstance(left, TensorScalar) or isinstance(right, TensorScalar):
-        scalar = left if isinstance(left, TensorScalar) else right
+        scalar = _scalar_of(left, right)
         other = right if scalar is left else left
         if isinstance(other, Const) and (other.value is None or isinstance(other.value, str)):
             return Const(isinstance(op, ast.NotEq))
-        assert isinstance(scalar, TensorScalar)
         return TensorScalar("bool", scalar.origin)
     if isinstance(left, Array) or isinstance(right, Array):
         return replace(fresh_array(left, right), dtype="bool")

@@ -168,12 +168,21 @@ class Tensor(Value):
         return f"{what} ({', '.join(facts)})" if facts else what
 
 
+# The origin of numbers that a function of NumPy computed of numbers of Python's.
+BY_NUMPY = "a NumPy function"
+
+
 @dataclass(frozen=True, slots=True)
 class TensorScalar(Value):
     """A Python number or bool that comes from tensor data: `.item()`, `int(t)`, an element of `.tolist()`."""
 
     type: str = ""
     origin: str = ""
+
+    @property
+    def by_numpy(self) -> bool:
+        """Whether it is a number of NumPy's, which a function of NumPy computed of Python's: what compares it gives NumPy's bool."""
+        return self.origin == BY_NUMPY
 
     def describe(self) -> str:
         return f"a Python {self.type or 'number'} read out of tensor data"

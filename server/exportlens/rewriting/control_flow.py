@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.places import Place, Site, Truth
-from exportlens.inference.values import Shape, Value
+from exportlens.inference.values import Shape, TensorScalar, Value
 from exportlens.rewriting.arms.gradients import none_by_default
 from exportlens.rewriting.arms.idle_masks import KEEP_MASK, kept_text
 from exportlens.rewriting.arms.kept_in_training import kept_in_training
@@ -83,6 +83,7 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             raise Refused(
                 "the size depends on tensor data where an optional argument is given, and is a plain number elsewhere"
             )
+        _refuse_bools_of_numpy(draft, place)
         kinds = _kinds(draft, node, place.variables)
         comprehension = filtering(draft.source, node)
         if isinstance(node, ast.Call) and is_search(node):
@@ -216,6 +217,16 @@ def _written_out(place: Truth, context: RewriteContext) -> Fix | None:
         return None
     made = tuple(edits(draft.source.text, text, 0))
     return Fix(WRITE_OUT_CHOICE, made, Applicability.UNSAFE)
+
+
+def _refuse_bools_of_numpy(draft: Draft, place: Truth) -> None:
+    """Raise Refused where a number that NumPy computed elsewhere is asked: torch.cond takes no bool of NumPy's."""
+    if not (isinstance(place.value, TensorScalar) and place.value.by_numpy):
+        return
+    asked = draft.source.find(place.node)
+    calls = [each for each in ast.walk(asked) if isinstance(each, ast.Call)]
+    if not any(draft.qualified(each.func).startswith("numpy.") for each in calls):
+        raise Refused(f"`{draft.source.of(asked)}` is NumPy's: compute it with torch first")
 
 
 def _is_for_given(source: Source, node: ast.AST) -> bool:

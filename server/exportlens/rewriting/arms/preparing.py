@@ -27,6 +27,7 @@ from exportlens.rewriting.arms.padded_rows import padded_by_zeros
 from exportlens.rewriting.arms.picked_rows import picked_inside
 from exportlens.rewriting.arms.set_one_by_one import set_one_by_one
 from exportlens.rewriting.arms.told_outside import removed, starts_line, told_outside
+from exportlens.rewriting.arms.written_methods import writers_written_out
 from exportlens.rewriting.branches.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.branches.continuations import appending_else
 from exportlens.rewriting.branches.made_behind import made_behind
@@ -63,6 +64,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         squeezed_along_rows,
         made_where_used,
         picked_inside,
+        writers_written_out,
         _inline,
         _inline_readers,
         set_one_by_one,

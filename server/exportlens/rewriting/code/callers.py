@@ -152,7 +152,7 @@ class _Search:
             pairs.update(_sharing(given, now, _views(caller), same))
             pairs.update(_pieces(given, caller))
 
-        self.calls_of(function, see)
+        self.calls_of(function, see, known=self.known_in)
         return pairs
 
     def given_to(self, function: Function, name: str) -> list[Kind]:
@@ -167,16 +167,23 @@ class _Search:
         return found
 
     def calls_of(
-        self, function: Function, look: Callable[[ast.Call, Kinds, Function], None], tensors: bool = False
+        self,
+        function: Function,
+        look: Callable[[ast.Call, Kinds, Function], None],
+        tensors: bool = False,
+        known: Callable[[Function, Function, Mapping[str, str]], Kinds] | None = None,
     ) -> None:
-        """Let `look` see each known call of `function`, what is known of the names there, and the function around it."""
+        """Let `look` see each known call of `function`, what is known of the names there, and the function around it. `known` gives
+        what is known where that begins, besides its arguments (None: nothing)."""
         called = self.called_as(function)
         for facts, modules in self.mentioning(called):
             for caller, calls in facts.callers:
                 if caller is function or calls.isdisjoint(called):
                     continue
-                inside = Kinds({}, modules)
+                inside = Kinds({}, modules) if known is None else known(caller, function, modules)
                 for each in arguments(caller.args):
+                    if each.arg in inside.names:
+                        continue
                     annotated = each.annotation is not None and ast.unparse(each.annotation).endswith(
                         "Tensor"
                     )
@@ -189,6 +196,27 @@ class _Search:
                             look(call, now, caller)
 
                 visit(caller.body, inside, see)
+
+    def known_in(self, caller: Function, function: Function, modules: Mapping[str, str]) -> Kinds:
+        """What is known at the start of `caller`, a function that calls `function`, of all but its arguments: what the functions of
+        the file give, and what `self` is where both are methods of one class."""
+        inside = Kinds({}, modules)
+        if modules is not self.kinds.modules:
+            return inside
+        related = any(caller in each.body and function in each.body for each in self.own[0].classes)
+        inside.cancelled, inside.answers, inside.around = (
+            self.kinds.cancelled,
+            self.kinds.answers,
+            self.kinds.around,
+        )
+        inside.functions = {
+            name: each
+            for name, each in self.kinds.functions.items()
+            if each.name != caller.name and (related or "." not in name)
+        }
+        if related and "self" in self.kinds.names:
+            inside.names["self"] = self.kinds.names["self"]
+        return inside
 
     def mentioning(self, names: set[str]) -> Iterator[tuple[Facts, Mapping[str, str]]]:
         """The file's statements, and the chunks of other files in which one of `names` occurs, with what is imported there."""

@@ -150,9 +150,11 @@ class ComparedNumbers:
         """Whether a function of NumPy's gives what its function binds to `name`: it compares as NumPy's bools do."""
         function = self.source.enclosing_function(name)
         values = [
-            each.value
+            value
             for each in walk(function or name)
-            if isinstance(each, ast.Assign) and any(dotted(target) == name.id for target in each.targets)
+            if isinstance(each, ast.Assign)
+            for target in each.targets
+            for value in _bound_to(name.id, target, each.value)
         ]
         parts = [part for each in values for part in _given(each)]
         calls = [each for each in parts if isinstance(each, ast.Call)]
@@ -194,6 +196,19 @@ class ComparedNumbers:
                 raise Refused(
                     f"`{self.source.of(each)}` turns tensor data into a Python number inside the condition"
                 )
+
+
+def _bound_to(name: str, target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
+    """What `target = value` binds `name` to: the whole of `value`, or a part of it that is not told apart."""
+    if isinstance(target, ast.Name):
+        yield from [value] if target.id == name else []
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        written = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+        parts = (
+            value.elts if isinstance(value, (ast.Tuple, ast.List)) and written else [value] * len(target.elts)
+        )
+        for each, part in zip(target.elts, parts, strict=True):
+            yield from _bound_to(name, each, part)
 
 
 def _given(node: ast.expr) -> list[ast.expr]:

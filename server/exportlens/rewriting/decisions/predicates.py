@@ -23,7 +23,7 @@ from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.compared_lists import equal_parts
 from exportlens.rewriting.lists.listed_tensors import apart, asked_of_all, equal_to, tensor_of_list
-from exportlens.rewriting.memory.effects import written_by_method
+from exportlens.rewriting.memory.method_writes import written_by_method
 from exportlens.rewriting.memory.moving import writes
 from exportlens.rewriting.memory.placed_views import assigned, is_placed
 from exportlens.source.parsing import parse_python

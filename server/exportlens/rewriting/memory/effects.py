@@ -37,7 +37,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.kinds.untaken import untaken
 from exportlens.rewriting.memory.changing_lists import is_list, lengthened_around
 from exportlens.rewriting.memory.helper_writes import asks_in_place, written_arguments, written_state
-from exportlens.rewriting.memory.model_methods import model_methods
+from exportlens.rewriting.memory.method_writes import written_by_method
 from exportlens.rewriting.memory.own_containers import own_containers
 from exportlens.rewriting.numbers.operands import is_power_of_int
 from exportlens.source.parsing import parse_python
@@ -709,27 +709,6 @@ def _refuse_call(
             "requires_grad_",
         ):
             raise Refused(f"`{_short(source, call)}` changes state")
-
-
-def written_by_method(source: Source, function: Function, name: str, kinds: Kinds) -> str | None:
-    """The attribute of `self` that the method `name` of the class of `function`, or one that it extends, writes, if any."""
-    for method in model_methods(source, function, kinds).get(name, ()):
-        for each in walk(method):
-            if (
-                isinstance(each, ast.Attribute)
-                and isinstance(each.ctx, ast.Store)
-                and dotted(each.value) == "self"
-            ):
-                return each.attr
-            if (
-                isinstance(each, ast.Call)
-                and isinstance(each.func, ast.Attribute)
-                and each.func.attr.endswith("_")
-            ):
-                base = dotted(each.func.value) or ""
-                if base.startswith("self.") and not each.func.attr.endswith("__"):
-                    return base.split(".")[1]
-    return None
 
 
 def _short(source: Source, node: ast.AST) -> str:

@@ -78,22 +78,44 @@ def written_state(call: ast.Call, kinds: Kinds) -> str | None:
                 further = written_state(each, inside) if method is None else None
                 if further is not None:
                     return further
-            path = _written(each)
+            path = path_written(each)
             if path.startswith("self."):
                 return path.split(".")[1]
     return None
 
 
-def _written(node: ast.AST) -> str:
-    """The path of what `node` binds or writes in place; "" where it does neither."""
+def path_written(node: ast.AST) -> str:
+    """The path of what `node` binds or writes in place, also by a name that is computed, `setattr(self, f"mean_{key}", x)`; "" where
+    it does neither."""
     if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-        return dotted(node) or ""
+        return dotted(node) or _found_by_name(node.value)
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return dotted(node.value) or ""
-    func = node.func if isinstance(node, ast.Call) else None
+        return dotted(node.value) or _found_by_name(node.value)
+    if not isinstance(node, ast.Call):
+        return ""
+    if dotted(node.func) in ("setattr", "delattr"):
+        return _by_name(node)
+    func = node.func
     if isinstance(func, ast.Attribute) and func.attr.endswith("_") and not func.attr.endswith("__"):
-        return dotted(func.value) or ""
+        return dotted(func.value) or _found_by_name(func.value)
     return puts_in(node)
+
+
+def _found_by_name(node: ast.expr) -> str:
+    """The path of what `getattr` finds, of which `node` is a part; "" where it is no such part."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return _by_name(node) if isinstance(node, ast.Call) and dotted(node.func) == "getattr" else ""
+
+
+def _by_name(call: ast.Call) -> str:
+    """The path of the attribute that `getattr`, `setattr` or `delattr` is called with, by the text of a name that is computed."""
+    owner = dotted(call.args[0]) if len(call.args) > 1 else None
+    if owner is None:
+        return ""
+    name = call.args[1]
+    written = name.value if isinstance(name, ast.Constant) else None
+    return f"{owner}.{written if isinstance(written, str) else ast.unparse(name).strip('f').strip(chr(39))}"
 
 
 def puts_in(node: ast.AST) -> str:
