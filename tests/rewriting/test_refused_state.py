@@ -173,11 +173,26 @@ class M(nn.Module):
             "has 1 dimensions, and gets one with 0",
         ),
         (
+            "self.scale.data = x.mean(0).detach()\nreturn x / self.scale",
+            "starts with a tensor of another size",
+        ),
+        (
+            "if self.scale.numel() == 0:\n    self.scale = nn.Parameter(x.amax(0))\nself.scale.data = x.amax(0).detach()\n"
+            "return x / self.scale",
+            "`self.scale` may be empty here",
+        ),
+        (
             "if x.sum() > 0:\n    return self.measured(x), x\nreturn 0, x",
             "not known on another",
         ),
     ],
-    ids=["an attribute that is None at first", "data of another rank", "a number or what is not known"],
+    ids=[
+        "an attribute that is None at first",
+        "data of another rank",
+        "data of more numbers",
+        "data of what may be empty",
+        "a number or what is not known",
+    ],
 )
 def test_what_a_constructor_does_not_make_alike(body: str, reason: str) -> None:
     text = FIRST_NONE.format(body=textwrap.indent(body, "        "))
