@@ -19,7 +19,21 @@ from exportlens.source.walking import walk
 
 # What gives a tensor that no one holds.
 _MAKING = frozenset(
-    "new_empty new_zeros new_ones new_full zeros ones empty full zeros_like ones_like empty_like full_like clone".split()
+    {
+        "new_empty",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "zeros",
+        "ones",
+        "empty",
+        "full",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "full_like",
+        "clone",
+    }
 )
 
 
