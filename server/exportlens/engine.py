@@ -28,7 +28,7 @@ from exportlens.hindrances import (
     traces,
 )
 from exportlens.inference.classes import called_as
-from exportlens.inference.constructions import Construction, constructions, flags_set_outside
+from exportlens.inference.constructions import Construction, Outside, constructions, flags_set_outside
 from exportlens.inference.entries import (
     export_chunks,
     module_classes,
@@ -84,7 +84,7 @@ def _run_name(
     name: str,
     given: Examples,
     made: Sequence[Construction],
-    outside: frozenset[tuple[str, bool]],
+    outside: Outside,
 ) -> None:
     """Trace the nn.Module that `name` is bound to, where it is one with a forward, with what is `given` as examples, as it is `made`,
     and as its flags are set from `outside`."""

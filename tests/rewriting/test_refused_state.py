@@ -173,11 +173,26 @@ class M(nn.Module):
             "has 1 dimensions, and gets one with 0",
         ),
         (
+            "self.scale.data = x.mean(0).detach()\nreturn x / self.scale",
+            "starts with a tensor of another size",
+        ),
+        (
+            "if self.scale.numel() == 0:\n    self.scale = nn.Parameter(x.amax(0))\nself.scale.data = x.amax(0).detach()\n"
+            "return x / self.scale",
+            "`self.scale` may be empty here",
+        ),
+        (
             "if x.sum() > 0:\n    return self.measured(x), x\nreturn 0, x",
             "not known on another",
         ),
     ],
-    ids=["an attribute that is None at first", "data of another rank", "a number or what is not known"],
+    ids=[
+        "an attribute that is None at first",
+        "data of another rank",
+        "data of more numbers",
+        "data of what may be empty",
+        "a number or what is not known",
+    ],
 )
 def test_what_a_constructor_does_not_make_alike(body: str, reason: str) -> None:
     text = FIRST_NONE.format(body=textwrap.indent(body, "        "))
@@ -556,30 +571,39 @@ def test_objects_that_a_branch_would_give(body: str) -> None:
     assert mended.text == text
 
 
+def test_state_that_heirs_begin_as_well_stays_there() -> None:
+    """Where another class begins it anew, it would be no buffer of that one."""
+    text = (
+        "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.clear()\n\n    def clear(self):\n        self.trace = torch.zeros(4)\n\n    def forward(self, x):\n"
+        "        self.trace = self.trace * 0.5 + x[0]\n        return self.trace\n"
+        "\n\nclass Other(M):\n    def clear(self):\n        self.trace = torch.ones(4)\n"
+    )
+    mended = mend(text)
+    assert any("`Other` sets `self.trace` as well" in refusal for refusal in mended.refusals), mended.refusals
+    assert mended.text == text
+
+
 @pytest.mark.parametrize(
     "begin, methods",
     [
-        ("self.clear()", "def clear(self):\n    self.trace = torch.zeros(4)"),
         ("self.clear()\nself.start()", "def clear(self):\n    self.trace = torch.zeros(4)\n\ndef start(self):\n    self.trace.fill_(1)"),
         ("self.clear()", "def clear(self, kept=False):\n    if not kept:\n        self.trace = torch.zeros(4)"),
     ],
-    ids=["a method that another class has anew", "two methods", "a method that may not begin it"],
+    ids=["two methods", "a method that may not begin it"],
 )  # fmt: skip
-def test_state_that_a_method_begins_stays_there(begin: str, methods: str) -> None:
-    """The constructor's call is written out only where it certainly is what begins the state."""
+def test_state_that_a_method_begins_is_registered_there(begin: str, methods: str) -> None:
+    """The constructor's call is written out only where it certainly is what begins the state: else the method registers it."""
     text = (
         "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         + textwrap.indent(begin, "        ")
         + f"\n\n{textwrap.indent(methods, '    ')}\n\n    def forward(self, x):\n"
         + "        self.trace = self.trace * 0.5 + x[0]\n        return self.trace\n"
     )
-    if begin == "self.clear()" and "kept" not in methods:
-        text += "\n\nclass Other(M):\n    def clear(self):\n        self.trace = torch.ones(4)\n"
     mended = mend(text)
-    assert any("in another way than by a statement" in refusal for refusal in mended.refusals), (
-        mended.refusals
-    )
-    assert mended.text == text
+    assert 'self.register_buffer("trace", torch.zeros(4), persistent=False)' in mended.text
+    assert "self.trace.copy_(self.trace * 0.5 + x[0])" in mended.text
+    assert mended.refusals == []
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,12 @@ def _in_pieces(position: int, name: str) -> Judge:
     return judge
 
 
+def _squeezed(place: Call, tensor: Tensor) -> bool:
+    """Every dimension is asked whether it has one element, or the given one."""
+    dim = argument(place, 1, "dim")
+    return dim is None or (tensor.rank is not None and _along(1, "dim", 0)(place, tensor))
+
+
 def _rows(place: Call, tensor: Tensor) -> bool:
     return tensor.rank == 2 and tensor.open_dim == 0
 
@@ -193,6 +199,7 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
     **_both("inner", Needs(0, "input", _rows)),
     **_both("diff", Needs(0, "input", _along(2, "dim", -1))),
     **_both("unbind", _ALONG),
+    **_at("torch.Tensor", "squeeze_", Needs(0, "input", _squeezed)),
     **_both("chunk", Needs(0, "input", _in_pieces(1, "chunks"))),
     **_both("split", Needs(0, "input", _in_pieces(1, "split_size"))),
     **_both("tensor_split", Needs(0, "input", _in_pieces(1, "indices_or_sections"))),

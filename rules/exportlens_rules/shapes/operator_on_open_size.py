@@ -8,6 +8,7 @@ from exportlens.outcome import FAILS, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.sizes.even_steps import steps_by_arange
 from exportlens.rewriting.sizes.open_differences import differences_by_slices
+from exportlens.rewriting.sizes.squeezed_anew import squeezed_anew
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
@@ -20,7 +21,7 @@ class OperatorOnOpenSize(CallOf):
 
     ## What it does
     Finds operators and layers that need a size which a mask, `nonzero`, `unique` and the like leave to the data. Most
-    take such tensors. `chunk`, `split`, `unbind` and `diff` along that dimension do not, nor do `logsumexp`, `roll`, `cdist`, `cummax`,
+    take such tensors. `chunk`, `split`, `unbind` and `diff` along that dimension do not, nor do `squeeze_`, `logsumexp`, `roll`, `cdist`, `cummax`,
     `torch.fft`, `linspace`, instance normalization, recurrent and transformer layers over such a sequence, and others.
 
     ## Why it matters
@@ -112,6 +113,8 @@ def forward(self, x: torch.Tensor):
             return steps_by_arange(report.place, context)
         if report.place.name in ("torch.diff", "torch.Tensor.diff"):
             return differences_by_slices(report.place, context)
+        if report.place.name == "torch.Tensor.squeeze_":
+            return squeezed_anew(report.place, context)
         return Refusal(
             "which size is the largest that may come is for you to say: pad to it, or weigh what is left out with zero"
         )

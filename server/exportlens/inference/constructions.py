@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from exportlens.inference.classes import class_order
 from exportlens.inference.machine import Frame, Machine, OutOfBudget, Raised
 from exportlens.inference.names import apart
 from exportlens.inference.places import Place
@@ -33,9 +34,19 @@ _SWITCH = re.compile(
 )
 # Code before a construction is followed for what it gives to the constructor alone.
 _MOST_STEPS = 2_000
+# `model.encoder.set_patience(2)`, on a line of its own, of any object but `self`.
+_SETTING = re.compile(
+    r"^[ \t]*(?!self\.)[\w.\[\]]+\.(\w+)\([ \t]*(?:\w+[ \t]*=[ \t]*)?(True|False|-?\d+(?:\.\d+)?)[ \t]*\)[ \t]*(?:#.*)?$",
+    re.MULTILINE,
+)
+# How deep parts of parts are looked at for methods that set something.
+_MAX_DEPTH = 3
 # Each is at least one more interpretation of the model.
 _MOST = 2
 _MOST_MADE = 8
+
+# What a file sets from outside of its objects: names and what they are set to.
+Outside = frozenset[tuple[str, bool | int | float]]
 
 
 class _Nobody:
@@ -121,12 +132,13 @@ def other_configurations(
     ][:_MOST]
 
 
-def flags_set_outside(scope: ModuleScope) -> frozenset[tuple[str, bool]]:
-    """What the file sets objects' attributes to that are flags, from outside of the objects: `model.exits = True`."""
+def flags_set_outside(scope: ModuleScope) -> Outside:
+    """What the file sets objects' attributes to that are flags, from outside of the objects: `model.exits = True`; and under
+    `name()` the one number or flag that it calls a method with: `model.set_patience(2)`."""
     return frozenset(each for placed in scope.document.placed for each in _set_in(placed.chunk.text))
 
 
-def switched(flags: Mapping[str, bool], outside: frozenset[tuple[str, bool]]) -> dict[str, Value]:
+def switched(flags: Mapping[str, bool], outside: Outside) -> dict[str, Value]:
     """The `flags` that a constructor leaves and that are set the other way from `outside`, as they are then."""
     return {
         name: Const(not flag)
@@ -135,9 +147,47 @@ def switched(flags: Mapping[str, bool], outside: frozenset[tuple[str, bool]]) ->
     }
 
 
+def set_by_methods(instance: Instance, outside: Outside, depth: int = 0) -> dict[tuple[str, ...], Value]:
+    """The numbers and flags that a constructor leaves, of `instance` and its parts, and that a method called from `outside` sets to
+    others: their paths, and what they are then."""
+    calls = {name.removesuffix("()"): value for name, value in sorted(outside) if name.endswith("()")}
+    if not calls or depth > _MAX_DEPTH or instance.traced:
+        return {}
+    found: dict[tuple[str, ...], Value] = {}
+    for name, held in instance.attributes.items():
+        if isinstance(held, Instance):
+            parts = set_by_methods(held, outside, depth + 1)
+            found |= {(name, *path): value for path, value in parts.items()}
+    classes = [each for each in class_order(instance.cls) if isinstance(each, ClassValue)]
+    for attr, method in (each for cls in classes for each in _setting(cls.node)):
+        now = instance.attributes.get(attr)
+        given = calls.get(method)
+        if isinstance(now, Const) and type(now.value) is type(given) and now.value != given:
+            found[(attr,)] = Const(given)
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _setting(cls: ast.ClassDef) -> tuple[tuple[str, str], ...]:
+    """The attributes that methods of `cls` with one parameter set to it, each with the name of the method."""
+    return tuple(
+        (each.targets[0].attr, method.name)
+        for method in cls.body
+        if isinstance(method, ast.FunctionDef) and len(method.args.args) == 2
+        for each in method.body
+        if isinstance(each, ast.Assign)
+        and len(each.targets) == 1
+        and isinstance(each.targets[0], ast.Attribute)
+        and ast.unparse(each.targets[0].value) == method.args.args[0].arg
+        and ast.unparse(each.value) == method.args.args[1].arg
+    )
+
+
 @lru_cache(maxsize=4096)
-def _set_in(text: str) -> frozenset[tuple[str, bool]]:
-    return frozenset((name, flag == "True") for name, flag in _SWITCH.findall(text))
+def _set_in(text: str) -> Outside:
+    flags = frozenset((name, flag == "True") for name, flag in _SWITCH.findall(text))
+    calls = _SETTING.findall(text)
+    return flags | frozenset((f"{name}()", ast.literal_eval(value)) for name, value in calls)
 
 
 def _defaults(init: Function) -> dict[str, Value]:

@@ -12,7 +12,14 @@ from exportlens.inference.begun_outside import begin_outside, tell_begun
 from exportlens.inference.calls import call_value
 from exportlens.inference.classes import class_attribute, class_order, is_module_class
 from exportlens.inference.construction import instantiate
-from exportlens.inference.constructions import Construction, configurations, other_configurations, switched
+from exportlens.inference.constructions import (
+    Construction,
+    Outside,
+    configurations,
+    other_configurations,
+    set_by_methods,
+    switched,
+)
 from exportlens.inference.dynamic import any_declared, example_inputs
 from exportlens.inference.examples import told_by
 from exportlens.inference.functions import Spread, call_function
@@ -92,7 +99,7 @@ def run_class(
     cls: ClassValue,
     examples: Iterable[Tensor | None] = (),
     made: Iterable[Construction] = (),
-    outside: frozenset[tuple[str, bool]] = frozenset(),
+    outside: Outside = frozenset(),
 ) -> None:
     """Make an instance of `cls` with its defaults and trace its forward; places go to the machine's observer.
 
@@ -100,7 +107,7 @@ def run_class(
     marked as uncertain, unless the model cannot run without them. Arguments that are as likely numbers of Python are taken for
     tensors in a run of their own. Of what the file gives it as `examples` the dtypes and the numbers of dimensions are known.
     Where the file itself has `made` objects that its arguments configure another way than the defaults do, those are traced too; so is
-    one whose flags the file sets from `outside`.
+    one whose flags the file sets from `outside`, or calls methods to set.
     """
     forward = _traced(cls)
     if forward is None:
@@ -110,9 +117,11 @@ def run_class(
     given = tuple(examples)
     machine.told = {name: each for name, each in zip(names, given, strict=False) if each is not None}
     machine.told_rest = given[len(names) :]
+    machine.outside, machine.set_outside = outside, {}
     try:
         _run_with_and_without(machine, cls, forward)
-        flags = machine.flags
+        flags, set_outside = machine.flags, machine.set_outside
+        machine.outside = frozenset()
         _run_supposing(machine, cls, forward)
         init, _, _ = class_attribute(cls, "__init__")
         if isinstance(init, Function):
@@ -120,12 +129,13 @@ def run_class(
                 machine.configured = given_to_init
                 _run_with_and_without(machine, cls, forward)
             machine.configured = {}
-            machine.switched = switched(flags, outside)
+            machine.switched = {(name,): each for name, each in switched(flags, outside).items()}
+            machine.switched = {**machine.switched, **set_outside}
             if machine.switched:
                 _run_with_and_without(machine, cls, forward)
     finally:
         machine.told, machine.told_rest = {}, ()
-        machine.configured = machine.switched = {}
+        machine.configured, machine.switched = {}, {}
         machine.begun = {}
 
 
@@ -241,8 +251,9 @@ def _run_alone(machine: Machine, cls: ClassValue, forward: Function, *, given: f
         machine.tracing = True
         if isinstance(instance, Instance):
             machine.flags = _flags_of(instance)
-            for name, flag in machine.switched.items():
-                keep_attribute(machine, instance, name, flag)
+            machine.set_outside = set_by_methods(instance, machine.outside)
+            for path, flag in machine.switched.items():
+                _set_as_outside(machine, instance, path, flag)
             for held in instance.attributes.values():
                 _take_up_items(machine, held)
         written = _signature(cls, forward)
@@ -277,6 +288,14 @@ def _run_alone(machine: Machine, cls: ClassValue, forward: Function, *, given: f
         machine.optional = False
         machine.conditions.clear()
         machine.quiet = 0
+
+
+def _set_as_outside(machine: Machine, instance: Instance, path: tuple[str, ...], value: Value) -> None:
+    held: Value | None = instance
+    for name in path[:-1]:
+        held = held.attributes.get(name) if isinstance(held, Instance) else None
+    if isinstance(held, Instance):
+        keep_attribute(machine, held, path[-1], value)
 
 
 def _flags_of(instance: Instance) -> dict[str, bool]:

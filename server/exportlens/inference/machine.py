@@ -137,7 +137,10 @@ class Machine:
         self.configured: Mapping[str, Value] = {}
         # The flags that the constructor of the last run's entry point left, and those that this run finds set the other way.
         self.flags: Mapping[str, bool] = {}
-        self.switched: Mapping[str, Value] = {}
+        self.switched: Mapping[tuple[str, ...], Value] = {}
+        # What the file sets from outside, and what of that the last run found to be otherwise: by the paths of attributes.
+        self.outside: frozenset[tuple[str, bool | int | float]] = frozenset()
+        self.set_outside: Mapping[tuple[str, ...], Value] = {}
         # What the attributes that methods begin from outside of the call hold, by class and name, as far as the call has told.
         self.begun: dict[tuple[str, str], Value] = {}
         # Whether the sizes of tensors that are made are followed: in a run for what the examples' sizes tell.

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from dataclasses import replace
 
-from exportlens.inference import knowledge
+from exportlens.inference import knowledge, open_dims
 from exportlens.inference.autocasting import recast
 from exportlens.inference.knowledge import TensorFacts
 from exportlens.inference.machine import Frame, Machine
@@ -131,7 +131,7 @@ def _reshaped(
 ) -> Tensor:
     """The tensor after a call that changes its shape in place: of the dimensions that the same call on a copy leaves."""
     copying = knowledge.lookup_method(op.name.rpartition(".")[2].removesuffix("_"))
-    rank = None
+    rank, open_dim = None, None
     if copying is not None:
         fact_args = [facts_of(value) for value in (tensor, *args)]
         fact_kwargs = {key: facts_of(value) for key, value in kwargs.items()}
@@ -140,7 +140,9 @@ def _reshaped(
         rank = knowledge.rank_after(chosen.returned(facts or {}).rank, facts) if facts is not None else None
         if rank is None and facts is not None:
             rank = squeezed_rank(chosen, tensor, facts)
-    return replace(made, rank=rank, open_dim=None if made.unbacked else 0, single=None)
+        bound = chosen.bind([tensor, *args], kwargs)
+        open_dim = None if bound is None else open_dims.after(chosen.name.rpartition(".")[2], tensor, bound)
+    return replace(made, rank=rank, open_dim=open_dim if made.unbacked else 0, single=None)
 
 
 def _method_specials(

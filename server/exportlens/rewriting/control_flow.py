@@ -66,6 +66,7 @@ from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.loops.shrinking_rows import MARK, marked_rows
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.state.asked_empty import ASK_APART, asked_apart
 from exportlens.rewriting.state.unbegun_state import begun_for_branch
 
 
@@ -107,6 +108,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)
+        apart = asked_apart(draft.source, node) if isinstance(node, ast.If) else None
+        if apart is not None:
+            return draft.fix(ASK_APART, apart, uses_torch=False)
         left = left_behind(draft.source, node)
         if left is not None:
             return draft.fix(LEAVE_BEHIND, left, uses_torch=False)

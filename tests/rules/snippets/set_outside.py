@@ -24,6 +24,48 @@ class M(nn.Module):
 AROUND
 """
 
+# A part whose method sets from which round on it stops, and a flag.
+_SET_BY_METHODS = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rounds = 0
+        self.hard = False
+
+    def set_rounds(self, rounds):
+        self.rounds = rounds
+
+    def set_hard(self, hard):
+        self.hard = hard
+
+    def forward(self, x):
+        if self.hard and x.sum() > 0:
+            return x * 2
+        if self.rounds > 1 and x.mean() > 0:
+            return x + 1
+        return x
+
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x):
+        return self.part(x)
+
+
+AROUND
+"""
+
+
+def _set(around: str) -> str:
+    return _SET_BY_METHODS.replace("AROUND", around)
+
 
 def _model(around: str) -> str:
     return _MODEL.replace("AROUND", around)
@@ -31,6 +73,8 @@ def _model(around: str) -> str:
 
 MUST = {
     "EXL101": [
+        _set("def make():\n    m = M()\n    m.part.set_rounds(2)\n    return m"),
+        _set("m = M()\nm.part.set_hard(hard=True)  # decides"),
         _model("def make():\n    model = M()\n    model.hard = True\n    return model"),
         _model("model = M()\nmodel.hard = True  # decides"),
         _model(
@@ -42,6 +86,10 @@ MUST = {
 
 MUST_NOT = {
     "EXL101": [
+        _set("m = M()"),
+        _set("m = M()\nm.part.set_hard(False)"),
+        _set("m = M()\nm.part.set_rounds(1)"),
+        _set("m = M()\nm.part.rounds_of(2)"),
         _model("model = M()\nmodel.hard = False"),
         _model("model = M()\n# model.hard = True"),
         _model("model = M()\nmodel.soft = True"),

@@ -22,6 +22,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.afterwards import afterwards
 from exportlens.rewriting.memory.effects import Write, kinds_before, writes_of
 from exportlens.rewriting.numbers.operands import is_detached
+from exportlens.rewriting.state.asked_empty import asks_whether_empty, is_filled
 from exportlens.rewriting.state.resized_state import refuse_resized
 from exportlens.source.walking import walk
 
@@ -97,6 +98,7 @@ def assign_data(place: AttributeWrite, context: RewriteContext) -> Fix | Refusal
         if not isinstance(node, ast.Attribute):
             raise Refused("`.data` is assigned together with other targets")
         _refuse_other_rank(place)
+        _refuse_empty(draft.source, node)
         return _assigned(draft, node)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
@@ -156,20 +158,9 @@ def _assigned(draft: Draft, node: ast.Attribute) -> Fix:
         isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.targets[0] is node
     ):
         raise Refused("`.data` is assigned together with other targets")
-    _refuse_resized(draft, statement, node)
     text = f"{primary(draft.source.of(node.value))}.detach().copy_({draft.source.of(statement.value)})"
     swaps = [draft.source.swap(statement, text), *_kept_apart(draft, statement, node.value)]
     return draft.replace("Write into the tensor with `copy_`", swaps, uses_torch=False)
-
-
-def _refuse_resized(draft: Draft, statement: ast.Assign, node: ast.Attribute) -> None:
-    """Raise Refused where `statement` gives a tensor of the model another size than its constructor did: no copy does."""
-    source, path = draft.source, dotted(node)
-    function = source.enclosing_function(statement)
-    owner = next((each for each in source.ancestors(statement) if isinstance(each, ast.ClassDef)), None)
-    if path is not None and function is not None and owner is not None:
-        region = (source.start(statement), source.end(statement))
-        refuse_resized(source, owner, function, path, region)
 
 
 def _refuse_other_rank(place: AttributeWrite) -> None:
@@ -178,6 +169,19 @@ def _refuse_other_rank(place: AttributeWrite) -> None:
     new = {each.rank for each in options(place.value) if isinstance(each, Tensor)}
     if len(old) == len(new) == 1 and None not in old | new and old != new:
         raise Refused(f"the tensor has {old.pop()} dimensions, and gets one with {new.pop()}")
+
+
+def _refuse_empty(source: Source, node: ast.Attribute) -> None:
+    """Raise Refused where the tensor has no elements at first, or is smaller than what it gets: no copy into it makes it larger."""
+    function, path = source.enclosing_function(node), dotted(node.value) or ""
+    if function is None or is_filled(source, node, path):
+        return
+    if asks_whether_empty(function, path):
+        raise Refused(f"`{path}` may be empty here, and gets another size: no copy into it gives it that")
+    owner = next((each for each in source.ancestors(function) if isinstance(each, ast.ClassDef)), None)
+    if owner is not None:
+        statement = source.enclosing_statement(node)
+        refuse_resized(source, owner, function, path, (source.start(statement), source.end(statement)))
 
 
 def _kept_apart(draft: Draft, statement: ast.Assign, owner: ast.expr) -> list[Replacement]:

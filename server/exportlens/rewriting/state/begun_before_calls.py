@@ -67,6 +67,7 @@ def begun_by_methods(place: AttributeWrite, several: bool, context: RewriteConte
             )
         if not isinstance(place.value, Tensor):
             raise Refused(f"what `self.{place.attr}` is bound to is not known to be one tensor")
+        _refuse_heirs(draft, cls, place.attr)
         swaps = _Begun(draft, cls, place.attr, place.value).swaps(_name_of(place))
         message = f"Register `{place.attr}` where it is begun, and write into it with `copy_`"
         made = draft.replace(message, [*base, *swaps], Applicability.UNSAFE, uses_torch=bool(base))
@@ -83,6 +84,14 @@ def _begins(method: ast.FunctionDef, path: str) -> bool:
         if isinstance(each, (ast.Assign, ast.AnnAssign))
         for target, value in assigned_pairs(each)
     )
+
+
+def _refuse_heirs(draft: Draft, cls: ast.ClassDef, attr: str) -> None:
+    """Raise Refused where a class that extends `cls` sets the attribute as well: there it would be none of its buffers."""
+    classes = [one for each in draft.file() for one in ast.walk(each) if isinstance(one, ast.ClassDef)]
+    for each in (one for one in classes if cls.name in map(dotted, one.bases)):
+        if any(_begins(one, f"self.{attr}") for one in each.body if isinstance(one, ast.FunctionDef)):
+            raise Refused(f"`{each.name}` sets `self.{attr}` as well: register the buffer in the constructor")
 
 
 def _name_of(place: AttributeWrite) -> str:

@@ -9,6 +9,7 @@ from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.infinity import infinity
 from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.state.asked_empty import is_filled
 
 _MADE_OF_SIZES = frozenset({"zeros", "ones", "empty", "rand", "randn", "full"})
 _MADE_OF_VALUES = frozenset({"tensor", "Tensor", "FloatTensor", "as_tensor"})
@@ -38,13 +39,18 @@ def refuse_resized(
 ) -> None:
     """Raise Refused where `region` of `function` binds `path`, an attribute or its `.data`, to a tensor that is larger than the one
     which the constructor of `owner` starts with."""
-    sizes = {_elements(each) for each in _started_with(owner, path.removesuffix(".data"))}
+    path = path.removesuffix(".data")
+    sizes = {_elements(each) for each in _started_with(owner, path)}
     if not sizes or not sizes <= {0, 1}:
         return
     for each in ast.walk(function):
-        if not (isinstance(each, ast.Assign) and any(dotted(target) == path for target in each.targets)):
+        if not isinstance(each, ast.Assign):
+            continue
+        if not any(dotted(target) in (path, f"{path}.data") for target in each.targets):
             continue
         inside = region[0] <= source.start(each) and source.end(each) <= region[1]
+        if inside and is_filled(source, each, path):
+            continue
         if inside and (sizes == {0} or _has_dimensions(each.value, function, 4)):
             raise Refused(
                 f"`{path}` starts with a tensor of another size than `{source.of(each.value)}` gives"
@@ -81,6 +87,8 @@ def _elements(made: ast.expr) -> int | None:
     if not isinstance(made, ast.Call) or not isinstance(made.func, ast.Attribute):
         return None
     name = made.func.attr
+    if name in ("Parameter", "Buffer"):
+        return _elements(made.args[0]) if made.args else None
     if name not in _MADE_OF_SIZES | _MADE_OF_VALUES:
         return _elements(made.func.value) if name in ("float", "long", "double", "to") else None
     given: list[ast.expr] = list(made.args[:1] if name in _MADE_OF_VALUES or name == "full" else made.args)
