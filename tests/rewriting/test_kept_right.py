@@ -127,7 +127,7 @@ REFUSED = [
         '        self.register_buffer("top", top)\n\n'
         "    def forward(self, x):\n        if self.top.numel() == 0 or self.top < x.max():\n"
         "            self.top.data = x.max().detach()\n        return x / self.top\n",
-        "`self.top.data` starts with a tensor of another size",
+        "`self.top` starts with a tensor of another size",
     ),
     (
         "an index that is tried out",

@@ -26,6 +26,17 @@ from exportlens.inference.values import (
 )
 from exportlens.source.walking import walk
 
+_DECIDED = (
+    ast.If,
+    ast.IfExp,
+    ast.While,
+    ast.For,
+    ast.Try,
+    ast.BoolOp,
+    ast.Lambda,
+    ast.FunctionDef,
+    ast.comprehension,
+)
 _FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 # How deep parts of parts are looked at.
 _MAX_DEPTH = 3
@@ -54,6 +65,9 @@ def begin_outside(machine: Machine, instance: Instance, depth: int = 0) -> list[
     inside = [each for each in methods.values() if each.name in called]
     asked = {attr for each in inside for attr in _uses(each.node).asked}
     read = {attr for each in inside for attr in _uses(each.node).read} & missing - asked
+    # Of what is None the call may read nothing until it has bound it.
+    empty = read & instance.attributes.keys()
+    read -= empty - {attr for each in inside if each.name == "forward" for attr in _uses(each.node).certain}
     for method in writers:
         wanted = read & _uses(method.node).written
         if wanted and method.name not in called and not _runs_the_call(method.node, methods):
@@ -61,7 +75,7 @@ def begin_outside(machine: Machine, instance: Instance, depth: int = 0) -> list[
             for attr, value in begun.items():
                 keep_attribute(machine, instance, attr, value)
                 read.discard(attr)
-            for attr in wanted - begun.keys():
+            for attr in wanted - begun.keys() - empty:
                 told = machine.begun.get((_class_of(instance), attr))
                 if told is None:
                     unknown.append((instance, attr))
@@ -188,10 +202,11 @@ def _runs_the_call(method: ast.AST, methods: dict[str, Function]) -> bool:
 
 
 class _Uses:
-    """Which attributes of `self` a method reads, binds to more than None, and asks whether they are there."""
+    """Which attributes of `self` a method reads, does in each call what None does not have, binds to more than None, and asks whether they are there."""
 
     def __init__(self, method: ast.AST) -> None:
         self.read: set[str] = set()
+        self.certain = _certainly_used(method)
         self.written: set[str] = set()
         self.asked: set[str] = set()
         emptied = {
@@ -209,6 +224,44 @@ class _Uses:
             elif isinstance(each, ast.Constant) and isinstance(each.value, str):
                 self.asked.add(each.value)
             self.asked |= {attr for one in _asked_by(each) if (attr := _of_self(one)) is not None}
+
+
+def _certainly_used(method: ast.AST) -> set[str]:
+    """The attributes of which `method` does in each call what None does not have, whatever is decided there."""
+    parts: list[ast.AST] = []
+    waiting: list[ast.AST] = list(ast.iter_child_nodes(method))
+    while waiting:
+        each = waiting.pop()
+        parts.append(each)
+        if not isinstance(each, _DECIDED):
+            waiting += ast.iter_child_nodes(each)
+    # `h, c = self.h, self.c`
+    names = {
+        target.id: attr
+        for each in parts
+        if isinstance(each, ast.Assign)
+        for target, value in _pairs(each)
+        if isinstance(target, ast.Name) and (attr := _of_self(value)) is not None
+    }
+    found: set[str | None] = set()
+    for each in parts:
+        used: list[ast.expr] = []
+        if isinstance(each, ast.BinOp):
+            used = [each.left, each.right]
+        elif (isinstance(each, (ast.Attribute, ast.Subscript)) and isinstance(each.ctx, ast.Load)) or (
+            isinstance(each, ast.Assign) and all(isinstance(one, ast.Tuple) for one in each.targets)
+        ):
+            used = [each.value]
+        for one in used:
+            found |= {_of_self(one), names.get(one.id) if isinstance(one, ast.Name) else None}
+    return {each for each in found if each is not None}
+
+
+def _pairs(statement: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
 
 
 def _asked_by(node: ast.AST) -> list[ast.expr]:

@@ -17,7 +17,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.tensors import dtype_family
-from exportlens.inference.values import Instance, Tensor
+from exportlens.inference.values import Const, Instance, Tensor
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Draft, Refused
 from exportlens.rewriting.code.names import arguments, assigned_pairs, dotted
@@ -57,7 +57,8 @@ def begun_by_methods(place: AttributeWrite, several: bool, context: RewriteConte
         beginning = {
             each.name for each in cls.body if isinstance(each, ast.FunctionDef) and _begins(each, path)
         } - called
-        if "__init__" in beginning or not beginning:
+        # What is None until then may be read before any of these methods ran.
+        if "__init__" in beginning or not beginning or place.began == Const(None):
             return None
         if several:
             return taken_apart(place, context)
