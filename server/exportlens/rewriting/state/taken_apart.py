@@ -39,7 +39,15 @@ def taken_apart(place: AttributeWrite | ContainerWrite, context: RewriteContext)
         given = place.value if isinstance(place, AttributeWrite) else None
         known = [each for each in ([] if given is None else options(given)) if isinstance(each, Sequence)]
         counts = {len(each.items) if each.items is not None and not each.fields else None for each in known}
-        swaps = _Whole(draft, cls, place.attr, counts.pop() if len(counts) == 1 else None).swaps()
+        sorts = {each.kind for each in known}
+        whole = _Whole(
+            draft,
+            cls,
+            place.attr,
+            counts.pop() if len(counts) == 1 else None,
+            sorts.pop() if len(sorts) == 1 else "",
+        )
+        swaps = whole.swaps()
         message = f"Keep each part of `self.{place.attr}` in an attribute of its own"
         made = draft.replace(message, [*base, *swaps], Applicability.UNSAFE, uses_torch=bool(base))
         return base.joined(made)
@@ -48,12 +56,13 @@ def taken_apart(place: AttributeWrite | ContainerWrite, context: RewriteContext)
 
 
 class _Whole:
-    """One attribute: what the class binds it to, and how it reads it. `count` is how many parts a tuple is known to have."""
+    """One attribute: what the class binds it to, and how it reads it. `count` is how many parts it is known to have, a "tuple" or "list"
+    as `sort` says."""
 
-    def __init__(self, draft: Draft, cls: ast.ClassDef, attr: str, count: int | None) -> None:
+    def __init__(self, draft: Draft, cls: ast.ClassDef, attr: str, count: int | None, sort: str) -> None:
         self.draft, self.source, self.cls, self.attr, self.count = draft, draft.source, cls, attr, count
         self.path = f"self.{attr}"
-        self.kind = ""
+        self.kind, self.sort = "", sort
         self.keys: list[_Key] = []
         self.names: dict[_Key, str] = {}
         self.none = False
@@ -115,8 +124,8 @@ class _Whole:
             parts = _parts(each.value)
             if parts is not None:
                 kinds.add((_kind(each.value), tuple(parts)))
-        if not kinds and self.count:
-            kinds.add(("tuple", tuple(range(self.count))))
+        if not kinds and self.count and self.sort in ("tuple", "list"):
+            kinds.add((self.sort, tuple(range(self.count))))
         if len(kinds) != 1:
             raise Refused(f"`{self.path}` is not bound to the same parts wherever they are written out")
         self.kind, keys = kinds.pop()
