@@ -252,9 +252,7 @@ class _Filled:
     def _is_number(self) -> bool:
         """Whether what is appended is a number of Python that no data tells, of a loop over `range` or `enumerate`."""
         kind = kinds_before(self.function, self.append, self.kinds).of(self.value)
-        return (
-            isinstance(self.value, ast.Name) and kind.what in ("number", "size") and kind.type in ("", "int")
-        )
+        return isinstance(self.value, ast.Name) and kind.what in ("number", "size") and kind.type == "int"
 
     def _has_rounds(self) -> bool:
         """Whether the list has an item, kept or not, behind the loops around the branch, unless the configuration asks for no

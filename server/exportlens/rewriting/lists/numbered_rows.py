@@ -38,7 +38,8 @@ def loop_over_tensor(
             elif kind.rank != 1:
                 return None
             whole = kind.what == "tensor" and kind.dtype in ("int", "int64")
-            alone = _only_choose(source, function, name, value.id, append)
+            tensors = _Bases(source, function, kinds)
+            alone = _only_choose(tensors, name, value.id, append)
             earlier = _chosen_while_filled(source, each, name)
             if not whole or not alone or earlier is None:
                 return None
@@ -85,9 +86,30 @@ def _read_out(node: ast.expr) -> ast.expr | None:
     return None
 
 
-def _only_choose(source: Source, function: Function, name: str, item: str, append: ast.Expr) -> bool:
+class _Bases:
+    """What numbers choose from: of a tensor a tensor without dimensions chooses what its number does."""
+
+    def __init__(self, source: Source, function: Function, kinds: Kinds) -> None:
+        self.source, self.function, self.kinds = source, function, kinds
+        self.known: dict[ast.stmt, Kinds] = {}
+
+    def is_chosen_from(self, use: ast.Name) -> bool:
+        """Whether `use` is an index of a tensor, alone or among others."""
+        inner: ast.AST = use
+        outer = self.source.parents[use]
+        if isinstance(outer, ast.Tuple):
+            inner, outer = outer, self.source.parents[outer]
+        if not isinstance(outer, ast.Subscript) or outer.slice is not inner:
+            return False
+        statement = self.source.enclosing_statement(use)
+        if statement not in self.known:
+            self.known[statement] = kinds_before(self.function, statement, self.kinds)
+        return self.known[statement].of(outer.value).what == "tensor"
+
+
+def _only_choose(bases: _Bases, name: str, item: str, append: ast.Expr) -> bool:
     """Whether the numbers, which loops call `item`, and those in the list `name` choose rows and do nothing else."""
-    called = {item}
+    source, function, called = bases.source, bases.function, {item}
     for use in named_in(function, name):
         outer = source.parents[use]
         if not isinstance(use.ctx, ast.Load) or isinstance(outer, ast.Attribute):
@@ -95,7 +117,7 @@ def _only_choose(source: Source, function: Function, name: str, item: str, appen
         if isinstance(outer, (ast.For, ast.comprehension)) and isinstance(outer.target, ast.Name):
             called.add(outer.target.id)
         elif not (
-            _chooses(source, use)
+            bases.is_chosen_from(use)
             or is_made_of(outer, use)
             or isinstance(outer, ast.Return)
             or (isinstance(outer, ast.Call) and ast.unparse(outer.func) == "len")
@@ -103,17 +125,8 @@ def _only_choose(source: Source, function: Function, name: str, item: str, appen
             return False
     return all(
         not isinstance(each.ctx, ast.Load)
-        or _chooses(source, each)
+        or bases.is_chosen_from(each)
         or source.enclosing_statement(each) is append
         for one in called
         for each in named_in(function, one)
     )
-
-
-def _chooses(source: Source, use: ast.Name) -> bool:
-    """Whether `use` is an index, alone or among others."""
-    inner: ast.AST = use
-    outer = source.parents[use]
-    if isinstance(outer, ast.Tuple):
-        inner, outer = outer, source.parents[outer]
-    return isinstance(outer, ast.Subscript) and outer.slice is inner

@@ -78,25 +78,31 @@ def _flagged(
             return lines or [f"{indent}pass"]
         if not isinstance(each, ast.If):
             return None
-        inside, rest = indent + source.indent_unit(), statements[at + 1 :]
+        body_falls, other_falls = ("falls" in exits(block) for block in (each.body, each.orelse))
+        # What follows is for the way that goes on, and asks where that may have stopped as well.
+        going_on = [block for block in (each.body, each.orelse) if "falls" in exits(block)]
+        if any("continues" in exits(block) for block in going_on):
+            return None
+        asks = any("breaks" in exits(block) for block in going_on)
+        unit, rest = source.indent_unit(), statements[at + 1 :] if going_on else []
+        inside = indent + unit
         body = _flagged(source, each.body, inside, flag, torch)
         other = _flagged(source, each.orelse, inside, flag, torch) if each.orelse else []
-        behind = _flagged(source, rest, inside, flag, torch) if rest else []
+        deeper = (unit if asks else "") + ("" if body_falls and other_falls else unit)
+        behind = _flagged(source, rest, indent + deeper, flag, torch) if rest else []
         if body is None or other is None or behind is None:
             return None
+        if behind and asks:
+            behind.insert(0, f"{indent}{deeper.removesuffix(unit)}if not {flag}:")
         notes = source.comments_between(source.span([each])[0], source.span(each.body)[0])
         lines += [indent + note for note in notes]
         test = source.of(each.test)
-        if "falls" in exits(each.body) and "falls" in exits(each.orelse):
-            if "continues" in exits([each]):
-                return None
-            lines += [f"{indent}if {test}:", *body]
-            lines += [f"{indent}else:", *other] if other else []
-            return [*lines, f"{indent}if not {flag}:", *behind] if behind else lines
-        if "falls" not in exits(each.body):
-            if body == [f"{inside}pass"] and (other or behind):
-                return [*lines, f"{indent}if not ({test}):", *other, *behind]
-            lines += [f"{indent}if {test}:", *body]
-            return [*lines, f"{indent}else:", *other, *behind] if other or behind else lines
-        return [*lines, f"{indent}if {test}:", *body, *behind, f"{indent}else:", *other]
+        if not body_falls and body == [f"{inside}pass"] and (other or behind):
+            return [*lines, f"{indent}if not ({test}):", *other, *behind]
+        lines += [f"{indent}if {test}:", *body]
+        if body_falls and other_falls:
+            return [*lines, *([f"{indent}else:", *other] if other else []), *behind]
+        if body_falls:
+            return [*lines, *behind, f"{indent}else:", *other]
+        return [*lines, f"{indent}else:", *other, *behind] if other or behind else lines
     return [*lines, source.block(plain, indent)] if plain else lines
