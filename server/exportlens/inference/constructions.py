@@ -236,7 +236,22 @@ def _value(machine: Machine, scope: ModuleScope, made: Construction, node: ast.e
             return None
         finally:
             machine.observer = observer
+    if own and _is_from_elsewhere(value, scope):
+        return None
     return None if isinstance(value, (Unknown, Choice)) else value
+
+
+def _is_from_elsewhere(value: Value, scope: ModuleScope) -> bool:
+    """Whether it is an object of a class of another file, or holds one: what the file's own code hands in as an example is judged there,
+    and whoever imports the model may hand in another one."""
+    if isinstance(value, Sequence):
+        held = value.items if value.items is not None else [value.element]
+        return any(each is not None and _is_from_elsewhere(each, scope) for each in held)
+    if isinstance(value, Mapping_):
+        parts = (*value.items.values(), value.rest)
+        return any(each is not None and _is_from_elsewhere(each, scope) for each in parts)
+    cls = value.cls if isinstance(value, Instance) else value
+    return isinstance(cls, ClassValue) and cls.scope.path != scope.path
 
 
 def _read(node: ast.expr) -> set[str]:
