@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import random
+from typing import Any
 
 import pytest
 import torch
@@ -45,8 +46,8 @@ def test_rounds_that_go_on_and_do_nothing_more(seed: int) -> None:
         if found is None:
             continue
         tried += 1
-        before: dict[str, object] = {}
-        after: dict[str, object] = {"torch": torch}
+        before: dict[str, Any] = {}
+        after: dict[str, Any] = {"torch": torch}
         exec(text, before)
         exec(found[0].text, after)
         for salt in range(4):
@@ -54,5 +55,5 @@ def test_rounds_that_go_on_and_do_nothing_more(seed: int) -> None:
             def decide(i: int, number: int, salt: int = salt) -> bool:
                 return random.Random(10_000 * salt + 100 * number + i).random() < 0.5
 
-            assert before["f"](4, decide) == after["f"](4, decide), found[0].text  # type: ignore[operator]
+            assert before["f"](4, decide) == after["f"](4, decide), found[0].text
         assert "break" not in found[0].text

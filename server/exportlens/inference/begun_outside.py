@@ -54,9 +54,10 @@ def begin_outside(machine: Machine, instance: Instance, depth: int = 0) -> list[
         if isinstance(held, Instance):
             unknown += begin_outside(machine, held, depth + 1)
     methods = _methods(instance.cls)
-    missing = {
-        attr for each in methods.values() for attr in _uses(each.node).read if _is_missing(instance, attr)
-    }
+    uses = [_uses(each.node) for each in methods.values()]
+    # What no other method writes is the constructor's: most classes end here.
+    shared = set().union(*(each.read for each in uses)) & set().union(*(each.written for each in uses))
+    missing = {attr for attr in shared if _is_missing(instance, attr)}
     writers = [each for each in methods.values() if missing & _uses(each.node).written]
     if not writers or instance.open:
         return unknown

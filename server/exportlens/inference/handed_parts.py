@@ -38,9 +38,10 @@ def _making(scope: ModuleScope, classes: set[str]) -> Iterator[tuple[Chunk, ast.
     """The functions and blocks that may make objects of two of the `classes`."""
     for placed in scope.document.placed:
         text = placed.chunk.text
-        for statement in placed.chunk.body:
-            if not isinstance(statement, ast.ClassDef) and sum(f"{name}(" in text for name in classes) > 1:
-                yield placed.chunk, statement
+        if sum(f"{name}(" in text for name in classes) > 1:
+            for statement in placed.chunk.body:
+                if not isinstance(statement, ast.ClassDef):
+                    yield placed.chunk, statement
 
 
 def _led_to(call: ast.Call, statement: ast.stmt) -> set[str]:

@@ -6,7 +6,7 @@
     def forward(self, x):                         ->    def forward(self, x):
         self.state = torch.tanh(self.state + x)             self.state.copy_(torch.tanh(self.state + x))
 
-Unsafe: that the method begins it with the sizes that it keeps is not proven. A write of other sizes raises.
+Unsafe: that the method begins it with the sizes that it keeps is not proven. A write of more elements raises, one of fewer is broadcast.
 """
 
 from __future__ import annotations
