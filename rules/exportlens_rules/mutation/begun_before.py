@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from exportlens.inference.begun_outside import named_from_forward
 from exportlens.inference.places import AttributeWrite
 from exportlens.inference.values import Instance, Sequence, Tensor, Value
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.state.begun_before_calls import begins
 
 from exportlens_rules.mutation.begun_elsewhere import is_set_back, methods_of
 from exportlens_rules.mutation.computed_state import parts_of
 from exportlens_rules.mutation.read_by_others import is_read
-from exportlens_rules.mutation.state_reads import loaded, parents, read_before
+from exportlens_rules.mutation.state_reads import loaded, read_before
 from exportlens_rules.reading import ancestors
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -42,7 +42,7 @@ def is_begun_before_calls(place: AttributeWrite) -> bool:
         return False
     chunks = [placed.chunk for placed in function.scope.document.placed]
     called = named_from_forward(each for chunk in chunks for each in chunk.body)
-    writers = [each for each in methods_of(place.owner) if _writes(each, place.attr)]
+    writers = [each for each in methods_of(place.owner) if begins(each, f"self.{place.attr}")]
     return any(each.name not in called for each in writers) and all(
         each is function.node or each.name not in called for each in writers
     )
@@ -61,23 +61,3 @@ def _leaves(value: Value) -> Iterator[Value]:
             yield from _leaves(part)
         else:
             yield part
-
-
-def _writes(method: _Function, attr: str) -> bool:
-    """Whether `method` binds the attribute to anything but None."""
-    around = parents(method)
-    return any(
-        isinstance(each, ast.Attribute)
-        and isinstance(each.ctx, ast.Store)
-        and dotted(each) == f"self.{attr}"
-        and not _is_emptied(around.get(each))
-        for each in ast.walk(method)
-    )
-
-
-def _is_emptied(statement: ast.AST | None) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and isinstance(statement.value, ast.Constant)
-        and statement.value.value is None
-    )

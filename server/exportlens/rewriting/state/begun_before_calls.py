@@ -55,7 +55,7 @@ def begun_by_methods(place: AttributeWrite, several: bool, context: RewriteConte
         _, draft, cls, base = module_of(place, context)
         path, called = f"self.{place.attr}", led_to(cls, ("forward", _name_of(place)))
         beginning = {
-            each.name for each in cls.body if isinstance(each, ast.FunctionDef) and _begins(each, path)
+            each.name for each in cls.body if isinstance(each, ast.FunctionDef) and begins(each, path)
         } - called
         # What is None until then may be read before any of these methods ran.
         if "__init__" in beginning or not beginning or place.began == Const(None):
@@ -77,21 +77,31 @@ def begun_by_methods(place: AttributeWrite, several: bool, context: RewriteConte
         return Refusal(str(refused))
 
 
-def _begins(method: ast.FunctionDef, path: str) -> bool:
-    """Whether `method` binds `path` to more than None."""
+def begins(method: ast.AST, path: str) -> bool:
+    """Whether `method` binds `path`, `self.state`, to more than None, alone or among others."""
     return any(
-        dotted(target) == path and not (isinstance(value, ast.Constant) and value.value is None)
+        isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and dotted(part) == path
         for each in ast.walk(method)
-        if isinstance(each, (ast.Assign, ast.AnnAssign))
-        for target, value in assigned_pairs(each)
+        for target in _bound_to_more(each)
+        for part in ast.walk(target)
     )
+
+
+def _bound_to_more(node: ast.AST) -> list[ast.expr]:
+    """The targets that `node` binds to more than None."""
+    if isinstance(node, (ast.Assign, ast.AnnAssign)):
+        pairs = assigned_pairs(node)
+        return [one for one, value in pairs if not (isinstance(value, ast.Constant) and value.value is None)]
+    if isinstance(node, (ast.AugAssign, ast.For)):
+        return [node.target]
+    return [node.optional_vars] if isinstance(node, ast.withitem) and node.optional_vars else []
 
 
 def _refuse_heirs(draft: Draft, cls: ast.ClassDef, attr: str) -> None:
     """Raise Refused where a class that extends `cls` sets the attribute as well: there it would be none of its buffers."""
     classes = [one for each in draft.file() for one in ast.walk(each) if isinstance(one, ast.ClassDef)]
     for each in (one for one in classes if cls.name in map(dotted, one.bases)):
-        if any(_begins(one, f"self.{attr}") for one in each.body if isinstance(one, ast.FunctionDef)):
+        if any(begins(one, f"self.{attr}") for one in each.body if isinstance(one, ast.FunctionDef)):
             raise Refused(f"`{each.name}` sets `self.{attr}` as well: register the buffer in the constructor")
 
 
