@@ -255,7 +255,7 @@ def _collect_appends(source: Source, node: ast.If, kinds: Kinds, torch: str) -> 
         name
         for name in columns[0]
         if all(len(own.get(name, [])) == len(columns[0][name]) for own in columns)
-        and _only_appended(node, name, [each for own in columns for each in own[name]])
+        and _only_appended(source, node, name, [each for own in columns for each in own[name]])
     ]
     if not targets:
         return None
@@ -289,22 +289,42 @@ def _appended(block: list[ast.stmt]) -> dict[str, list[list[ast.Expr]]]:
     return found
 
 
-def _only_appended(node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -> bool:
-    """Whether nothing but `calls` looks at the list in the arms."""
+def _only_appended(source: Source, node: ast.If, target: str, calls: Sequence[list[ast.Expr]]) -> bool:
+    """Whether nothing but `calls` looks at the list in the arms, or takes an item of it before its way appends."""
+    appends = [each for own in calls for each in own]
     allowed = {
         id(each.value.func.value)
-        for own in calls
-        for each in own
+        for each in appends
         if isinstance(each.value, ast.Call) and isinstance(each.value.func, ast.Attribute)
     }
     head = target.split(".")[0]
     if head != "self" and head in bound(node):
         return False
     return all(
-        id(each) in allowed
+        id(each) in allowed or _is_item_before(source, node, each, appends)
         for each in ast.walk(node)
         if isinstance(each, (ast.Name, ast.Attribute)) and dotted(each) == target
     )
+
+
+def _is_item_before(source: Source, node: ast.If, use: ast.expr, appends: Sequence[ast.Expr]) -> bool:
+    """Whether `use` is a list of which an item is taken, or which is asked for its length, and nothing was appended on the way there."""
+    parent = source.parents[use]
+    item = isinstance(parent, ast.Subscript) and parent.value is use and isinstance(parent.ctx, ast.Load)
+    if not item and not (isinstance(parent, ast.Call) and dotted(parent.func) == "len"):
+        return False
+    inner: ast.AST = use
+    for outer in source.ancestors(use):
+        if isinstance(inner, ast.stmt) and inner is not node:
+            block, at = source.block_of(inner)
+            if any(each in appends for before in block[:at] for each in ast.walk(before)):
+                return False
+        if outer is node:
+            return True
+        if isinstance(outer, (ast.For, ast.While, ast.FunctionDef, ast.Lambda)):
+            return False
+        inner = outer
+    return False
 
 
 def _value(source: Source, node: ast.expr) -> str:

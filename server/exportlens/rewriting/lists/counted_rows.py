@@ -438,7 +438,13 @@ class _Counted:
     def _inside(self, count: str) -> list[Replacement] | None:
         """What changes where the loop asks how many there are; None where it does more with the list."""
         source, swaps = self.source, []
-        own = {id(each) for append in self.appends for each in walk(append)}
+        own = {
+            id(each.value.func.value)
+            for each in self.appends
+            if isinstance(each, ast.Expr)
+            and isinstance(each.value, ast.Call)
+            and isinstance(each.value.func, ast.Attribute)
+        }
         begin, end = source.end(self.start), source.end(self.loop)
         for each in walk(self.function):
             if not isinstance(each, ast.Name) or each.id != self.name or id(each) in own:
