@@ -31,6 +31,7 @@ from exportlens.rewriting.code.precedence import primary
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kind import LOCAL, UNKNOWN_KIND, Kind
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.asked_within import asked_within
 from exportlens.rewriting.lists.example_rows import Examples, appended_value
 from exportlens.rewriting.lists.filling_up import Filling, found_behind
 from exportlens.rewriting.lists.masked_uses import MaskedUses
@@ -169,7 +170,7 @@ class _Counted:
         nl, indent = source.newline, source.indent_of(self.loop)
         total = self._total(most)
         made = self._begun(rows, filled, one, most)
-        inside = self._inside(count)
+        inside = None if made is None else asked_within(self, count, filled, made[2])
         filling = found_behind(source.block_of(self.loop), name)
         padded = padded_behind(
             source.block_of(self.loop), name, parse_python(total, mode="eval").body, self.function
@@ -206,9 +207,9 @@ class _Counted:
         swaps = [
             source.swap(self.start, self._started(count)),
             Replacement(begin, begin, "".join(each + nl + indent for each in lines)),
-            *(self._filling(each, filled, count, places, number or shape) for each in self.appends),
+            *(self._filling(each, filled, count, places, number or shape, inside) for each in self.appends),
             Replacement(end, end, "".join(nl + indent + each for each in behind)),
-            *inside,
+            *(each for each in inside if not any(self._is_in(each, append) for append in self.appends)),
             *used,
         ]
         return replaced(source.text, swaps)
@@ -343,9 +344,22 @@ class _Counted:
                 swaps.append(self.source.swap(taken, row))
         return self.source.of(item, swaps)
 
-    def _filling(self, append: ast.stmt, filled: str, count: str, places: str, shape: str) -> Replacement:
+    def _is_in(self, swap: Replacement, node: ast.AST) -> bool:
+        return self.source.start(node) <= swap.start and swap.end <= self.source.end(node)
+
+    def _filling(
+        self,
+        append: ast.stmt,
+        filled: str,
+        count: str,
+        places: str,
+        shape: str,
+        inside: list[Replacement],
+    ) -> Replacement:
+        """What stands for `append`, with the swaps `inside` of it."""
         source, torch = self.source, self.torch
-        value, kind = source.of(appended_value(append)), self.examples.kind(append)
+        own = [each for each in inside if self._is_in(each, append)]
+        value, kind = source.of(appended_value(append), own), self.examples.kind(append)
         plain = isinstance(appended_value(append), (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
         row = value if plain else f"({value})"
         if kind.what == "scalar":
@@ -434,32 +448,6 @@ class _Counted:
         if kind.roots is None:
             return not written
         return not written & (reads(value) | {each for each in kind.roots if not each.startswith(LOCAL)})
-
-    def _inside(self, count: str) -> list[Replacement] | None:
-        """What changes where the loop asks how many there are; None where it does more with the list."""
-        source, swaps = self.source, []
-        own = {
-            id(each.value.func.value)
-            for each in self.appends
-            if isinstance(each, ast.Expr)
-            and isinstance(each.value, ast.Call)
-            and isinstance(each.value.func, ast.Attribute)
-        }
-        begin, end = source.end(self.start), source.end(self.loop)
-        for each in walk(self.function):
-            if not isinstance(each, ast.Name) or each.id != self.name or id(each) in own:
-                continue
-            if not begin <= source.start(each) < end:
-                continue
-            parent = source.parents[each]
-            asks = isinstance(parent, ast.Call) and dotted(parent.func) == "len" and len(parent.args) == 1
-            if source.start(each) < source.start(self.loop) or not asks:
-                return None
-            assert isinstance(parent, ast.Call)
-            if not isinstance(source.parents[parent], ast.Compare):
-                return None
-            swaps.append(source.swap(parent, count))
-        return swaps
 
     def _uses(self, rows: Rows, filled: str) -> tuple[list[Replacement], Uses] | None:
         """What changes behind the loop, and what says so."""

@@ -225,3 +225,16 @@ class Counts:
         # What begins below zero is true before it is above that.
         below = self.number is not None and self.held - self.number.above < 0
         return None if below and not compared else told[1]
+
+
+def is_asked(source: Source, use: ast.expr) -> bool:
+    """Whether only the truth of `use` is asked for."""
+    inner: ast.AST = use
+    for outer in source.ancestors(use):
+        if isinstance(outer, ast.BoolOp):
+            inner = outer
+            continue
+        if isinstance(outer, ast.UnaryOp):
+            return isinstance(outer.op, ast.Not)
+        return isinstance(outer, (ast.If, ast.IfExp, ast.While)) and outer.test is inner
+    return False

@@ -21,7 +21,7 @@ from exportlens.rewriting.code.names import append_of, arguments, bound, every_n
 from exportlens.rewriting.code.ranges import written_int
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.lists.item_counts import Counts, numbered
+from exportlens.rewriting.lists.item_counts import Counts, is_asked, numbered
 from exportlens.rewriting.lists.placeholders import appended_kind, placeholder
 from exportlens.rewriting.lists.read_within import Within, read_within
 from exportlens.rewriting.loops.leaving import left_loop
@@ -223,7 +223,7 @@ class _History:
         if isinstance(parent, ast.Call) and ast.unparse(parent) == f"len({self.name})":
             self.counts.append(parent)
             return True
-        if _is_asked(source, use):
+        if is_asked(source, use):
             self.counts.append(use)
             return True
         return False
@@ -313,19 +313,6 @@ def _is_behind(source: Source, use: ast.Name, block: list[ast.stmt], at: int) ->
             return False
         if outer in block[at + 1 :]:
             return True
-    return False
-
-
-def _is_asked(source: Source, use: ast.expr) -> bool:
-    """Whether only the truth of `use` is asked for."""
-    inner: ast.AST = use
-    for outer in source.ancestors(use):
-        if isinstance(outer, ast.BoolOp):
-            inner = outer
-            continue
-        if isinstance(outer, ast.UnaryOp):
-            return isinstance(outer.op, ast.Not)
-        return isinstance(outer, (ast.If, ast.IfExp, ast.While)) and outer.test is inner
     return False
 
 
