@@ -275,7 +275,7 @@ REFUSED = [
     ),
     (
         "a list that data makes longer, and that is read at an item which may not be there",
-        "out = []\nfor i in range(3):\n    x = x * 0.5\n    if x.sum() > 1:\n        out.append(x)\nreturn out[-1]",
+        "out = []\nfor i in range(3):\n    x = x * 0.5\n    if x.sum() > 1:\n        out.append(x)\nreturn out[-2]",
         "changes `out` outside of the branch",
     ),
     (

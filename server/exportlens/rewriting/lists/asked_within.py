@@ -1,7 +1,7 @@
 """What a loop asks of the list that it fills, where the rows of a tensor stand for the list: how many items it has, and the last one.
 
-    if not kept or (x - kept[-1]).norm() > 1:    ->    if not kept_count > 0 or (x - kept_rows[...]).norm() > 1:
-        kept.append(x)
+if not kept or (x - kept[-1]).norm() > 1:    ->    if not kept_count > 0 or (x - kept_rows[...]).norm() > 1:
+    kept.append(x)
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ class FilledList(Protocol):
     start: ast.Assign | ast.AnnAssign
     first: list[ast.expr]
     kinds: Kinds
+
+    def is_of_one_shape(self) -> bool: ...
 
 
 def asked_within(filled: FilledList, count: str, rows: str, number: str) -> list[Replacement] | None:
@@ -57,18 +59,21 @@ def asked_within(filled: FilledList, count: str, rows: str, number: str) -> list
             if not isinstance(source.parents[parent], ast.Compare):
                 return None
             swaps.append(source.swap(parent, count))
-        elif not number and _is_last(filled, each, parent, counts):
-            swaps.append(source.swap(parent, f"{rows}[({count} - 1).reshape(1)].squeeze(0)"))
+        elif number in ("", "int") and _is_last(filled, each, parent, counts, number):
+            taken = "item()" if number else "squeeze(0)"
+            swaps.append(source.swap(parent, f"{rows}[({count} - 1).reshape(1)].{taken}"))
         else:
             return None
     return swaps
 
 
-def _is_last(filled: FilledList, use: ast.Name, parent: ast.AST, counts: Counts) -> bool:
+def _is_last(filled: FilledList, use: ast.Name, parent: ast.AST, counts: Counts, number: str) -> bool:
     """Whether the last item is read there, which the list has for sure, and nothing writes it in place."""
     if not isinstance(parent, ast.Subscript) or not isinstance(parent.ctx, ast.Load):
         return False
     if ast.unparse(parent.slice) != "-1" or parent.value is not use:
+        return False
+    if not number and not filled.is_of_one_shape():
         return False
     if len(filled.first) + counts.certain(use) < 1 and counts.least(use) < 1:
         return False

@@ -34,6 +34,7 @@ from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.asked_within import asked_within
 from exportlens.rewriting.lists.example_rows import Examples, appended_value
 from exportlens.rewriting.lists.filling_up import Filling, found_behind
+from exportlens.rewriting.lists.last_items import is_made
 from exportlens.rewriting.lists.masked_uses import MaskedUses
 from exportlens.rewriting.lists.most_rounds import MostRounds
 from exportlens.rewriting.lists.padded_behind import Padded, padded_behind
@@ -262,6 +263,18 @@ class _Counted:
             return False
         return (kind.fresh and not isinstance(item, ast.Name)) or not written & reads(item)
 
+    def is_of_one_shape(self) -> bool:
+        """Whether what the list begins with may be taken for tensors of the shape of what is appended: they are not written out in
+        sizes of their own, or torch.stack takes them all."""
+        if not any(map(is_made, self.first)):
+            return True
+        return any(
+            isinstance(each, ast.Call)
+            and self.kinds.qualified(each.func) == "torch.stack"
+            and ast.unparse(each.args[0] if each.args else each) == self.name
+            for each in walk(self.function)
+        )
+
     def _is_written_behind(self, filling: Filling | None) -> bool:
         """Whether an item is written in place behind the loop: it is a tensor of its own then, and in the list more than once where
         it fills it up."""
@@ -391,7 +404,8 @@ class _Counted:
             text = f"{filled} = {torch}.stack([*{self.name}, *[{torch}.zeros_like({self.name}[0])] * {self._rest(most)}])"
             scalar = all(each.rank == 0 for each in rows)
             floats = all(dtype_family(each.dtype) == "float" for each in rows)
-            return [text], "scalar" if scalar else "row", "", floats
+            shape = "scalar" if scalar else "row" if self.is_of_one_shape() else "rows"
+            return [text], shape, "", floats
         if all(each.what in _NUMBERS for each in rows):
             types = {each.type for each in rows}
             if len(types) != 1 or not types <= {"int", "float"}:

@@ -244,7 +244,7 @@ class _History:
         ranks = {kinds_before(self.function, self.start, self.kinds).of(each).rank for each in self.items}
         appended = (appended_kind(self.function, each, self.kinds) for each in self.appends)
         ranks |= {each.rank for each in appended if each.what != "scalar"}
-        return ranks <= {0} or not any(map(_is_made, self.items))
+        return ranks <= {0} or not any(map(is_made, self.items))
 
     def _begun(self, counts: Counts, most: int, names: list[str]) -> list[str] | None:
         """The statements that the names begin with; None where a read may find no item."""
@@ -321,7 +321,7 @@ def _is_plain(node: ast.expr) -> bool:
     return all(isinstance(each, _PLAIN) for each in walk(node))
 
 
-def _is_made(item: ast.expr) -> bool:
+def is_made(item: ast.expr) -> bool:
     """Whether `item` holds a tensor of sizes that are written out."""
     return any(
         isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr in _MAKING

@@ -170,6 +170,8 @@ class Uses:
                 # Where nothing tells which numbers they are, they are whole ones: a list of others is no index.
                 text = f"{self.text}.long()" if unknown else self.text
                 return (source.swap(node, text), "") if now.of(owner).what == "tensor" else None
+        if isinstance(parent, ast.Subscript) and parent.value is node:
+            return self._one_of(parent)
         if not isinstance(parent, ast.Call) or parent.args[:1] != [node]:
             return None
         called = rows.kinds.qualified(parent.func) or ast.unparse(parent.func)
@@ -218,6 +220,16 @@ class Uses:
                 parent, f"{self.text}.double().mean().item()"
             ), "" if called == "numpy.mean" else RAISES
         return None
+
+    def _one_of(self, read: ast.Subscript) -> tuple[Replacement, str] | None:
+        """What stands in the place of the first or last item, which is read."""
+        rows = self.rows
+        if not isinstance(read.ctx, ast.Load) or ast.unparse(read.slice) not in ("0", "-1"):
+            return None
+        if rows.shape == "rows" or (rows.shape == "number" and rows.number != "int"):
+            return None
+        number = ".item()" if rows.shape == "number" else ""
+        return self.source.swap(read, f"{self.text}[{ast.unparse(read.slice)}]{number}"), RAISES
 
     def _count(self, call: ast.Call) -> tuple[ast.expr, str]:
         """What counts the elements, as a tensor where another tensor or a comparison takes it, else as a number."""
