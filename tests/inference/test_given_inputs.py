@@ -38,6 +38,15 @@ LAYERS = """
         self.gru = nn.GRU(4, 5, 2, batch_first=True)
         self.lstm = nn.LSTM(4, 3, bidirectional=True)
 """
+# What raises where it runs: a dimension that is not there, sizes that do not fit, and dimensions twice.
+NOT_THERE = """
+v.transpose(1, 0) | x.transpose(0, 3) | x.transpose(-4, 0) | x.permute(0, 1, 3) | x.permute(0, 1) | x.sum(9) | torch.cat([v, v], 3) | x.swapaxes(0, 7)
+torch.stack([v, v], 9) | x.flatten(5) | x.flatten(2, 1) | x.unbind(7) | x.chunk(2, 9) | x.split(1, -9) | x.movedim(0, 9) | x.select(9, 0) | x.size(9)
+x.index_select(9, n) | x.gather(9, n) | x.narrow(9, 0, 1) | x[0, 0, 0, 0, 0] | x.view(7) | x.view(-1, 5) | x.view(-1, -1) | v.expand(2) | x.repeat(1)
+x.unsqueeze(9) | x.squeeze(9) | x.shape[9] | x @ v @ v @ v | s @ v | torch.bmm(v, v) | x.diff(dim=9) | x.T.mT | s.mT | x.unfold(9, 1, 1) | s[0]
+self.conv(v) | self.linear(s) | self.gru(s) | self.lstm(v)[1][4] | self.cell(x) | F.linear(s, s) | torch.linspace(0, 1, -5) | torch.full((-2,), 1.0)
+x.cumsum(9) | x.roll(1, 9) | x.flip(9) | x.topk(9, 9) | x.kthvalue(2, 9) | x.movedim((0, 1), (0,)) | torch.eye(-1) | torch.arange(5, 1) | x.mean((0, 9))
+"""
 GIVEN = "def get_inputs():\n    n = torch.randint(0, 9, (3,))\n    return torch.randn(2, 3, 4), torch.rand(4), torch.tensor(2.0), torch.eye(4), n\n"
 
 
@@ -237,3 +246,14 @@ def make_inputs():
     engine = Engine(Config(root=Path("/")))
     engine.update(Path("/model.py"), HEAD + text)
     assert "EXL401" in {each.code for each in engine.check(Path("/model.py"))}
+
+
+def test_sizes_of_what_raises_are_left_unknown(tmp_path: Path) -> None:
+    cases = [each.strip() for each in NOT_THERE.replace("\n", "|").split("|") if each.strip()]
+    for number, case in enumerate(cases):
+        text = HEAD + "class M(nn.Module):\n    def __init__(self):\n        super().__init__()" + LAYERS
+        text += f"\n    def forward(self, x, v, s, m, n):\n        self.made = {case}\n        return x\n\n\n" + GIVEN
+        path = tmp_path / f"model_{number}.py"
+        engine = Engine(Config(root=tmp_path))
+        engine.update(path, text)
+        assert engine.check(path) is not None, case

@@ -940,7 +940,7 @@ REFUSED = [
     ),
     (
         "a comprehension that drops rows",
-        "rows = [row for row in x if row.sum() > 0]\nreturn rows[0] + len(rows)",
+        "rows = [row for row in x if row.sum() > 0]\nreturn rows[1] + len(rows)",
         "keeps is only known when the model runs",
     ),
     (

@@ -265,15 +265,18 @@ def _squeezed(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
 def _transposed(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
     sizes = list(known[0])
     first, second = _number(bound, "dim0", "axis0"), _number(bound, "dim1", "axis1")
-    if first is None or second is None or max(abs(first), abs(second)) > len(sizes):
+    ends = range(-len(sizes), len(sizes))
+    if first not in ends or second not in ends:
         return None
     sizes[first], sizes[second] = sizes[second], sizes[first]
     return tuple(sizes)
 
 
 def _permuted(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
-    order = _given(bound, "dims")
-    return None if order is None or len(order) != len(known[0]) else tuple(known[0][each] for each in order)
+    order, ends = _given(bound, "dims"), range(-len(known[0]), len(known[0]))
+    if order is None or len(order) != len(known[0]) or any(each not in ends for each in order):
+        return None
+    return tuple(known[0][each] for each in order)
 
 
 def _viewed(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
