@@ -7,9 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeRead, Call, Place
 from exportlens.inference.values import Array, Const, Tensor
 from exportlens.outcome import FAILS, OK, Outcome
+from exportlens.rewriting.code.context import RewriteContext
+from exportlens.rewriting.numbers.unraveled import divided_by_sizes
 from exportlens.rule import Example, Report
 
 from exportlens_rules.calls import CallOf
@@ -62,10 +65,6 @@ class UntracedNumpy(CallOf):
     code = "EXL511"
     name = "untraced-numpy"
     outcome = Outcome(FAILS, OK)
-    no_fix = (
-        "torch has no one function that does the same: write it with operators of torch, or compute it in "
-        "`__init__`"
-    )
     places = (Call, AttributeRead)
     callees = tuple(sorted(_NAMES | _NUMBERS | _TESTING | _REFUSED.keys()))
     wrong = "has no translation in torch: strict tracing fails."
@@ -95,6 +94,14 @@ class UntracedNumpy(CallOf):
                     f"tracing fails. {self.advice}",
                 )
                 return
+
+    def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
+        place = report.place
+        if isinstance(place, Call) and place.name == "numpy.unravel_index":
+            return divided_by_sizes(place, context)
+        return Refusal(
+            "torch has no one function that does the same: write it with operators of torch, or compute it in `__init__`"
+        )
 
     examples = (
         Example(
@@ -193,6 +200,27 @@ class M(nn.Module):
 
     def forward(self, x):
         return x - self.mean
+""",
+        ),
+        Example(
+            bad="""
+import numpy as np
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        row, column = np.unravel_index(x.argmax().item(), x.shape)
+        return x - row * column
+""",
+            good="""
+from torch import nn
+
+
+class M(nn.Module):
+    def forward(self, x):
+        row, column = divmod(x.argmax().item(), x.shape[1])
+        return x - row * column
 """,
         ),
     )

@@ -6,11 +6,11 @@ import ast
 from dataclasses import replace
 
 from exportlens.inference.machine import Frame, Machine
+from exportlens.inference.numpy_numbers import number_by_numpy
 from exportlens.inference.numpy_reads import held_in, notice_numpy, number_held
 from exportlens.inference.places import Conversion
 from exportlens.inference.tensors import is_plain_number
 from exportlens.inference.values import (
-    BY_NUMPY,
     Array,
     Choice,
     Const,
@@ -127,7 +127,7 @@ def _result_of(
     if traced:
         return _made_of_tensors(name.removeprefix("numpy."), args, kwargs)
     if any(isinstance(value, TensorScalar) for value in flat):
-        return TensorScalar("float", BY_NUMPY)
+        return number_by_numpy(name.removeprefix("numpy."), args, flat)
     short = name.removeprefix("numpy.")
     for number in _lengths(short, args, kwargs):
         notice_numpy(machine, number, "range", frame, node)

@@ -53,12 +53,14 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
     taken = every_name(source.tree)
     lines, swaps = _named_before(source, node, {*names, *counts})
     indent = source.indent_of(node)
+    again_lines: list[str] = []
     for name in counts:
         held, type_ = fresh(f"{name}_held", taken), kinds.names[name].type
         double = f", dtype={torch}.float64" if type_ == "float" else ""
         lines.append(f"{held} = {torch}.full((), {name}{double})")
         kinds.assign(ast.Name(held, ast.Store()), Kind("tensor", _DTYPES.get(type_), 0))
-        swaps += _read_first(source, node, blocks, f"{name} = {held}.item()")
+        again_lines.append(f"{name} = {held}.item()")
+    swaps += _read_first(source, node, blocks, again_lines) if again_lines else ()
     for name in names:
         held = fresh(f"{name}_held", taken)
         split = None if kinds.names[name].type else _read_apart(source, node, name, held, kinds)
@@ -239,16 +241,17 @@ def _has_line(source: Source, statement: ast.stmt) -> bool:
 
 
 def _read_first(
-    source: Source, node: ast.If, blocks: list[list[ast.stmt]], line: str
+    source: Source, node: ast.If, blocks: list[list[ast.stmt]], lines: list[str]
 ) -> Iterator[Replacement]:
-    """`line` as the first of each arm, of one that is not written as well."""
+    """`lines` as the first of each arm, of one that is not written as well."""
     nl, inner = source.newline, source.indent_of(node) + source.indent_unit()
     for block in blocks:
         begin = source.start(block[0])
-        yield Replacement(begin, begin, f"{line}{nl}{source.indent_of(block[0])}")
+        yield Replacement(begin, begin, "".join(f"{line}{nl}{source.indent_of(block[0])}" for line in lines))
     if len(blocks) == 1:
         end = source.span([node])[1]
-        yield Replacement(end, end, f"{nl}{source.indent_of(node)}else:{nl}{inner}{line}")
+        text = "".join(f"{nl}{inner}{line}" for line in lines)
+        yield Replacement(end, end, f"{nl}{source.indent_of(node)}else:{text}")
 
 
 def _read_apart(source: Source, node: ast.If, name: str, held: str, kinds: Kinds) -> Replacement | None:

@@ -57,8 +57,8 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             text = f"{primary(number)} * 1.0" if node.func.id == "float" else number
             return replaced_number(draft, node, text, Applicability.SAFE)
         if isinstance(value, TensorScalar):
-            if value.by_numpy and node.func.id == "int":
-                # NumPy's ints have no counterpart of what `math.trunc` asks for.
+            if value.by_numpy:
+                # NumPy's ints have no counterpart of what `math.trunc` asks for, and torch makes tensors of its floats that are doubles.
                 raise Refused(f"`{draft.source.of(inner)}` is NumPy's: compute it with torch first")
             if value.type == node.func.id:
                 return replaced_number(draft, node, draft.source.of(inner), Applicability.SAFE)
