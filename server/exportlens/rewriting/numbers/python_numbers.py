@@ -10,6 +10,7 @@ from exportlens.finding import Applicability, Fix, Refusal
 from exportlens.inference.legacy import TENSOR_TYPES
 from exportlens.inference.places import Call, Conversion, Truth
 from exportlens.inference.values import Const, Sequence, Shape, Static, Tensor, TensorScalar, Value
+from exportlens.rewriting.arms.numbers_read_again import is_read_again
 from exportlens.rewriting.branches.around import refuse_caught_index
 from exportlens.rewriting.code.callers import given_to
 from exportlens.rewriting.code.context import RewriteContext
@@ -83,6 +84,9 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         elif not isinstance(value, Tensor):
             raise Refused(f"`{draft.source.of(inner)}` is not known to be a tensor")
         text = primary(draft.source.of(inner))
+        around, path = draft.source.enclosing_function(node), dotted(inner)
+        if around is not None and path is not None and is_read_again(draft.source, around, node, path):
+            text += ".clone()"
         if isinstance(inner, ast.Name) and inner.id in draft.supposed:
             # It may be a number of Python after all.
             if node.func.id == "float" and _is_divided(draft.source, node):
