@@ -26,7 +26,7 @@ NOT_COMPILED = {"found_or_not_behind_a_loop"}
 # Those that are exported as one module: most of what an export of a small one takes is not for its content.
 TOGETHER = 8
 # Of those that torch has exported as they are, one group in so many is exported again, in one mode.
-SAMPLE = 4
+SAMPLE = 6
 
 
 def grouped(cases: list[Path]) -> list[list[Path]]:

@@ -279,6 +279,18 @@ REFUSED = [
         "changes `out` outside of the branch",
     ),
     (
+        "a list that data makes longer, an item of which is written in place",
+        "out = []\nfor i in range(3):\n    if x[i].sum() > 1:\n        out.append(x[i])\nif not out:\n    return x\n"
+        "first = out[0]\nfirst.add_(1)\nreturn x",
+        "changes `out` outside of the branch",
+    ),
+    (
+        "a list that data makes longer, the last item of which a round writes in place",
+        "out = [x[0] * 1.0]\nfor i in range(3):\n    last = out[-1]\n    if x[i].sum() > last.sum():\n        out.append(x[i] * 2)\n"
+        "    last.add_(1)\nreturn torch.stack(out).sum(0)",
+        "changes `out` outside of the branch",
+    ),
+    (
         "a list that data makes longer, and that leaves the function",
         "out = [x.sum()]\nwhile out[-1] > 1:\n    x = x * 0.5\n    out.append(x.sum())\nreturn out",
         "changes `out` outside of the branch",

@@ -50,13 +50,16 @@ def is_read_again(source: Source, function: Function, call: ast.Call, path: str)
             inside = (source.start(loop), source.end(loop))
             if any(inside[0] <= source.start(each) < inside[1] for each in choices):
                 return True
-    earlier = [source.start(each) for each, one in _reads(function) if one == path and source.start(each) < at]
+    earlier = [
+        source.start(each) for each, one in _reads(function) if one == path and source.start(each) < at
+    ]
     if not earlier:
         return False
     anew = [
         source.end(each)
         for each in _own(function)
-        if isinstance(each, ast.stmt) and not isinstance(each, (ast.For, ast.While, ast.If, ast.With, ast.Try))
+        if isinstance(each, ast.stmt)
+        and not isinstance(each, (ast.For, ast.While, ast.If, ast.With, ast.Try))
         if {head, path} & set(bound(each))
     ]
     return any(

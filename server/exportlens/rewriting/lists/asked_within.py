@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from exportlens.rewriting.code.names import dotted, reads
+from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.item_counts import Counts, is_asked
-from exportlens.rewriting.memory.moving import written_bases
+from exportlens.rewriting.lists.read_within import is_handed_to_writer, writes_items
 from exportlens.source.walking import walk
 
 
@@ -77,7 +77,9 @@ def _is_last(filled: FilledList, use: ast.Name, parent: ast.AST, counts: Counts,
         return False
     if len(filled.first) + counts.certain(use) < 1 and counts.least(use) < 1:
         return False
-    return not any(filled.name in reads(base) for base in written_bases(filled.loop))
+    if is_handed_to_writer(filled.source, parent, filled.kinds):
+        return False
+    return not writes_items(filled.function, filled.name)
 
 
 def _is_deferred(source: Source, use: ast.Name, loop: ast.AST) -> bool:

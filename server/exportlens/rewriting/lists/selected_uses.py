@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.lists.read_within import is_handed_to_writer, writes_items
 from exportlens.rewriting.memory.effects import kinds_before
 
 RAISES, GIVES_ZERO = "raises", "gives zero"
@@ -227,6 +228,10 @@ class Uses:
         if not isinstance(read.ctx, ast.Load) or ast.unparse(read.slice) not in ("0", "-1"):
             return None
         if rows.shape == "rows" or (rows.shape == "number" and rows.number != "int"):
+            return None
+        if rows.shape != "number" and (
+            writes_items(self.function, rows.name) or is_handed_to_writer(self.source, read, rows.kinds)
+        ):
             return None
         number = ".item()" if rows.shape == "number" else ""
         return self.source.swap(read, f"{self.text}[{ast.unparse(read.slice)}]{number}"), RAISES

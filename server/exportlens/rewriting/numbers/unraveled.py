@@ -52,7 +52,9 @@ def _sizes(source: Source, shape: ast.expr, count: int) -> list[str]:
     """The text of each size."""
     if isinstance(shape, (ast.Tuple, ast.List)):
         if any(isinstance(each, ast.Starred) or not _is_plain(each) for each in shape.elts):
-            raise Refused(f"`{source.of(shape)}` would be computed more than once: give the sizes names first")
+            raise Refused(
+                f"`{source.of(shape)}` would be computed more than once: give the sizes names first"
+            )
         return [primary(source.of(each)) for each in shape.elts]
     path = shape
     if isinstance(path, ast.Call) and dotted(path.func) in ("tuple", "list") and len(path.args) == 1:
