@@ -266,7 +266,7 @@ def _transposed(known: Sequence[Sizes], bound: Bound) -> Sizes | None:
     sizes = list(known[0])
     first, second = _number(bound, "dim0", "axis0"), _number(bound, "dim1", "axis1")
     ends = range(-len(sizes), len(sizes))
-    if first not in ends or second not in ends:
+    if first is None or second is None or first not in ends or second not in ends:
         return None
     sizes[first], sizes[second] = sizes[second], sizes[first]
     return tuple(sizes)

@@ -14,8 +14,8 @@ from exportlens.rewriting.arms.floats_deeper import bound_floats_held
 from exportlens.rewriting.arms.gradients import detached_around, refuse_nested_without_gradients
 from exportlens.rewriting.arms.idle_writes import written_anyhow, written_in_any_case
 from exportlens.rewriting.arms.items_of_views import items_of_copies
-from exportlens.rewriting.arms.numbers_read_again import numbers_read_again
 from exportlens.rewriting.arms.later_gradients import refuse_nested_before_switch
+from exportlens.rewriting.arms.numbers_read_again import numbers_read_again
 from exportlens.rewriting.arms.preparing import prepared, without_unread
 from exportlens.rewriting.arms.rows_in_arms import rows_unbound
 from exportlens.rewriting.branches.branches import BranchRewrite

@@ -59,19 +59,16 @@ def _sizes(source: Source, shape: ast.expr, count: int) -> list[str]:
     path = shape
     if isinstance(path, ast.Call) and dotted(path.func) in ("tuple", "list") and len(path.args) == 1:
         path = path.args[0]
-    asked = path.func.value if _asks_for_size(path) else path
-    if dotted(asked) is None:
+    if dotted(_asked_for_size(path) or path) is None:
         raise Refused(f"`{source.of(shape)}` would be computed more than once: give the shape a name first")
     return [f"{source.of(path)}[{number}]" for number in range(count)]
 
 
-def _asks_for_size(node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "size"
-        and not (node.args or node.keywords)
-    )
+def _asked_for_size(node: ast.expr) -> ast.expr | None:
+    """`x` of `x.size()`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+        return None if node.args or node.keywords else node.func.value
+    return None
 
 
 def _is_plain(node: ast.expr) -> bool:
