@@ -1,7 +1,7 @@
 """What a loop asks of the list that it fills, where the rows of a tensor stand for the list: how many items it has, and the last one.
 
-    if not kept or (x - kept[-1]).norm() > 1:    ->    if not kept_count > 0 or (x - kept_rows[...]).norm() > 1:
-        kept.append(x)
+if not kept or (x - kept[-1]).norm() > 1:    ->    if not kept_count > 0 or (x - kept_rows[...]).norm() > 1:
+    kept.append(x)
 """
 
 from __future__ import annotations
