@@ -28,6 +28,8 @@ class Arms:
             and source.text.startswith(f"def {each.name}(", source.start(each))
             and not any(one.annotation for one in arguments(each.args))
         ]
+        self.given = [one for each in self.functions for one in arguments(each.args)]
+        self.given += [one for each in self.lambdas for one in arguments(each.args)]
         self.held = {
             *self.lambdas,
             *self.functions,
@@ -45,19 +47,10 @@ class Arms:
     def names(self) -> list[str]:
         """What they bind for themselves, their parameters included."""
         found = [name for each in self.functions for name in bound(each.body)]
-        return [
-            *found,
-            *(one.arg for each in (*self.functions, *self.lambdas) for one in arguments(each.args)),
-        ]
+        return [*found, *(each.arg for each in self.given)]
 
     def renamed(self, names: Mapping[str, str]) -> list[Replacement]:
         """Their own names and those of their parameters, as `names` has them."""
-        swaps = []
-        for each in self.functions:
-            start = self.source.start(each) + len("def ")
-            swaps.append(Replacement(start, start + len(each.name), names.get(each.name, each.name)))
-        for each in (*self.functions, *self.lambdas):
-            swaps += [
-                self.source.swap(one, names[one.arg]) for one in arguments(each.args) if one.arg in names
-            ]
-        return swaps
+        starts = [(each.name, self.source.start(each) + len("def ")) for each in self.functions]
+        swaps = [Replacement(at, at + len(name), names.get(name, name)) for name, at in starts]
+        return [*swaps, *(self.source.swap(one, names[one.arg]) for one in self.given if one.arg in names)]
