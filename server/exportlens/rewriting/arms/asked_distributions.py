@@ -12,6 +12,7 @@ torch 2.13). Nothing else can tell when it was asked: the numbers of such a dist
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from exportlens.inference.values import Instance, Named
 from exportlens.rewriting.code.liveness import certainly_bound_before, exits
@@ -49,7 +50,11 @@ def distributions_asked(
                 continue
             text = source.of(asked)
             if text not in names:
-                names[text] = fresh(each.attr, taken)
+                name = names[text] = fresh(each.attr, taken)
+                kinds.assign(
+                    ast.Name(name, ast.Store()),
+                    replace(kinds.of(asked), what="tensor", roots=frozenset({name})),
+                )
                 lines += f"{names[text]} = {text}{indent}"
             swaps.append(source.swap(asked, names[text]))
     if not swaps:
