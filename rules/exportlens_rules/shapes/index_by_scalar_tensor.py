@@ -26,7 +26,6 @@ from exportlens.rewriting.sizes.number_indices import (
 )
 from exportlens.rewriting.sizes.one_mask import index_by_one_row, is_one_mask
 from exportlens.rewriting.sizes.open_steps import (
-    TELLING_NOTHING,
     has_open_step,
     is_number_step,
     is_scalar_index,
@@ -45,6 +44,7 @@ from exportlens.source.walking import walk
 
 from exportlens_rules.reading import is_tensor, nodes_around, operators_around, words
 from exportlens_rules.recorded import is_recorded
+from exportlens_rules.told_places import may_be_bounded
 
 _WRITE = Outcome(FAILS, FAILS)
 _SLICE_WRITE = Outcome(OK, FAILS)
@@ -388,7 +388,7 @@ def _is_written_with_gradient(place: ItemRead | ItemWrite) -> bool:
     function = place.site.function
     if not place.site.gradients or function is None or not is_placed_by_data(place.key):
         return False
-    if "requires_grad" in function.scope.document.text or _may_be_bounded(place, function.node):
+    if "requires_grad" in function.scope.document.text or may_be_bounded(place, function):
         return False
     return (
         is_recorded(place)
@@ -413,58 +413,6 @@ def _is_in_arm(function: Function) -> bool:
         for statement in function.chunk.body
         for each in walk(statement)
     )
-
-
-def _may_be_bounded(place: ItemRead | ItemWrite, function: ast.AST) -> bool:
-    """Whether tracing may know that the places are inside of the tensor, as it does of what was a size, or was checked."""
-    index = getattr(place.node, "slice", place.node)
-    read = {id(one) for each in walk(index) if isinstance(each, ast.Call) for one in walk(each)}
-    names = {each.id for each in walk(index) if isinstance(each, ast.Name) and id(each) not in read}
-    for each in walk(function):
-        if isinstance(each, ast.Call):
-            name = each.func.attr if isinstance(each.func, ast.Attribute) else ast.unparse(each.func)
-            silent = name in TELLING_NOTHING or (name == "arange" and len(each.args) > 1)
-            given = [*each.args, *(keyword.value for keyword in each.keywords)]
-            if not silent and any(_names(one, names) for one in given):
-                return True
-    return any(
-        isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _FROM_BELOW
-        for value in _computed_of(names, function)
-        for call in walk(value)
-    )
-
-
-# An upper bound alone leaves it open whether the place is below zero (measured on torch 2.13).
-_FROM_BELOW = frozenset({"max", "sym_max", "abs"})
-_FROM_ABOVE = frozenset({"min", "sym_min"})
-
-
-def _computed_of(names: set[str], function: ast.AST) -> list[ast.expr]:
-    """What `function` binds `names` to, and what it binds those to that are bounded there."""
-    bindings = [each for each in walk(function) if isinstance(each, ast.Assign)]
-    found: list[ast.expr] = []
-    known: set[str] = set()
-    while names - known:
-        known |= names
-        found = [each.value for each in bindings if any(_names(target, known) for target in each.targets)]
-        names = {
-            one.id
-            for value in found
-            for call in walk(value)
-            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in _FROM_ABOVE
-            for one in walk(call)
-            if isinstance(one, ast.Name)
-        }
-    return found
-
-
-def _names(node: ast.expr, names: set[str]) -> bool:
-    """Whether `node` computes with one of `names`, not with what it picks or cuts."""
-    if isinstance(node, ast.Name):
-        return node.id in names
-    if isinstance(node, ast.Subscript):
-        return _names(node.value, names)
-    return any(_names(each, names) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
 
 
 def _may_be_one_in_a_branch(place: ItemRead | ItemWrite, parts: ValueSequence[Value]) -> bool:

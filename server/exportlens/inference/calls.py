@@ -19,7 +19,7 @@ from exportlens.inference.iteration import elements_of
 from exportlens.inference.lattice import join
 from exportlens.inference.layer_calls import is_packed
 from exportlens.inference.legacy import make_tensor
-from exportlens.inference.library import make_object
+from exportlens.inference.library import compare_objects, make_object
 from exportlens.inference.machine import Frame, Machine, Raised
 from exportlens.inference.module_methods import PARAMETERS
 from exportlens.inference.modules import module_attribute
@@ -354,7 +354,11 @@ def _external_result(
     made = make_tensor(machine, name, args) or call_torch(machine, name, args, kwargs, frame, node)
     if made is not None:
         return made
-    thing = make_context(name, args, kwargs, node) or make_object(name, args, kwargs, machine.tracing)
+    thing = (
+        make_context(name, args, kwargs, node)
+        or make_object(name, args, kwargs, machine.tracing)
+        or compare_objects(name, args)
+    )
     if thing is not None:
         return thing
     if is_module_base(name):

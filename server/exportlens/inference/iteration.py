@@ -108,7 +108,7 @@ def elements_of(
 
 def _is_open_in_front(tensor: Tensor) -> bool:
     """Whether tensor data decides how many rows there are to go through."""
-    if not tensor.unbacked or tensor.rank not in (None, 1):
+    if not tensor.unbacked or tensor.rank == 0:
         return False
     return tensor.open_dim == 0 or (tensor.open_dim is None and tensor.rank == 1)
 

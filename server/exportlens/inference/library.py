@@ -23,7 +23,8 @@ _DRAWS = frozenset(
     {"sample", "rsample", "log_prob", "entropy", "cdf", "icdf", "perplexity", "enumerate_support"}
 )
 _MOMENTS = frozenset({"mean", "mode", "stddev", "variance", "probs", "logits", "loc", "scale", "base_dist"})
-
+# How far one distribution is from another: a tensor.
+_DIVERGENCES = frozenset({"torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"})
 
 _STACK = "contextlib.ExitStack"
 # What makes generators of random numbers, and their classes.
@@ -61,13 +62,28 @@ def make_object(name: str, args: list[Value], kwargs: dict[str, Value], tracing:
     return None
 
 
+def compare_objects(name: str, args: list[Value]) -> Value | None:
+    """What the external function `name` tells of objects that `make_object` made; None for other functions and objects."""
+    if name in _DIVERGENCES and any(_is_distribution(each) for each in args):
+        return Tensor()
+    return None
+
+
+def _is_distribution(value: Value) -> bool:
+    return (
+        isinstance(value, Instance)
+        and isinstance(value.cls, Named)
+        and value.cls.name.startswith(_DISTRIBUTIONS)
+    )
+
+
 def object_attribute(owner: Instance, attr: str) -> Value | None:
     """An attribute of an object that `make_object` made; None where nothing is known of it."""
     if isinstance(owner.cls, Named) and owner.cls.name == _STACK and attr == "enter_context":
         return Bound(owner, Native(f"{_STACK}.{attr}", lambda *_: Unknown("what a context gives")), attr)
     if isinstance(owner.cls, Named) and owner.cls.name in _GENERATORS.values():
         return Bound(owner, _draw(owner.cls.name, attr), attr)
-    if not (isinstance(owner.cls, Named) and owner.cls.name.startswith(_DISTRIBUTIONS)):
+    if not (isinstance(owner.cls, Named) and _is_distribution(owner)):
         return None
     if attr in _DRAWS:
         return Bound(owner, Native(f"{owner.cls.name}.{attr}", lambda *_: Tensor()), attr)

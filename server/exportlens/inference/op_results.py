@@ -154,7 +154,7 @@ class Made:
         ):
             dtype = "float"
         unbacked = self.is_sized_by_data() and not self.constant
-        if not unbacked and any(tensor.unbacked for tensor in self.tensors):
+        if not unbacked and any(tensor.unbacked for tensor in self.giving_sizes()):
             # A reduction over everything loses the size that depends on data; others may keep it.
             unbacked = rank != 0
         root, converted = 0, False
@@ -201,6 +201,13 @@ class Made:
             requires_grad=self.has_gradient(dtype),
             single=single_after(self.op, self.facts, rank, self.tensors),
         )
+
+    def giving_sizes(self) -> list[Tensor]:
+        """The tensors whose sizes the result may have."""
+        short = self.op.name.rpartition(".")[2].rstrip("_")
+        if short in _SIZED_BY_NONE:
+            return []
+        return self.tensors[:1] if short in _SIZED_BY_FIRST else self.tensors
 
     def has_family_of_first(self) -> bool:
         """Whether all that is known of the first argument's dtype is its family, which the result has as well."""
@@ -267,6 +274,21 @@ class Made:
             return Static(kind)
         return Static("" if kind == "number" else kind)
 
+
+# Tensors of the sizes of what they are made of, however much is put into them, and of sizes that are written out.
+_SIZED_BY_FIRST = frozenset(
+    {
+        "index_add",
+        "index_copy",
+        "index_fill",
+        "index_put",
+        "index_reduce",
+        "scatter",
+        "scatter_add",
+        "scatter_reduce",
+    }
+)
+_SIZED_BY_NONE = frozenset({"new_zeros", "new_ones", "new_full", "new_empty"})
 
 # What a dtype is known by where nothing more is known of it.
 _FAMILIES = ("float", "int", "complex")

@@ -162,6 +162,14 @@ def forward(self, x: torch.Tensor, group: torch.Tensor):
     ],
     "EXL113": [
         """
+def forward(self, x: torch.Tensor):
+    n, width = x.shape
+    total = x.sum(0)
+    for row in x[x.sum(1) > 0]:
+        total = total + row * width
+    return total
+""",
+        """
 def forward(self, labels: torch.Tensor):
     total = labels.sum()
     for label in torch.unique(labels):
@@ -319,6 +327,14 @@ def forward(self, x: torch.Tensor):
 """,
     ],
     "EXL113": [
+        # What is put into a tensor leaves its size, and what is made in a size has it.
+        """
+def forward(self, x: torch.Tensor):
+    n, width = x.shape
+    at = (x.sum(1) > 0).nonzero()[:, 0]
+    sums = torch.zeros(n, width).index_add(0, at, x[at])
+    return sum(row.sum() for row in sums) + sum(row.sum() for row in x[at].new_zeros(3, width))
+""",
         """
 def forward(self, x: torch.Tensor):
     return sum(row.sum() for row in x) + sum(part.sum() for part in x.unbind(1))

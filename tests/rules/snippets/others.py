@@ -46,6 +46,13 @@ def _with_layer(forward: str) -> str:
 
 
 MUST = {
+    "EXL411": [
+        # A helper looks up what is there, which tells nothing of where it is.
+        _with_layer(
+            "def rate(self, k):\n    return self.mean[k]\n\n"
+            "def forward(self, x, n: torch.Tensor):\n    kept, k = self.layer(x) * 1, n.item()\n    kept[k] = x[0] * self.rate(k)\n    return kept"
+        ),
+    ],
     # The next call reads a number out of what this one sets.
     "EXL217": [
         _STATEFUL.replace("BEGIN", "torch.zeros(1, dtype=torch.long)").replace("FORWARD", each)
@@ -318,6 +325,11 @@ class M(nn.Module):
         _with_layer(
             "def forward(self, x, n: torch.Tensor):\n    kept, k = torch.zeros(5, 4), n.item()\n"
             "    kept[k] = self.layer(x).detach()[0]\n    kept[:k] = self.layer(x).mean(0).detach()\n    return kept"
+        ),
+        # A helper says where the place is.
+        _with_layer(
+            "def checked(self, k):\n    torch._check(k >= 0)\n    torch._check(k < 4)\n    return k + 1\n\n"
+            "def forward(self, x, n: torch.Tensor):\n    kept, k = self.layer(x) * 1, n.item()\n    kept[k] = x[0] * self.checked(k)\n    return kept"
         ),
         # Cuts that are viewed in sizes of which none is open but the last, or have one row.
         _with_layer(

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from exportlens.rewriting.arms.apart import kept_apart
+from exportlens.rewriting.arms.asked_distributions import distributions_asked
 from exportlens.rewriting.arms.cut_within import cut_within
 from exportlens.rewriting.arms.fills_inside import filled_within
 from exportlens.rewriting.arms.gradients import detached_inside
@@ -27,7 +28,7 @@ from exportlens.rewriting.arms.padded_rows import padded_by_zeros
 from exportlens.rewriting.arms.picked_rows import picked_inside
 from exportlens.rewriting.arms.set_one_by_one import set_one_by_one
 from exportlens.rewriting.arms.told_outside import removed, starts_line, told_outside
-from exportlens.rewriting.arms.written_methods import writers_written_out
+from exportlens.rewriting.arms.written_methods import writers_behind, writers_written_out
 from exportlens.rewriting.branches.chosen_numbers import chosen_as_tensors
 from exportlens.rewriting.branches.continuations import appending_else
 from exportlens.rewriting.branches.made_behind import made_behind
@@ -67,6 +68,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
         writers_written_out,
         _inline,
         _inline_readers,
+        distributions_asked,
         set_one_by_one,
         set_behind,
         made_behind,
@@ -102,13 +104,13 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
 
 
 def _inline(source: Source, node: ast.If, kinds: Kinds, torch: str) -> Prepared | None:
-    """`self.update(x)` as a statement of an arm becomes the method's own statements."""
+    """`self.update(x)` as a statement of an arm becomes the method's own statements, and in what is one as the other leaves."""
     if not _method_calls(source, [node], kinds):
         # What follows `if done: return` is an arm as well.
         source, node = _as_arm(source, node, kinds) or (source, node)
     taken = every_name(source.tree)
     swaps = []
-    for each, callee in _method_calls(source, [node], kinds):
+    for each, callee in [*_method_calls(source, [node], kinds), *writers_behind(source, node, kinds)]:
         text = inlined(source, each, taken, callee)
         if text is not None:
             swaps.append(source.swap(each, text))

@@ -14,14 +14,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.inference.values import Tensor
 from exportlens.rewriting.code.liveness import given_to_operators
 from exportlens.rewriting.code.names import arguments, bound, dotted
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
-from exportlens.rewriting.kinds.kind import length_from_data
+from exportlens.rewriting.kinds.kind import Kind, length_from_data
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.effects import kinds_before
 from exportlens.source.walking import walk
 
+_ROWS = ".unbind()"
 # What goes through each of its arguments, and what goes through its first.
 _EACH = frozenset({"zip", "chain"})
 _FIRST = frozenset(
@@ -43,7 +45,8 @@ def rows_unbound(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
         outermost = _statement_in(source, function, arm)
         now = kinds_before(function, outermost, kinds)
         for each in walk(arm):
-            for taken, way in (*((one, ".unbind()") for one in _gone_through(each)), *_handed_on(each, now)):
+            # Rows of which data says how many there are become rounds of while_loop where a loop goes through them.
+            for taken, way, loops in (*_gone_through(each), *_handed_on(each, now)):
                 name = dotted(taken) or ""
                 if not name or name.partition(".")[0] in own:
                     continue
@@ -51,11 +54,17 @@ def rows_unbound(before: Source, node: ast.AST, text: str, kinds: Kinds) -> str:
                 if isinstance(taken, ast.Name):
                     copied = _copied_of(source, arm, taken.id)
                     found += [kinds.of(copied), now.of(copied)]
-                # Rows of which data says how many there are become rounds of while_loop.
-                if any(one.what == "tensor" for one in found) and not any(map(length_from_data, found)):
+                if any(one.what == "tensor" for one in found) and not (
+                    loops and any(map(_has_open_rows, found))
+                ):
                     swap = Replacement(source.end(taken), source.end(taken), way)
                     swaps[(swap.start, swap.end)] = swap
     return replaced(text, swaps.values()) if swaps else text
+
+
+def _has_open_rows(kind: Kind) -> bool:
+    """Whether tensor data says how many rows there are, as far as is known."""
+    return length_from_data(kind) and not (isinstance(kind.value, Tensor) and (kind.value.open_dim or 0) > 0)
 
 
 def _copied_of(source: Source, arm: ast.AST, name: str) -> ast.Name:
@@ -100,23 +109,25 @@ def _statement_in(source: Source, function: Function, node: ast.AST) -> ast.stmt
     return source.enclosing_statement(found)
 
 
-def _gone_through(node: ast.AST) -> Iterator[ast.expr]:
-    """What Python iterates over at `node`."""
+def _gone_through(node: ast.AST) -> Iterator[tuple[ast.expr, str, bool]]:
+    """What Python iterates over at `node`, what makes it rows, and whether as often as it has rows: names take a number of them."""
     if isinstance(node, (ast.For, ast.comprehension)):
-        yield node.iter
-    elif isinstance(node, ast.Starred) or (
-        isinstance(node, ast.Assign) and any(isinstance(each, (ast.Tuple, ast.List)) for each in node.targets)
-    ):
-        yield node.value
+        yield node.iter, _ROWS, True
+    elif isinstance(node, ast.Starred):
+        yield node.value, _ROWS, True
+    elif isinstance(node, ast.Assign):
+        taken = [each.elts for each in node.targets if isinstance(each, (ast.Tuple, ast.List))]
+        if taken:
+            yield node.value, _ROWS, any(isinstance(each, ast.Starred) for parts in taken for each in parts)
     elif isinstance(node, ast.Call):
         name = (dotted(node.func) or "").rpartition(".")[2]
         if name in _EACH:
-            yield from node.args
+            yield from ((each, _ROWS, True) for each in node.args)
         elif isinstance(node.func, ast.Name) and name in _FIRST and len(node.args) == 1:
-            yield node.args[0]
+            yield node.args[0], _ROWS, True
 
 
-def _handed_on(node: ast.AST, kinds: Kinds) -> Iterator[tuple[ast.expr, str]]:
+def _handed_on(node: ast.AST, kinds: Kinds) -> Iterator[tuple[ast.expr, str, bool]]:
     """What a call of a function of the file is given, and iterates over: a copy is a tensor of the arm's own."""
     function = kinds.functions.get(dotted(node.func) or "") if isinstance(node, ast.Call) else None
     if not isinstance(node, ast.Call) or function is None:
@@ -125,7 +136,10 @@ def _handed_on(node: ast.AST, kinds: Kinds) -> Iterator[tuple[ast.expr, str]]:
     if isinstance(node.func, ast.Attribute) and names[:1] == ["self"]:
         names = names[1:]
     given = dict(zip(names, node.args, strict=False)) | {each.arg or "": each.value for each in node.keywords}
-    gone = {dotted(one) for each in walk(function) for one in _gone_through(each)}
+    gone: dict[str | None, bool] = {}
+    for each in walk(function):
+        for taken, _, loops in _gone_through(each):
+            gone[dotted(taken)] = gone.get(dotted(taken), False) or loops
     for name, value in given.items():
         if name in gone:
-            yield value, ".clone()"
+            yield value, ".clone()", gone[name]

@@ -13,11 +13,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.rewriting.code.inlining import callee_of, inlined
+from exportlens.rewriting.code.inlining import Callee, callee_of, inlined
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import dotted, every_name, fresh
 from exportlens.rewriting.code.text import Function, Replacement, Source, read_again, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
+from exportlens.rewriting.memory.helper_writes import written_state
 from exportlens.rewriting.memory.method_writes import written_by_method
 
 _MOST = 6
@@ -62,11 +63,31 @@ def _one_written_out(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source
     return None
 
 
+def writers_behind(source: Source, node: ast.If, kinds: Kinds) -> list[tuple[ast.Expr, Callee]]:
+    """The statements behind `node`, where an arm leaves the function or the round, that call a method that writes the state of the
+    model or of a part of it."""
+    function, found = source.enclosing_function(node), []
+    for statement in _behind(source, node) if function is not None else ():
+        for each in ast.walk(statement):
+            if not isinstance(each, ast.Expr) or not isinstance(call := each.value, ast.Call):
+                continue
+            assert function is not None
+            own = (dotted(call.func) or "").rpartition(".")[0] == "self"
+            written = (_written(source, function, call, kinds) if own else None) or written_state(call, kinds)
+            callee = callee_of(source, each, kinds) if written is not None else None
+            if callee is not None:
+                found.append((each, callee))
+    return found
+
+
+def _behind(source: Source, node: ast.If) -> list[ast.stmt]:
+    block, index = source.block_of(node)
+    return block[index + 1 :] if exits([node]) != {"falls"} else []
+
+
 def _calls(source: Source, node: ast.If) -> Iterator[ast.Call]:
     """The calls of methods of the model in the arms of `node`, and in what follows where an arm leaves the function or the round."""
-    block, index = source.block_of(node)
-    behind = block[index + 1 :] if exits([node]) != {"falls"} else []
-    for statement in (*node.body, *node.orelse, *behind):
+    for statement in (*node.body, *node.orelse, *_behind(source, node)):
         for each in ast.walk(statement):
             if isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[0] == "self":
                 yield each

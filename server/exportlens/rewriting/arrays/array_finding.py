@@ -29,16 +29,19 @@ def found(call: Given) -> Piece:
 
 
 def different(call: Given) -> Piece:
-    """`np.unique` of whole numbers: of floats NumPy keeps one NaN, and torch all of them."""
+    """`np.unique` of whole numbers: of floats NumPy keeps one NaN, and torch all of them. The places of the numbers among those have
+    the shape of the array, as NumPy 2 has them."""
     one = call.array("a")
     if family(one.type.dtype) not in ("int", "bool"):
         raise RefusedUnlike("NumPy keeps one NaN of several, and torch all of them")
-    counts = call.flag("return_counts")
-    if counts not in (None, "True", "False"):
-        raise Refused("whether numbers are counted is not written out")
-    text = f"{call.torch}.unique({one.text}{', return_counts=True' if counts == 'True' else ''})"
+    options = ("return_inverse", "return_counts")
+    if any(call.flag(each) not in (None, "True", "False") for each in options):
+        raise Refused("whether numbers are counted, or their places are given, is not written out")
+    wanted = [each for each in options if call.flag(each) == "True"]
+    text = f"{call.torch}.unique({one.text}{''.join(f', {each}=True' for each in wanted)})"
     values = array(one.type.dtype, 1)
-    kind = Typed("tuple", items=(values, array("int64", 1))) if counts == "True" else values
+    parts = {"return_inverse": array("int64", one.type.rank), "return_counts": array("int64", 1)}
+    kind = Typed("tuple", items=(values, *(parts[each] for each in wanted))) if wanted else values
     return Piece(text, kind)
 
 
@@ -140,7 +143,7 @@ def converted(call: Given) -> Piece:
 def functions() -> dict[str, tuple[Handler, str, int]]:
     return {
         **dict.fromkeys(("nonzero", "argwhere", "flatnonzero"), (found, "a", 1)),
-        "unique": (different, "a unknown_return_index unknown_return_inverse return_counts", 1),
+        "unique": (different, "a unknown_return_index return_inverse return_counts", 1),
         "append": (appended, "a/arr b/values axis", 2),
         "select": (chosen, "tests/condlist choices/choicelist default", 2),
         "rot90": (turned, "a/m k axes", 1),

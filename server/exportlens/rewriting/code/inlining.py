@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from exportlens.inference.classes import class_attribute
 from exportlens.inference.values import ClassValue, Function, Instance
+from exportlens.rewriting.code.moved_arms import Arms
 from exportlens.rewriting.code.names import arguments, bound, dotted, fresh, reads
 from exportlens.rewriting.code.text import Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
@@ -118,14 +119,13 @@ def inlined(
         if not isinstance(last, ast.Return) or last.value is None or method.decorator_list:
             return None
         body, result = body[:-1], last.value
-        if any(isinstance(each, _UNSUITED) for each in ast.walk(result)):
-            return None
         if any(_leaves(each) for each in body):
             return None
     elif body and isinstance(body[-1], ast.Return) and _gives_nothing_needed(body[-1]):
         body = body[:-1]
+    arms = Arms(callee.source, method)
     if (not body and result is None) or sum(
-        isinstance(each, ast.stmt) for each in ast.walk(method)
+        isinstance(each, ast.stmt) and not arms.holds(each) for each in ast.walk(method)
     ) > _LONGEST:
         return None
     inner = [
@@ -133,20 +133,23 @@ def inlined(
         for each in body
         for part in ([each.test, *each.body[:-1]] if isinstance(each, ast.If) and _leaves(each) else [each])
     ]
-    if any(isinstance(each, _UNSUITED) for one in inner for each in ast.walk(one)):
+    whole = [*inner, *([result] if result is not None else [])]
+    if any(isinstance(each, _UNSUITED) and not arms.holds(each) for one in whole for each in ast.walk(one)):
         return None
-    given = _given(source, call, method)
-    if given is None or (
-        (callee.owner != "self" or callee.source is not source)
-        and not _stands_anywhere(source, statement, [*inner], given)
+    given, own = _given(source, call, method), arms.names()
+    if given is None or method.args.args[0].arg in own:
+        return None
+    if (callee.owner != "self" or callee.source is not source) and not _stands_anywhere(
+        source, statement, [*inner], given
     ):
         return None
     given |= {method.args.args[0].arg: (callee.owner, True)}
     # What is computed for a parameter, or bound anew in the method, gets a name of its own first.
-    first = [name for name, (text, plain) in given.items() if not plain or name in bound(body)]
-    renamed = {name: fresh(name, taken) for name in [*bound(body), *first]}
+    own = [*bound(body), *own]
+    first = [name for name, (text, plain) in given.items() if not plain or name in own]
+    renamed = {name: fresh(name, taken) for name in dict.fromkeys([*own, *first])}
     before = [f"{renamed[name]} = {given[name][0]}" for name in first]
-    swaps = []
+    swaps = arms.renamed(renamed)
     for one in [*body, *([result] if result is not None else [])]:
         for each in ast.walk(one):
             if isinstance(each, ast.Name) and (each.id in given or each.id in renamed):
