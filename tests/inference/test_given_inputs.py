@@ -252,7 +252,10 @@ def test_sizes_of_what_raises_are_left_unknown(tmp_path: Path) -> None:
     cases = [each.strip() for each in NOT_THERE.replace("\n", "|").split("|") if each.strip()]
     for number, case in enumerate(cases):
         text = HEAD + "class M(nn.Module):\n    def __init__(self):\n        super().__init__()" + LAYERS
-        text += f"\n    def forward(self, x, v, s, m, n):\n        self.made = {case}\n        return x\n\n\n" + GIVEN
+        text += (
+            f"\n    def forward(self, x, v, s, m, n):\n        self.made = {case}\n        return x\n\n\n"
+            + GIVEN
+        )
         path = tmp_path / f"model_{number}.py"
         engine = Engine(Config(root=tmp_path))
         engine.update(path, text)

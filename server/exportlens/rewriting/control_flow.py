@@ -66,6 +66,7 @@ from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.loops.shrinking_rows import MARK, marked_rows
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.sizes.cut_anyway import CUT_ANYWAY, cut_anyway
 from exportlens.rewriting.state.asked_empty import ASK_APART, asked_apart
 from exportlens.rewriting.state.unbegun_state import begun_for_branch
 
@@ -105,6 +106,13 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         idle = run_without_rows(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if idle is not None:
             return draft.fix(RUN_ANYWAY, idle, uses_torch=False)
+        whole_too = (
+            cut_anyway(draft.source, node, kinds, draft.file())
+            if isinstance(node, (ast.If, ast.IfExp))
+            else None
+        )
+        if whole_too is not None:
+            return draft.fix(CUT_ANYWAY, whole_too, uses_torch=False)
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)
