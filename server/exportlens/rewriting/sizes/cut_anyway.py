@@ -85,7 +85,7 @@ class _Counts:
     def __init__(self, file: Sequence[ast.stmt]) -> None:
         nodes = [each for statement in file for each in walk(statement)]
         self.file, self.classes = file, [each for each in nodes if isinstance(each, ast.ClassDef)]
-        self.functions = [each for each in nodes if isinstance(each, (ast.FunctionDef, ast.Lambda))]
+        self.functions = [each for each in nodes if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))]
 
     def has(self, node: ast.expr, function: Function, depth: int = _DEEPEST) -> bool:
         """Whether `node` of `function` is one: also a parameter that every call in the file gives such a number."""
