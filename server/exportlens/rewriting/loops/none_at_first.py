@@ -56,9 +56,7 @@ def none_before(source: Source, loop: ast.For | ast.While) -> dict[str, ast.stmt
     return found
 
 
-def none_beside(
-    source: Source, loop: ast.For | ast.While
-) -> tuple[Source, ast.For | ast.While] | None:
+def none_beside(source: Source, loop: ast.For | ast.While) -> tuple[Source, ast.For | ast.While] | None:
     """The text where what `loop` carries is set to None in front of it, and the loop there, where a block around that of the loop does
     it: `y = None`, then `if self.refine:` with the loop inside. None where there is no such name.
 
