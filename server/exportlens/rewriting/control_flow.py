@@ -60,7 +60,12 @@ from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.loops.asked_in_rounds import ASK, asked_in_rounds
-from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
+from exportlens.rewriting.loops.attributes_set_in_loops import (
+    BEHIND,
+    NAMED,
+    set_behind_branch,
+    set_behind_loop,
+)
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
@@ -148,6 +153,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             text = marked_rows(draft.source, node, kinds, draft.torch)
             if text is not None:
                 return draft.fix(MARK, text)
+            text = set_behind_branch(draft.source, node, draft.others()) if isinstance(node, ast.If) else None
+            if text is not None:
+                return draft.fix(BEHIND, text, uses_torch=False)
             text = (
                 selected_in_loop(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
             )
