@@ -1375,6 +1375,33 @@ def test_a_result_with_a_size_from_data_behind_the_first(lines: list[str], picke
     assert mended.text == text
 
 
+def test_layers_on_what_has_a_size_from_data_behind_the_first() -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    text += "        self.head = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4))\n\n    def forward(self, x: torch.Tensor):\n"
+    text += "        y = x.unsqueeze(0).expand(2, -1, -1)[:, x[:, 0] > 0]\n        if x.mean() > 0:\n"
+    text += "            return self.head(self.head(y[:, 1:]))\n        return self.head(y)\n"
+    mended = mend(text)
+    assert any("has a size from data behind its first" in refusal for refusal in mended.refusals), (
+        mended.refusals
+    )
+    assert mended.text == text
+
+
+@pytest.mark.parametrize(
+    ("number", "arm"),
+    [
+        ("x.shape[0] - 4", "y[-n:]"),
+        ("int(x.sum())", "y[-n:]"),
+        ("len(y)", "y[-n - 1:]"),
+        ("len(y)", "y[:-n]"),
+    ],
+)
+def test_what_the_last_rows_of_a_number_are_that_may_be_below_zero(number: str, arm: str) -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+    text += f"        y = x[x[:, 0] > 0]\n        n = {number}\n        if n > 0:\n            y = {arm}\n        return y.sum(0)\n"
+    assert "if n > 0" in mend(text).text or "cond" in mend(text).text
+
+
 def test_a_method_in_place_at_places_from_data_that_is_no_assignment() -> None:
     text = "import torch\nfrom torch import nn\n\n\nclass M(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
     text += (

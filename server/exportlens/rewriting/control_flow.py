@@ -60,12 +60,18 @@ from exportlens.rewriting.lists.numbers_of_lists import listed_one_by_one
 from exportlens.rewriting.lists.padded_buffers import BUFFER, padded_buffer
 from exportlens.rewriting.lists.selected_rows import SELECT, selected_in_comprehension, selected_in_loop
 from exportlens.rewriting.loops.asked_in_rounds import ASK, asked_in_rounds
-from exportlens.rewriting.loops.attributes_set_in_loops import NAMED, set_behind_loop
+from exportlens.rewriting.loops.attributes_set_in_loops import (
+    BEHIND,
+    NAMED,
+    set_behind_branch,
+    set_behind_loop,
+)
 from exportlens.rewriting.loops.idle_rounds import RUN_ANYWAY, run_without_rows
 from exportlens.rewriting.loops.masked_rounds import MASKED, masked_rounds
 from exportlens.rewriting.loops.seen_numbers import SEEN, asked_before
 from exportlens.rewriting.loops.shrinking_rows import MARK, marked_rows
 from exportlens.rewriting.memory.effects import kinds_before
+from exportlens.rewriting.sizes.cut_anyway import CUT_ANYWAY, cut_anyway
 from exportlens.rewriting.state.asked_empty import ASK_APART, asked_apart
 from exportlens.rewriting.state.unbegun_state import begun_for_branch
 
@@ -105,6 +111,13 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         idle = run_without_rows(draft.source, node, kinds) if isinstance(node, ast.If) else None
         if idle is not None:
             return draft.fix(RUN_ANYWAY, idle, uses_torch=False)
+        whole_too = (
+            cut_anyway(draft.source, node, kinds, draft.file())
+            if isinstance(node, (ast.If, ast.IfExp))
+            else None
+        )
+        if whole_too is not None:
+            return draft.fix(CUT_ANYWAY, whole_too, uses_torch=False)
         written_out = written_where_called(draft.source, node) if isinstance(node, ast.If) else None
         if written_out is not None:
             return draft.fix(WRITE_OUT, written_out, uses_torch=False)
@@ -140,6 +153,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
             text = marked_rows(draft.source, node, kinds, draft.torch)
             if text is not None:
                 return draft.fix(MARK, text)
+            text = set_behind_branch(draft.source, node, draft.others()) if isinstance(node, ast.If) else None
+            if text is not None:
+                return draft.fix(BEHIND, text, uses_torch=False)
             text = (
                 selected_in_loop(draft.source, node, kinds, draft.torch) if isinstance(node, ast.If) else None
             )

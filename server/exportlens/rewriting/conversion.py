@@ -70,7 +70,12 @@ from exportlens.rewriting.loops.held_in_loops import held_in_while_loop
 from exportlens.rewriting.loops.leaving import left_loop
 from exportlens.rewriting.loops.left_counters import last_round_named
 from exportlens.rewriting.loops.loops import LoopRewrite
-from exportlens.rewriting.loops.none_at_first import none_at_first, none_before, refuse_none_at_first
+from exportlens.rewriting.loops.none_at_first import (
+    none_at_first,
+    none_before,
+    none_beside,
+    refuse_none_at_first,
+)
 from exportlens.rewriting.loops.not_yet_bound import flags_around, flags_for_none, may_be_passed_over
 from exportlens.rewriting.loops.numbers_in_loops import held_for_loop
 from exportlens.rewriting.loops.parted_states import parted_states
@@ -175,6 +180,7 @@ def convert(
     if isinstance(node, ast.While) and exits(node.body) & {"breaks", "returns", "raises"}:
         loop = node
     if loop is not None:
+        source, loop = none_beside(source, loop) or (source, loop)
         source, loop, kinds = _with_states(source, loop, kinds)
         source, loop = else_first(source, loop, torch) or (source, loop)
         kinds = with_asked_result(kinds, node, value)

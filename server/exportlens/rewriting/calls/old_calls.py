@@ -144,6 +144,11 @@ def view_for_in_place(place: Call, context: RewriteContext) -> Fix | Refusal:
             return draft.replace(
                 "Set the attribute to the detached tensor", [source.swap(node, text)], uses_torch=False
             )
+        if node.func.attr == "detach_" and _is_parameter(place):
+            raise Refused(
+                f"`{source.of(owner)}` is a Parameter, to which no other tensor is bound: register it as a buffer, or write "
+                "detached values to it"
+            )
         if not isinstance(owner, ast.Name):
             raise Refused(
                 f"`{source.of(owner)}` lives on behind the function, with the shape that it has then"
@@ -167,12 +172,20 @@ def view_for_in_place(place: Call, context: RewriteContext) -> Fix | Refusal:
         return Refusal(str(refused))
 
 
+def _is_parameter(place: Call) -> bool:
+    return place.receiver is not None and any(
+        isinstance(each, Tensor) and each.origin == "parameter" for each in options(place.receiver)
+    )
+
+
 def _is_detached_attribute(place: Call, source: Source, node: ast.Call) -> bool:
-    """Whether `node` is the statement `self.x.detach_()` on a plain attribute, which no name of the function has as well."""
+    """Whether `node` is the statement `self.x.detach_()` on a plain attribute or a buffer, which no name of the function has as
+    well."""
     assert isinstance(node.func, ast.Attribute)
     path, function = dotted(node.func.value) or "", source.enclosing_function(node)
     plain = place.receiver is not None and all(
-        isinstance(each, Tensor) and each.origin == "attribute" for each in options(place.receiver)
+        isinstance(each, Tensor) and each.origin in ("attribute", "buffer")
+        for each in options(place.receiver)
     )
     return (
         plain

@@ -5,13 +5,19 @@
         self.err = (z - f(z)).norm()           err = (z - f(z)).norm()
                                            self.err = err
 
-A while_loop carries names. Nothing looks at the attributes in between: the loop calls no method of its class.
+A while_loop carries names. Nothing looks at the attributes in between: the loop calls no method of its class. So it is with flags
+that a branch on tensor data sets:
+
+    self.still = False                     still = False
+    if (x == y).all():              ->     if (x == y).all():
+        self.still = True                      still = True
+                                           self.still = still
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import dotted, every_name, fresh
@@ -22,6 +28,7 @@ from exportlens.source.document import Chunk
 from exportlens.source.walking import walk
 
 NAMED = "Set the attributes behind the loop"
+BEHIND = "Set the attributes behind the branch"
 
 
 def set_behind_loop(source: Source, node: ast.AST, around: Sequence[Chunk]) -> str | None:
@@ -36,17 +43,58 @@ def set_behind_loop(source: Source, node: ast.AST, around: Sequence[Chunk]) -> s
         return None
     if calls_methods(source, [loop], loop, around, paths):
         return None
+    begun: dict[str, ast.Assign] = {}
+    for path in paths:
+        begins = _begun(source, loop, path, around)
+        if begins is None or _is_seen_elsewhere(source, function, loop, path):
+            return None
+        begun[path] = begins
+    return _named(source, loop, begun)
+
+
+def set_behind_branch(source: Source, node: ast.If, around: Sequence[Chunk]) -> str | None:
+    """As `set_behind_loop`, where the branch `node` sets flags. Those that another block begins are not known from there on to hang
+    on data, which would hide what they decide."""
+    function = source.enclosing_function(node)
+    paths = dict.fromkeys(path for each in walk(node) if (path := _set(each)) is not None)
+    if function is None or not paths or not source.begins_line(node) or exits([node]) - {"falls"}:
+        return None
+    if source.text.startswith("elif", source.start(node)) or source.parents[node] is not function:
+        return None
+    if calls_methods(source, [node], node, around, paths):
+        return None
+    begun: dict[str, ast.Assign] = {}
+    for path in paths:
+        begins = _begun(source, node, path, around)
+        if begins is None or _is_seen_elsewhere(source, function, node, path):
+            return None
+        if not all(_keeps_flag(each, path) for each in [begins, *walk(node)]):
+            return None
+        begun[path] = begins
+    return _named(source, node, begun)
+
+
+def _keeps_flag(node: ast.AST, path: str) -> bool:
+    """Whether `node` sets the attribute to True or False, or does not set it."""
+    if not isinstance(node, ast.Assign):
+        told = isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.For)) and dotted(node.target) == path
+        return not told
+    if all(path not in map(dotted, walk(each)) for each in node.targets):
+        return True
+    plain = isinstance(node.value, ast.Constant) and [dotted(each) for each in node.targets] == [path]
+    return plain and isinstance(node.value, ast.Constant) and type(node.value.value) is bool
+
+
+def _named(source: Source, loop: ast.stmt, begun: Mapping[str, ast.Assign]) -> str:
+    """The whole text where `loop`, and the statements that begin the attributes, set names."""
     taken = every_name(source.tree)
     swaps: list[Replacement] = []
     behind = []
-    for path in paths:
-        begun = _begun(source, loop, path, around)
-        if begun is None or _is_seen_elsewhere(source, function, loop, path):
-            return None
+    for path, begins in begun.items():
         name = fresh(path.removeprefix("self.").lstrip("_") or "value", taken)
         taken = {*taken, name}
         uses = [each for each in walk(loop) if isinstance(each, ast.Attribute) and dotted(each) == path]
-        swaps += [source.swap(each, name) for each in (begun.targets[0], *uses)]
+        swaps += [source.swap(each, name) for each in (begins.targets[0], *uses)]
         behind.append(f"{path} = {name}")
     end = source.span([loop])[1]
     between = source.newline + source.indent_of(loop)

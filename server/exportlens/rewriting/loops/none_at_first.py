@@ -8,7 +8,7 @@ from exportlens.rewriting.arms.gradients import none_by_default
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import live_before
 from exportlens.rewriting.code.names import arguments, bound, dotted, is_none, reads
-from exportlens.rewriting.code.text import Function, Source
+from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
 from exportlens.rewriting.kinds.kinds import Kinds
 
 
@@ -54,6 +54,51 @@ def none_before(source: Source, loop: ast.For | ast.While) -> dict[str, ast.stmt
                 found[target.id] = each
         carried -= reads(each) | set(bound(each))
     return found
+
+
+def none_beside(source: Source, loop: ast.For | ast.While) -> tuple[Source, ast.For | ast.While] | None:
+    """The text where what `loop` carries is set to None in front of it, and the loop there, where a block around that of the loop does
+    it: `y = None`, then `if self.refine:` with the loop inside. None where there is no such name.
+
+    The statement moves where nothing outside of the inner block has to do with the name, and stands twice otherwise.
+    """
+    function = source.enclosing_function(loop)
+    if function is None or not source.begins_line(loop):
+        return None
+    wanted = set(bound(loop.body)) & live_before([loop], frozenset(), function)
+    own, index = source.block_of(loop)
+    wanted -= {name for each in own[:index] for name in bound(each)}
+    found: list[tuple[str, ast.Assign]] = []
+    outer = source.parents[loop]
+    while wanted and isinstance(outer, (ast.If, ast.With)):
+        block, index = source.block_of(outer)
+        for each in reversed(block[:index]):
+            if isinstance(each, ast.Assign) and len(each.targets) == 1 and is_none(each.value):
+                target = each.targets[0]
+                if isinstance(target, ast.Name) and target.id in wanted:
+                    found.append((target.id, each))
+            wanted -= set(bound(each))
+        outer = source.parents[outer]
+    if not found:
+        return None
+    begin, head, moved = source.start(loop), "", []
+    for name, each in found:
+        head += f"{source.of(each)}{source.newline}{source.indent_of(loop)}"
+        gone = source.without(each) if _is_of_block(function, own, each, name) else None
+        moved += [gone] if gone is not None else []
+    changed = Source(replaced(source.text, [*moved, Replacement(begin, begin, head)]))
+    begin += len(head) + sum(len(each.text) - (each.end - each.start) for each in moved)
+    same = (each for each in ast.walk(changed.tree) if isinstance(each, type(loop)))
+    return changed, next(each for each in same if changed.start(each) == begin)
+
+
+def _is_of_block(function: Function, block: list[ast.stmt], begin: ast.stmt, name: str) -> bool:
+    """Whether `name` stands nowhere in `function` but in `begin` and `block`."""
+    inside = {each for statement in [begin, *block] for each in ast.walk(statement)}
+    return all(
+        each in inside or name not in (getattr(each, "id", None), getattr(each, "arg", None))
+        for each in ast.walk(function)
+    ) and not any(isinstance(each, (ast.Global, ast.Nonlocal)) for each in ast.walk(function))
 
 
 def _is_asked_or_set(source: Source, function: Function, loop: ast.stmt, name: str) -> bool:

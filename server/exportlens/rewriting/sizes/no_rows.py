@@ -135,7 +135,7 @@ class NoRows:
             return self._of_function(name, node, kinds)
         layer = self.kinds.of(node.func).value
         if isinstance(layer, Instance) and isinstance(layer.cls, Named):
-            return NONE if kinds[:1] == [NONE] and None not in kinds and self._is_layer(layer) else None
+            return NONE if kinds[:1] == [NONE] and None not in kinds and is_rowwise(layer) else None
         function, instance = called_function(node, self.kinds)
         if function is not None:
             return self._of_own(node, function, instance)
@@ -182,15 +182,6 @@ class NoRows:
         """Whether `node` works along another dimension than the first."""
         along = [key.value for key in node.keywords if key.arg == "dim"] or list(given)
         return bool(along) and ast.unparse(along[0]) in ("-1", "1", "2")
-
-    def _is_layer(self, layer: Instance) -> bool:
-        name = layer.cls.name if isinstance(layer.cls, Named) else ""
-        if name == "torch.nn.Sequential":
-            items = layer.attributes.get("__items__")
-            return isinstance(items, Items) and all(
-                isinstance(each, Instance) and self._is_layer(each) for each in items.items or (None,)
-            )
-        return name.startswith("torch.nn.") and name.rpartition(".")[2] in _LAYERS
 
     def _of_own(self, call: ast.Call, function: ast.FunctionDef, instance: Instance | None) -> bool | None:
         """What a function or module of the workspace gives."""
@@ -254,3 +245,14 @@ class NoRows:
             return False
         self.names |= {each.id: value for each in names if isinstance(each, ast.Name)}
         return True
+
+
+def is_rowwise(layer: Instance) -> bool:
+    """Whether the layer of torch does as much for each row, and is made of such where it holds others."""
+    name = layer.cls.name if isinstance(layer.cls, Named) else ""
+    if name == "torch.nn.Sequential":
+        items = layer.attributes.get("__items__")
+        return isinstance(items, Items) and all(
+            isinstance(each, Instance) and is_rowwise(each) for each in items.items or (None,)
+        )
+    return name.startswith("torch.nn.") and name.rpartition(".")[2] in _LAYERS

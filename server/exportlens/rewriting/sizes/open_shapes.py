@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from exportlens.inference.knowledge import lookup_function, lookup_method
-from exportlens.inference.values import Tensor
+from exportlens.inference.values import Instance, Tensor
 from exportlens.rewriting.code.names import assigned_pairs
 from exportlens.rewriting.code.text import Function, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.placed_views import handed_in
+from exportlens.rewriting.sizes.no_rows import is_rowwise
 
 _FIRST, LATER = 1, 2
 # How many names and callers behind one another are followed.
@@ -43,8 +44,9 @@ class OpenShapes:
         method = getattr(self, f"_of_{type(node).__name__}", None)
         found: int = method(node, seen) if method else 0
         value = self.kinds.of(node).value
-        if not found and isinstance(value, Tensor) and value.unbacked and value.open_dim is not None:
-            return _FIRST if value.open_dim == 0 else LATER
+        if isinstance(value, Tensor) and value.unbacked and value.open_dim is not None:
+            # What it is here counts beside what the function makes of it elsewhere.
+            return max(found, _FIRST if value.open_dim == 0 else LATER)
         return found
 
     def is_harmless(self, node: ast.expr) -> bool:
@@ -212,6 +214,9 @@ class OpenShapes:
         operands = ([owner] if owner is not None else []) + list(node.args)
         if named is not None and not named.startswith("torch."):
             return 0
+        layer = self.kinds.of(node.func).value if named is None else None
+        if isinstance(layer, Instance) and is_rowwise(layer):
+            return self.opened(node.args[0], seen) if node.args else 0
         if short in _SIZED or short in _FILLED:
             return self._sized(node.args[:1] if short in _FILLED else node.args)
         if short in _RANGES:
