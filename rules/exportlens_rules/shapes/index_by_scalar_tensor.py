@@ -425,6 +425,8 @@ def _may_be_bounded(place: ItemRead | ItemWrite, function: ast.AST) -> bool:
             name = each.func.attr if isinstance(each.func, ast.Attribute) else ast.unparse(each.func)
             silent = name in TELLING_NOTHING or (name == "arange" and len(each.args) > 1)
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            # What torch.cond decides on tells nothing: neither way is taken for granted.
+            given = given[1:] if name == "cond" else given
             if not silent and any(_names(one, names) for one in given):
                 return True
     return any(
