@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from exportlens.inference.values import Instance, options
+from exportlens.inference.values import ClassValue, Instance, options
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.names import walk_own
 from exportlens.rewriting.code.text import Source, replaced
@@ -54,7 +54,10 @@ def _is_one(node: ast.Name, call: ast.Call, kinds: Kinds) -> bool:
     return (
         made is not None
         and bool(found)
-        and all(isinstance(each, Instance) and each.cls.name == made.name for each in found)
+        and all(
+            isinstance(each, Instance) and isinstance(each.cls, ClassValue) and each.cls.name == made.name
+            for each in found
+        )
     )
 
 
