@@ -46,6 +46,7 @@ def test_made_of_its_parts() -> None:
         'setattr(second, "count", z.sum())',
         "x = x + 1 if second is first else x",
         "second.__dict__.update(count=z.sum())",
+        "second.mean.add_(1)",
     ],
 )
 def test_refused_where_it_shows_which_object_it_is(line: str) -> None:
