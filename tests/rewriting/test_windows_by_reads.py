@@ -27,6 +27,7 @@ class M(nn.Module):
     [
         "return x / torch.stack(self.levels[-self.span :]).mean()",
         "return x / torch.stack(self.levels[-3:]).mean() + self.levels[-1]",
+        "return x if len(self.levels) < 3 else x / torch.stack(self.levels[-3:]).mean()",
     ],
 )
 def test_bounded_by_its_reads(line: str) -> None:
@@ -42,6 +43,8 @@ def test_bounded_by_its_reads(line: str) -> None:
         "return x / torch.stack(self.levels[-2:]).mean() * torch.stack(self.levels[-3:]).mean()",
         "return x / torch.stack(self.levels[-2:]).mean() * torch.stack(self.levels).mean()",
         "return x / torch.stack(self.levels[2:]).mean()",
+        "return x if len(self.levels) < 4 else x / torch.stack(self.levels[-3:]).mean()",
+        "return x if len(self.levels) == 3 else x / torch.stack(self.levels[-3:]).mean()",
     ],
 )
 def test_more_of_it_is_read(line: str) -> None:
