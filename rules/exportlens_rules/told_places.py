@@ -44,6 +44,8 @@ class _Told:
             name = each.func.attr if isinstance(each.func, ast.Attribute) else ast.unparse(each.func)
             silent = name in TELLING_NOTHING or (name == "arange" and len(each.args) > 1)
             given = [*each.args, *(keyword.value for keyword in each.keywords)]
+            # What torch.cond decides on tells nothing: neither way is taken for granted.
+            given = given[1:] if name.rpartition(".")[2] == "cond" else given
             if not silent and any(_names(one, names) for one in given) and self._told_within(each, names):
                 return True
         return False

@@ -16,6 +16,7 @@ from exportlens.rewriting.arms.kept_in_training import kept_in_training
 from exportlens.rewriting.arms.padded_helpers import padded_in_helpers
 from exportlens.rewriting.arms.picked_in_helpers import copied_views
 from exportlens.rewriting.arms.preparing import prepared
+from exportlens.rewriting.branches.chosen_in_contexts import CHOOSE_BEHIND, chosen_behind
 from exportlens.rewriting.branches.chosen_results import WRITE_OUT_CHOICE, calls_written_out
 from exportlens.rewriting.branches.left_contexts import LEAVE_BEHIND, left_behind
 from exportlens.rewriting.branches.optional_results import WRITE_OUT, written_where_called
@@ -127,6 +128,9 @@ def rewrite_truth(place: Truth, context: RewriteContext) -> Fix | Refusal:
         left = left_behind(draft.source, node)
         if left is not None:
             return draft.fix(LEAVE_BEHIND, left, uses_torch=False)
+        behind = chosen_behind(draft.source, node)
+        if behind is not None:
+            return draft.fix(CHOOSE_BEHIND, behind, uses_torch=False)
         named = set_behind_loop(draft.source, node, draft.others())
         if named is not None:
             return draft.fix(NAMED, named, uses_torch=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from exportlens.rewriting.arms.checked_deeper import is_checked_deeper
 from exportlens.rewriting.arms.picked_in_helpers import copied_in_helpers
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.liveness import Liveness, exits, live_before
@@ -83,13 +84,18 @@ def numbers_held(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tupl
                 and source.begins_line(block[0])
                 and not source.text.startswith("elif", source.start(block[0]))
             )
+            checked = [each for each in uses if is_checked_deeper(source, each, block)]
             if len(uses) > 1 and own_line:
                 again, begin = fresh(name, taken), source.start(block[0])
-                line = f"{again} = {held}.item(){source.newline}{source.indent_of(block[0])}"
+                read = f"{held}.reshape(1).item()" if checked else f"{held}.item()"
+                line = f"{again} = {read}{source.newline}{source.indent_of(block[0])}"
                 swaps.append(Replacement(begin, begin, line))
                 swaps += [source.swap(each, again) for each in uses]
             else:
-                swaps += [source.swap(each, f"{held}.item()") for each in uses]
+                # An index that is nothing else becomes a tensor, which is checked where it runs.
+                apart = [each for each in checked if not isinstance(source.parents[each], ast.Subscript)]
+                swaps += [source.swap(each, f"{held}.item()") for each in uses if each not in apart]
+                swaps += [source.swap(each, f"{held}.reshape(1).item()") for each in apart]
     for text, places in items.items():
         held, type_ = fresh(f"{text.partition('[')[0]}_held", taken), kinds.of(places[0]).type
         double = f", dtype={torch}.float64" if type_ == "float" else ""

@@ -34,6 +34,7 @@ from exportlens.rewriting.branches.continuations import appending_else
 from exportlens.rewriting.branches.made_behind import made_behind
 from exportlens.rewriting.branches.optional import made_where_used
 from exportlens.rewriting.branches.returned_calls import unpacked_returns
+from exportlens.rewriting.branches.returned_objects import returned_by_parts
 from exportlens.rewriting.checks.assertions import sizes_checked
 from exportlens.rewriting.code.inlining import Callee, callee_of, inlined, is_guard, negated
 from exportlens.rewriting.code.liveness import exits
@@ -60,6 +61,7 @@ def prepared(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tuple[So
     kinds = kinds.copy()
     for step in (
         unpacked_returns,
+        returned_by_parts,
         padded_by_zeros,
         _transpose_by_methods,
         squeezed_along_rows,

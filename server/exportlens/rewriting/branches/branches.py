@@ -501,8 +501,13 @@ class BranchRewrite(CondText):
         return self.assembled(functions, [*lines, *shape.lines_from(result, indent)])
 
     def _refuse_written_by_callers(self, node: ast.Return, kinds: Kinds) -> None:
-        roots = None if node.value is None else kinds.of(node.value).roots
-        if any(not root.startswith(LOCAL) for root in roots or ()) and callers_write(
+        given = None if node.value is None else kinds.of(node.value)
+        roots = set() if given is None else set(given.roots or ())
+        if given is not None and given.what == "object" and isinstance(node.value, ast.Call):
+            # An object holds what it is made of.
+            parts = [*node.value.args, *(each.value for each in node.value.keywords)]
+            roots |= {root for each in parts for root in kinds.of(each).roots or ()}
+        if any(not root.startswith(LOCAL) for root in roots) and callers_write(
             self.source, self.function, self.kinds
         ):
             raise Refused(

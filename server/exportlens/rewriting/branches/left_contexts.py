@@ -40,7 +40,7 @@ def left_behind(source: Source, node: ast.AST) -> str | None:
     block, index = source.block_of(node)
     before, following = block[:index], block[index + 1 :]
     outer, inner, nl = source.indent_of(owner), source.indent_of(node), source.newline
-    head = source.text[source.start(owner) : source.line_start(source.start(owner.body[0]))].rstrip()
+    head = opening(source, owner)
     unit = inner.removeprefix(outer)
     lines = [head, source.block(before, inner)] if before else []
     test = source.text[source.start(node) : source.line_start(source.start(node.body[0]))].rstrip()
@@ -56,6 +56,12 @@ def left_behind(source: Source, node: ast.AST) -> str | None:
         lines += [outer + head, source.block(following, inner)]
     start, end = source.start(owner), source.span([owner])[1]
     return replaced(source.text, [Replacement(start, end, nl.join(lines))])
+
+
+def opening(source: Source, owner: ast.With) -> str:
+    """The lines that enter the context, without what stands in the block."""
+    colon = source.text.index(":", source.end(owner.items[-1].context_expr))
+    return source.text[source.start(owner) : source.text.index("\n", colon)].rstrip()
 
 
 def _end_of(source: Source, owner: ast.With, before: list[ast.stmt]) -> int:

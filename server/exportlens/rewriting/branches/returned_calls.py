@@ -71,6 +71,20 @@ def _gives(source: Source, node: ast.Return, length: int, kinds: Kinds) -> bool:
     """Whether what is called certainly gives a tuple of `length` parts: all that it returns is written out so."""
     if isinstance(node.value, ast.Call) and _is_recurrent(node.value, kinds):
         return length == _OF_LAYERS
+    if isinstance(node.value, ast.Call) and kinds.qualified(node.value.func) == "torch.cond":
+        arms = _arms(source, node, node.value)
+        return (
+            bool(arms)
+            and all("falls" not in exits(arm.body) for arm in arms)
+            and all(
+                _length(each.value) == length
+                if isinstance(each.value, ast.Tuple)
+                else isinstance(each.value, ast.Call) and _gives(source, each, length, kinds)
+                for arm in arms
+                for each in walk_own(arm.body)
+                if isinstance(each, ast.Return)
+            )
+        )
     called = (
         []
         if not isinstance(node.value, ast.Call)
@@ -85,6 +99,17 @@ def _gives(source: Source, node: ast.Return, length: int, kinds: Kinds) -> bool:
         and "falls" not in exits(function.body)
         and all(each.value is not None and _length(each.value) == length for each in returns)
     )
+
+
+def _arms(source: Source, node: ast.Return, call: ast.Call) -> list[ast.FunctionDef]:
+    """The two functions that torch.cond chooses from in `node`, which stand before it; none where they are anything else."""
+    block, index = source.block_of(node)
+    found = [
+        [one for one in block[:index] if isinstance(one, ast.FunctionDef) and one.name == each.id]
+        for each in call.args[1:3]
+        if isinstance(each, ast.Name)
+    ]
+    return [each[0] for each in found] if [len(each) for each in found] == [1, 1] else []
 
 
 def _is_generator(function: ast.FunctionDef) -> bool:

@@ -1,10 +1,11 @@
-"""Lists that a function fills and gives back, under the names that the caller has for them where the function is written out there.
+"""What a function gives back, under the names that the caller has for it where the function is written out there: lists that it
+fills, and names that it binds to constants.
 
     kept, n = self.screen(x)       ->       kept, n = [], 0          not       kept_2, n_2 = [], 0
                                             ...                                ...
                                                                                kept, n = kept_2, n_2
 
-What is done with a list is not followed through another name.
+What is done with a list is not followed through another name, and neither is what asks which constant it is.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def bound_at_once(
     statement: ast.Assign, body: Sequence[ast.stmt], parameters: Iterable[str], given: Iterable[str]
 ) -> dict[str, str]:
     """The names that `statement` binds, by those of `body`, the function that it calls; `given` are the texts of what it gives for
-    the `parameters`. Empty where the function returns anything but names of its own, or none that it appends to, and where what has
+    the `parameters`. Empty where the function returns anything but names of its own, or none that it appends to or binds to a constant, and where what has
     one of the names before is read there."""
     last = body[-1]
     if len(statement.targets) != 1 or not isinstance(last, ast.Return) or exits(body[:-1]) != {"falls"}:
@@ -42,11 +43,19 @@ def bound_at_once(
         return {}
     filled = {appended_to(each) for one in body for each in walk(one) if isinstance(each, ast.stmt)}
     own = set(bound(body)).difference(parameters)
+    filled |= {name for one in body for each in walk(one) for name in _constants(each)}
     if not own >= set(same) or filled.isdisjoint(same):
         return {}
     free = reads(body) - set(bound(body)) - set(parameters)
     handed = {name for text in given for name in reads(parse_python(text))}
     return {} if (free | handed) & set(same.values()) else same
+
+
+def _constants(node: ast.AST) -> list[str]:
+    """The names that `node` binds to a constant."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Constant):
+        return []
+    return [each.id for each in node.targets if isinstance(each, ast.Name)]
 
 
 def _parts(node: ast.expr | None) -> list[ast.expr]:

@@ -30,6 +30,7 @@ from exportlens.rewriting.state.own_attributes import module_of, uses_of
 from exportlens.rewriting.state.plain_objects import module_first
 from exportlens.rewriting.state.registrations import refuse_before_module
 from exportlens.rewriting.state.window_bounds import Addition, Cut, added, cut, spelled_bound
+from exportlens.rewriting.state.window_by_reads import cut_to_reads
 from exportlens.rewriting.state.window_names import under_its_name
 from exportlens.rewriting.state.window_reads import WindowReads
 
@@ -50,16 +51,18 @@ def window_in_buffer(place: AttributeWrite | ContainerWrite, context: RewriteCon
         _, draft, cls, base = module_of(place, context)
         message = f"Keep the last items in the buffer `{place.attr}`"
         named = under_its_name(draft, cls, place.attr)
-        if named is not None:
+        bounded = cut_to_reads(draft, cls, place.attr) if named is None else None
+        changed = named or bounded
+        if changed is not None:
             if base:
                 return module_first(draft, cls, base)
-            draft.source = named
+            draft.source = changed
             cls = next(
-                each for each in named.tree.body if isinstance(each, ast.ClassDef) and each.name == cls.name
+                each for each in changed.tree.body if isinstance(each, ast.ClassDef) and each.name == cls.name
             )
         swaps = _Window(draft, cls, place).swaps()
-        if named is not None:
-            return draft.fix(message, replaced(named.text, swaps), Applicability.UNSAFE)
+        if changed is not None:
+            return draft.fix(message, replaced(changed.text, swaps), Applicability.UNSAFE)
         return base.joined(draft.replace(message, [*base, *swaps], Applicability.UNSAFE))
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
