@@ -180,6 +180,9 @@ def test_parts_of_some_ways_that_show_otherwise_than_in_a_sum(rest: str) -> None
 )
 def test_options_that_may_be_numbers_beside_nothing_that_tells_a_dtype(body: str) -> None:
     text = HEAD.replace("self, x", "self, x, options") + textwrap.indent(body, " " * 8) + "\n"
-    text = text.replace("def forward(", "def forward(self, x):\n        return self.run(x, self.options)\n\n    def run(")
-    text = text.replace("    def forward(", "    def __init__(self, options):\n        super().__init__()\n        self.options = options\n\n    def forward(", 1)
+    text = text.replace(
+        "def forward(", "def forward(self, x):\n        return self.run(x, self.options)\n\n    def run("
+    )
+    begin = "    def __init__(self, options):\n        super().__init__()\n        self.options = options\n\n"
+    text = text.replace("    def forward(", f"{begin}    def forward(", 1)
     assert any("it is not known whether" in each for each in mend(text).refusals)

@@ -65,15 +65,15 @@ def _bound_to(source: Source, name: str) -> list[ast.expr]:
         each.value
         for each in walk(source.tree)
         if isinstance(each, ast.Assign)
-        and any(isinstance(one, ast.Name) and one.id == name for target in each.targets for one in walk(target))
+        and any(
+            isinstance(one, ast.Name) and one.id == name for target in each.targets for one in walk(target)
+        )
     ]
 
 
 def _is_used_as_tensor(source: Source, paths: Collection[str]) -> bool:
     """Whether something asks one of `paths` for what tensors have."""
     return any(
-        isinstance(each, ast.Attribute)
-        and each.attr in ATTRIBUTES_OF_TENSORS
-        and dotted(each.value) in paths
+        isinstance(each, ast.Attribute) and each.attr in ATTRIBUTES_OF_TENSORS and dotted(each.value) in paths
         for each in walk(source.tree)
     )

@@ -24,14 +24,15 @@ class UntoldViews:
         self.function, self.kinds, self.read = function, kinds, read
         self._bound: dict[str, list[ast.expr]] = {}
         for each in ast.walk(function):
-            for target in each.targets if isinstance(each, ast.Assign) else ():
-                if isinstance(target, ast.Name):
-                    self._bound.setdefault(target.id, []).append(each.value)
+            if isinstance(each, ast.Assign):
+                for target in each.targets:
+                    if isinstance(target, ast.Name):
+                        self._bound.setdefault(target.id, []).append(each.value)
 
     def owners(self, name: str) -> frozenset[str]:
         """The names that `name` may be a view of; empty where its memory is known."""
         kind = self.kinds.names.get(name)
-        if kind is None or kind.what not in ("tensor", "unknown") or kind.roots != {name}:
+        if kind is None or kind.what not in ("tensor", "unknown") or kind.roots != frozenset({name}):
             return frozenset()
         found = {name: True}
         for each in list(found):
@@ -54,7 +55,9 @@ class UntoldViews:
         kind = self.kinds.names.get(name)
         if kind is not None and kind.what == "tensor":
             return True
-        cut = any(isinstance(each, ast.Subscript) and not _is_item(each) for each in self._bound.get(name, ()))
+        cut = any(
+            isinstance(each, ast.Subscript) and not _is_item(each) for each in self._bound.get(name, ())
+        )
         return any(self._tells(each, name, cut) for each in ast.walk(self.function))
 
     def _tells(self, node: ast.AST, name: str, cut: bool) -> bool:
@@ -70,7 +73,7 @@ class UntoldViews:
 
 def _owner(value: ast.expr) -> str | None:
     """The name of which `value` gives a view; None where it gives something else."""
-    node = value
+    node: ast.expr = value
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
