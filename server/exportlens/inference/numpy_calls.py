@@ -165,8 +165,6 @@ def _dtype(short: str, args: list[Value], kwargs: dict[str, Value]) -> str | Non
         return "float64"
     if short in ("array", "asarray") and args and not kwargs and len(args) == 1:
         return _dtype_of_items(args[0])
-    if short in _DOUBLES and len(args) == 1 and not kwargs and isinstance(args[0], Array):
-        return "float64" if args[0].dtype == "float64" else None
     if short in _JOINING and len(args) == 1 and not kwargs and isinstance(args[0], Sequence):
         # Beside one of doubles the others become doubles.
         doubles = [isinstance(each, Array) and each.dtype == "float64" for each in args[0].items or ()]
@@ -333,8 +331,6 @@ _REDUCING = _words("max min sum mean std var prod median amax amin")
 _JOINING = _words("concatenate")
 _WHOLE = "whole"
 _AVERAGING = _words("mean std var median")
-# What makes doubles of doubles.
-_DOUBLES = _words("cumprod cumsum exp flip log sqrt square")
 _KEEPING = _OF_ONE | _words(
-    "abs absolute ceil floor negative round sign square array asarray copy cumprod cumsum flip"
+    "abs absolute ceil floor negative round sign square array asarray copy cumsum flip"
 )

@@ -201,7 +201,7 @@ def fresh_array(*operands: Value) -> Array:
     if all(is_plain_number(value) for value in operands):
         return Array(False, "float64", 0)
     rank = _rank_of_all(operands)
-    double = rank is not None and all(
+    double = rank == 0 and all(
         value.dtype == "float64" if isinstance(value, Array) else is_plain_number(value) for value in operands
     )
     return Array(

@@ -36,9 +36,6 @@ _OF_SIZES = frozenset(
     {f"torch.{name}" for name in ("empty", "ones", "rand", "randn", "zeros", "Tensor", "FloatTensor")}
 )
 
-# What NumPy computes of each item of a row, or of all before it.
-_ROW_BY_ROW = frozenset({"cumprod", "cumsum", "exp", "flip", "log", "sqrt", "square"})
-
 
 def held_number(place: Place, node: ast.AST, context: RewriteContext) -> Fix | Refusal:
     """`.item()` behind the expression `node` that an attribute is set to."""
@@ -182,9 +179,6 @@ def _is_row_of_floats(node: ast.expr, draft: Draft) -> bool:
         return any(_is_row_of_floats(each, draft) for each in sides) and all(
             _is_row_of_floats(each, draft) or _is_operand(each) for each in sides
         )
-    if isinstance(node, ast.Name):
-        made = _only_made(node, draft)
-        return made is not None and _is_row_of_floats(made, draft)
     if not isinstance(node, ast.Call) or any(
         key.arg in ("dtype", "axis", "retstep") for key in node.keywords
     ):
@@ -197,26 +191,7 @@ def _is_row_of_floats(node: ast.expr, draft: Draft) -> bool:
     if name == "concatenate":
         parts = node.args[0].elts if isinstance(node.args[0], (ast.Tuple, ast.List)) else []
         return bool(parts) and all(_is_row_of_floats(each, draft) for each in parts)
-    if name in _ROW_BY_ROW:
-        return len(node.args) == 1 and not node.keywords and _is_row_of_floats(node.args[0], draft)
     return name in ("linspace", "geomspace", "logspace") and all(map(_is_operand, node.args[:3]))
-
-
-def _only_made(name: ast.Name, draft: Draft) -> ast.expr | None:
-    """What the only statement that binds the local `name` makes; None where there is no one such, or the name is not bound before."""
-    function = draft.source.enclosing_function(name)
-    if function is None or any(each.arg == name.id for each in arguments(function.args)):
-        return None
-    stores = [
-        each
-        for each in ast.walk(function)
-        if isinstance(each, ast.Name) and each.id == name.id and not isinstance(each.ctx, ast.Load)
-    ]
-    statement = draft.source.parents[stores[0]] if len(stores) == 1 else None
-    if not isinstance(statement, ast.Assign) or statement not in function.body:
-        return None
-    before = draft.source.start(statement) < draft.source.start(name)
-    return statement.value if before and _named(statement) == name.id else None
 
 
 def _numbers(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
