@@ -168,3 +168,21 @@ def test_dicts_with_other_keys_are_no_results_of_one_branch() -> None:
 def test_parts_of_some_ways_that_show_otherwise_than_in_a_sum(rest: str) -> None:
     body = f"losses = {{'base': x.sum()}}\nif x.sum() > 0:\n    losses['more'] = x.mean()\n{rest}"
     assert "losses_more" not in mend(HEAD + textwrap.indent(body, " " * 8) + "\n").text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.sum() > 0:\n    rate = options.high\nelse:\n    rate = options.low\nreturn [rate]",
+        "low = options.low\nif x.sum() > 0:\n    low = low * 2\nreturn [low]",
+        "rate = x.amax(0)\nif x.sum() > 0:\n    rate = options.high\nreturn [rate]",
+    ],
+)
+def test_options_that_may_be_numbers_beside_nothing_that_tells_a_dtype(body: str) -> None:
+    text = HEAD.replace("self, x", "self, x, options") + textwrap.indent(body, " " * 8) + "\n"
+    text = text.replace(
+        "def forward(", "def forward(self, x):\n        return self.run(x, self.options)\n\n    def run("
+    )
+    begin = "    def __init__(self, options):\n        super().__init__()\n        self.options = options\n\n"
+    text = text.replace("    def forward(", f"{begin}    def forward(", 1)
+    assert any("it is not known whether" in each for each in mend(text).refusals)

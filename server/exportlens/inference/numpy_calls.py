@@ -165,6 +165,10 @@ def _dtype(short: str, args: list[Value], kwargs: dict[str, Value]) -> str | Non
         return "float64"
     if short in ("array", "asarray") and args and not kwargs and len(args) == 1:
         return _dtype_of_items(args[0])
+    if short in _JOINING and len(args) == 1 and not kwargs and isinstance(args[0], Sequence):
+        # Beside one of doubles the others become doubles.
+        doubles = [isinstance(each, Array) and each.dtype == "float64" for each in args[0].items or ()]
+        return "float64" if any(doubles) else None
     return _dtype_named(kwargs.get("dtype"))
 
 
@@ -181,6 +185,10 @@ def _rank(short: str, args: list[Value], kwargs: dict[str, Value]) -> int | None
         return _depth(args[0])
     if short in _REDUCING and len(args) == 1 and not kwargs and isinstance(first, Array):
         return 0
+    if short in _JOINING and len(args) == 1 and not kwargs and isinstance(first, Sequence):
+        # All have as many.
+        ranks = [each.rank for each in first.items or () if isinstance(each, Array)]
+        return next((rank for rank in ranks if rank is not None), None)
     if short in _KEEPING and len(args) == 1 and not kwargs and isinstance(first, Array):
         return first.rank
     return None
@@ -245,6 +253,8 @@ def array_method(
         elif receiver.held and machine.tracing:
             number = number_held(receiver)
             return number if name == "item" else Sequence("list", None, number)
+        if name == "tolist" and not receiver.traced and receiver.rank == 1 and receiver.dtype == "float64":
+            return Sequence("list", None, Static("float"))
         return TensorScalar("", "a NumPy array") if receiver.traced else Static()
     if receiver.traced and name == "nonzero":
         return Sequence("tuple", None, Array(True, unbacked=True))
@@ -318,6 +328,7 @@ _FLOATS = {
 _ROWS = _words("arange linspace logspace geomspace hanning hamming blackman bartlett kaiser flatnonzero")
 _OF_SHAPE = _words("zeros ones empty full")
 _REDUCING = _words("max min sum mean std var prod median amax amin")
+_JOINING = _words("concatenate")
 _WHOLE = "whole"
 _AVERAGING = _words("mean std var median")
 _KEEPING = _OF_ONE | _words(

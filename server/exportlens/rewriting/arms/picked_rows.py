@@ -33,7 +33,8 @@ def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
         return None
     if node.orelse and (_starts_elif(source, node) or not source.begins_line(node.orelse[0])):
         return None
-    written = written_apart(source, node, kinds)
+    shared: set[str] = set()
+    written = written_apart(source, node, kinds, shared)
     source, node = written or (source, node)
     function = source.enclosing_function(node)
     assert function is not None
@@ -46,7 +47,8 @@ def picked_inside(source: Source, node: ast.If, kinds: Kinds, torch: str) -> tup
             moved.insert(0, statement)
             asked |= found
     if not moved:
-        return None  # what is written apart was for nothing
+        # What is written apart was for nothing where each mask picks once.
+        return written if shared else None
     swaps = [source.swap(each, text) for each, text in asked.items()]
     swaps += [_without(source, each) for each in moved]
     swaps += list(_inserted(source, node, block[index + 1 :], moved))

@@ -79,9 +79,12 @@ def _asked_of(call: ast.Call) -> ast.expr | None:
     return call.func.value if not call.args and _name(call) == "nonzero" and owner != "torch" else None
 
 
-def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, ast.If] | None:
+def written_apart(
+    source: Source, node: ast.If, kinds: Kinds, shared: set[str] | None = None
+) -> tuple[Source, ast.If] | None:
     """The text where what is picked before `node`, and read in it, stands in statements of its own, by named masks; None where
-    it does so already. `kinds` get to know the masks."""
+    it does so already. `kinds` get to know the masks, and `shared` those that pick more than once: by one mask torch knows that
+    it picks as many."""
     block, index = source.block_of(node)
     wanted = reads(block[index:])
     for statement in reversed(block[:index]):
@@ -103,15 +106,17 @@ def written_apart(source: Source, node: ast.If, kinds: Kinds) -> tuple[Source, a
         lines, changes = [], []
         for _, value in pairs:
             mask = _mask_in(value)
-            if mask is None or not _is_compared(mask) or kinds.of(mask).dtype != "bool":
+            if mask is None or not _is_made_there(mask) or kinds.of(mask).dtype != "bool":
                 continue
             text = ast.unparse(mask)
             if text not in named:
                 named[text] = fresh("found", taken)
                 lines.append(f"{named[text]} = {source.of(mask)}")
                 kinds.assign(ast.Name(named[text], ast.Store()), kinds.of(mask))
+            elif shared is not None:
+                shared.add(named[text])
             start, end = source.start(mask), source.end(mask)
-            if isinstance(source.parents[mask], ast.Attribute):
+            if isinstance(source.parents[mask], ast.Attribute) and not isinstance(mask, ast.Subscript):
                 # The parentheses around it go.
                 start = len(source.text[:start].rstrip()) - 1
                 end += len(source.text[end:]) - len(source.text[end:].lstrip()) + 1
@@ -201,8 +206,10 @@ def _is_by_data(mask: ast.expr | None, kinds: Kinds) -> bool:
     return kind.what == "tensor" and (kind.dtype == "bool" or length_from_data(kind))
 
 
-def _is_compared(mask: ast.expr) -> bool:
-    """Whether `mask` is computed there, by operators alone."""
+def _is_made_there(mask: ast.expr) -> bool:
+    """Whether `mask` is computed there, by operators alone, or is a row of another: `masks[i]`."""
+    if isinstance(mask, ast.Subscript):
+        return isinstance(mask.value, ast.Name) and isinstance(mask.slice, (ast.Name, ast.Constant))
     if isinstance(mask, ast.UnaryOp):
         return isinstance(mask.op, ast.Invert)
     return isinstance(mask, ast.Compare) or (

@@ -44,6 +44,11 @@ def fits(number: Kind, tensor: Kind) -> bool:
     return number.type in _HOLDS.get(family, ())
 
 
+def holds_numbers(tensor: Kind) -> bool:
+    """Whether a tensor of the dtype of `tensor`, which has no dimensions, holds every int or float that is no tensor."""
+    return all(fits(Kind("number", type=each), tensor) for each in ("int", "float"))
+
+
 def tensor_of(kind: Kind) -> Kind | None:
     """The tensor that `kind`, a number on some ways and a tensor without dimensions on others, is on all of them where the numbers
     are made tensors; None where it is anything else."""

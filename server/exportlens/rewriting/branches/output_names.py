@@ -9,11 +9,13 @@ from exportlens.inference.values import Mapping_
 from exportlens.rewriting.branches.mixed_results import (
     asks_type,
     fits,
+    holds_numbers,
     is_configured,
     number_as_tensor,
     refuse_identity,
     tensor_of,
 )
+from exportlens.rewriting.branches.untold_options import may_be_number, untold_option
 from exportlens.rewriting.code.draft import Refused, RefusedDtypes, RefusedNumber
 from exportlens.rewriting.code.names import bound, fresh
 from exportlens.rewriting.code.precedence import primary
@@ -90,6 +92,7 @@ class NamedOutputs:
                     )
                 self.as_float.add(name)
             self._unify_name(name, a, b, used_as_number)
+            self._refuse_options(name, (a, then), (b, other))
 
     def _unify_name(self, name: str, a: Kind, b: Kind, used_as_number: Callable[[str], bool]) -> None:
         whats = {a.what, b.what}
@@ -132,6 +135,12 @@ class NamedOutputs:
             if mixed is not None and mixed.dtype and not asks_type(self.source, name):
                 self.as_tensor[name] = mixed.dtype
                 return
+        if whats == {"tensor", "unknown"}:
+            tensor, other = (a, b) if a.what == "tensor" else (b, a)
+            if may_be_number(other) and holds_numbers(tensor) and not asks_type(self.source, name):
+                assert tensor.dtype is not None
+                self.as_tensor[name] = tensor.dtype
+                return
         if whats & {"number", "size"} and "unknown" in whats:
             number, other = (b, a) if a.what == "unknown" else (a, b)
             if number.type == "float" and is_configured(other) and not used_as_number(name):
@@ -152,6 +161,15 @@ class NamedOutputs:
             self.as_tensor[name] = tensor.dtype
             return
         same_tensor(f"`{name}`", a, b)
+
+    def _refuse_options(self, name: str, *ways: tuple[Kind, Kinds]) -> None:
+        """Raise Refused where a way to `name` is an option of which nothing tells that it is a tensor, and a number has no dtype."""
+        if name in self.as_tensor:
+            return
+        for kind, kinds in ways:
+            option = untold_option(self.source, kind, kinds)
+            if option is not None:
+                raise Refused(f"it is not known whether `{option}`, which `{name}` may be, is a tensor")
 
     def _read_back(self, name: str, a: Kind, b: Kind) -> bool:
         """Whether `name` leaves as a tensor of its number, which is read again behind the branch."""

@@ -10,8 +10,14 @@ from dataclasses import dataclass, field
 from keyword import iskeyword
 
 from exportlens.inference.values import ClassValue
-from exportlens.rewriting.branches.mixed_results import asks_type_of_result, fits, number_as_tensor
+from exportlens.rewriting.branches.mixed_results import (
+    asks_type_of_result,
+    fits,
+    holds_numbers,
+    number_as_tensor,
+)
 from exportlens.rewriting.branches.output_names import NamedOutputs
+from exportlens.rewriting.branches.untold_options import may_be_number
 from exportlens.rewriting.code.draft import Refused
 from exportlens.rewriting.code.names import arguments, fresh
 from exportlens.rewriting.code.text import Function, Replacement, Source
@@ -306,13 +312,18 @@ class Outputs(NamedOutputs):
     def _mixed(self, found: list[Kind], again: bool) -> str | None:
         """The dtype of a result that is a tensor on one way and a number on another; None where it is no such."""
         tensors = [each for each in found if each.what == "tensor"]
-        numbers = [each for each in found if each.what == "number"]
+        untold = [each for each in found if may_be_number(each)]
+        numbers = [each for each in found if each.what == "number"] + untold
         if again or not tensors or not numbers or len(tensors) + len(numbers) != len(found):
             return None
         first = tensors[0]
         for each in tensors[1:]:
             self._same_result(first, each)
-        if not all(fits(each, tensor) for each in numbers for tensor in tensors):
+        if not all(
+            holds_numbers(tensor) if each.what == "unknown" else fits(each, tensor)
+            for each in numbers
+            for tensor in tensors
+        ):
             return None
         return first.dtype
 
@@ -369,6 +380,9 @@ class Outputs(NamedOutputs):
         if index in shape.counts:
             return self._counted(node, kinds)
         kind = kinds.of(node)
+        if index in shape.dtypes and kind.what == "unknown":
+            text = number_as_tensor(self.source.of(node, self.swaps), self.torch, shape.dtypes[index])
+            return f"{text}.clone()"
         if index in shape.dtypes and kind.what == "number":
             return number_as_tensor(self.source.of(node, self.swaps), self.torch, shape.dtypes[index], kind)
         return self.expression(node, kinds, used)

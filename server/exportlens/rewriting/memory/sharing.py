@@ -19,6 +19,7 @@ from exportlens.rewriting.kinds.function_kinds import own_function
 from exportlens.rewriting.kinds.kind import LOCAL, Kind, element_of
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.memory.cut_tensors import CUTTING
+from exportlens.rewriting.memory.untold_views import UntoldViews
 from exportlens.source.parsing import parse_python
 
 
@@ -49,7 +50,11 @@ def to_separate(
     parameters = set() if function is None else {each.arg for each in arguments(function.args)} - {"self"}
     given: set[frozenset[str]] | None = None
     names = dict.fromkeys([*read_paths(statements, kinds), *sorted(also)])
+    if function is not None:
+        clones |= _copies_of_untold(names, entering, kinds, written, function)
     for name in names:
+        if name in clones:
+            continue
         if entering is not None and name.isidentifier() and name not in entering:
             continue
         kind = (
@@ -114,6 +119,36 @@ def to_separate(
                 if copy is not None:
                     clones[name] = copy
     return clones
+
+
+def _copies_of_untold(
+    names: Iterable[str],
+    entering: frozenset[str] | None,
+    kinds: Kinds,
+    written: set[str],
+    function: Function,
+) -> dict[str, str]:
+    """The copies of those of `names` that are views of others where these are tensors, and are tensors themselves. Raises Refused."""
+    read = [each for each in names if each.isidentifier() and (entering is None or each in entering)]
+    views = UntoldViews(function, kinds, read)
+    held: dict[str, frozenset[str]] = {}
+    copies: dict[str, str] = {}
+    for name in read:
+        held[name] = views.owners(name)
+    for name, owners in held.items():
+        partners = [
+            other
+            for other in read
+            if other not in {name, *copies}
+            and (other in owners or owners & held[other])
+            and kinds.names[other].what in ("tensor", "unknown")
+        ]
+        if not partners or not views.is_tensor(name) or _may_be_none(name, function):
+            continue
+        if written & {name, *partners, *owners}:
+            raise Refused(f"`{name}` may share memory with `{partners[0]}`, and one of them is written")
+        copies[name] = f"{name}.clone()"
+    return copies
 
 
 def refuse_given_twice(
