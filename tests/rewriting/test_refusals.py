@@ -12,7 +12,7 @@ from tests.rewriting.fixing_all import mend
 REFUSED = [
     (
         "parts of what a function of NumPy computes of numbers",
-        "import numpy as np\nrow, column = np.unravel_index(x.argmax().item(), x.shape)\nif row > 1:\n    x = x * 2\nreturn x + column",
+        "import numpy as np\nrow, column = np.divmod(x.argmax().item(), 2)\nif row > 1:\n    x = x * 2\nreturn x + column",
         "`row > 1` is NumPy's",
     ),
     (
@@ -22,7 +22,7 @@ REFUSED = [
     ),
     (
         "an int of what a function of NumPy computes of numbers",
-        "import numpy as np\nrow, column = np.unravel_index(x.argmax().item(), x.shape)\nreturn x * int(row)",
+        "import numpy as np\nrow, column = np.divmod(x.argmax().item(), 2)\nreturn x * int(row)",
         "`row` is NumPy's",
     ),
     (

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from exportlens.rewriting.code.names import bound, dotted
 from exportlens.rewriting.code.text import Function, Replacement, Source, replaced
+from exportlens.rewriting.memory.moving import written_bases
 
 _NUMBERS = frozenset({"int", "float", "bool"})
 # What gives the very tensor where it is of that dtype, or on that device.
@@ -46,7 +47,8 @@ def is_read_again(source: Source, function: Function, call: ast.Call, path: str)
     for loop in source.ancestors(call):
         if loop is function:
             break
-        if isinstance(loop, (ast.For, ast.While)) and not {head, path} & set(bound(loop)):
+        written = (dotted(base) for base in written_bases(loop))
+        if isinstance(loop, (ast.For, ast.While)) and not {head, path} & {*bound(loop), *written}:
             inside = (source.start(loop), source.end(loop))
             if any(inside[0] <= source.start(each) < inside[1] for each in choices):
                 return True
@@ -60,7 +62,7 @@ def is_read_again(source: Source, function: Function, call: ast.Call, path: str)
         for each in _own(function)
         if isinstance(each, ast.stmt)
         and not isinstance(each, (ast.For, ast.While, ast.If, ast.With, ast.Try))
-        if {head, path} & set(bound(each))
+        if {head, path} & {*bound(each), *(dotted(base) for base in written_bases(each))}
     ]
     return any(
         begin < source.end(each) <= at and not any(begin < one <= at for one in anew)
@@ -81,7 +83,9 @@ def _own(function: Function) -> Iterator[ast.AST]:
 
 def _reads(function: Function) -> Iterator[tuple[ast.Call, str]]:
     """The calls that read a number out of a tensor that has a name, and its path."""
-    for each in _own(function):
+    own = list(_own(function))
+    rounds = {name for each in own if isinstance(each, ast.comprehension) for name in bound(each.target)}
+    for each in own:
         if not isinstance(each, ast.Call):
             continue
         read: ast.expr | None = None
@@ -92,5 +96,6 @@ def _reads(function: Function) -> Iterator[tuple[ast.Call, str]]:
         while isinstance(read, ast.Call) and isinstance(read.func, ast.Attribute) and read.func.attr in _SAME:
             read = read.func.value
         path = None if read is None else dotted(read)
-        if path is not None:
+        # What a comprehension goes through is another one in each round.
+        if path is not None and path.partition(".")[0] not in rounds:
             yield each, path
