@@ -9,7 +9,7 @@ from typing import Any
 
 from exportlens.finding import Fix, Refusal
 from exportlens.inference.places import AttributeRead, Call, Place
-from exportlens.inference.values import Array, Const, Tensor
+from exportlens.inference.values import Array, Const, Tensor, TensorScalar
 from exportlens.outcome import FAILS, OK, Outcome
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.numbers.unraveled import divided_by_sizes
@@ -43,6 +43,9 @@ _ATTRIBUTES: frozenset[str] = frozenset(_TABLE["attributes"])
 _NUMBERS = frozenset({"numpy.isscalar", "numpy.ndim", "numpy.size"})
 # The parameters that a translation does not take, and the values of them that it passes over.
 _REFUSED: dict[str, dict[str, object]] = {f"numpy.{name}": given for name, given in _TABLE["refused"].items()}
+
+
+_OF_DATA = Outcome(FAILS, FAILS)
 
 
 class UntracedNumpy(CallOf):
@@ -94,6 +97,11 @@ class UntracedNumpy(CallOf):
                     f"tracing fails. {self.advice}",
                 )
                 return
+
+    def outcome_of(self, place: Call) -> Outcome:
+        """Non-strict tracing runs NumPy, which takes no number from data for an index."""
+        open_index = any(isinstance(each, TensorScalar) for each in place.args)
+        return _OF_DATA if place.name == "numpy.unravel_index" and open_index else self.outcome
 
     def fix(self, report: Report, context: RewriteContext) -> Fix | Refusal | None:
         place = report.place
@@ -219,8 +227,10 @@ from torch import nn
 
 class M(nn.Module):
     def forward(self, x):
-        row, column = divmod(x.argmax().item(), x.shape[1])
+        number = x.argmax().item()
+        row, column = number // x.shape[1], number % x.shape[1]
         return x - row * column
 """,
+            outcome=_OF_DATA,
         ),
     )

@@ -10,13 +10,13 @@ from exportlens.inference.tensors import dtype_family
 from exportlens.inference.values import Sequence, Tensor, TensorScalar
 from exportlens.rewriting.code.context import RewriteContext
 from exportlens.rewriting.code.draft import Refused, plain_call
-from exportlens.rewriting.code.names import dotted
+from exportlens.rewriting.code.names import dotted, every_name, fresh
 from exportlens.rewriting.code.precedence import primary
-from exportlens.rewriting.code.text import Source
+from exportlens.rewriting.code.text import Replacement, Source
 
 
 def divided_by_sizes(place: Call, context: RewriteContext) -> Fix | Refusal:
-    """`divmod(n, shape[1])` for `np.unravel_index(n, shape)`, and tuples of `n // size % size` for other numbers of dimensions.
+    """`(n // shape[1], n % shape[1])` for `np.unravel_index(n, shape)`, where `n` has a name, or is given one.
 
     An index that is out of bounds raises nothing then, and the numbers are Python's: the fix is unsafe.
     """
@@ -33,8 +33,13 @@ def divided_by_sizes(place: Call, context: RewriteContext) -> Fix | Refusal:
         if not count:
             raise Refused(f"how many dimensions `{draft.source.of(node.args[1])}` has is not known")
         sizes = _sizes(draft.source, node.args[1], count)
-        text = _places(draft.source, node.args[0], ".item()" if tensor else "", sizes)
-        return draft.replace("Divide by the sizes", [draft.source.swap(node, text)], uses_torch=False)
+        source, read = draft.source, ".item()" if tensor else ""
+        swaps, name = list[Replacement](), source.of(node.args[0])
+        if read or not isinstance(node.args[0], ast.Name):
+            swaps = [_named(source, node, primary(name) + read if read else name)]
+            name = swaps[0].text.partition(" = ")[0]
+        swaps.append(source.swap(node, _places(name, sizes)))
+        return draft.replace("Divide by the sizes", swaps, uses_torch=False)
     except (Refused, LookupError, SyntaxError) as refused:
         return Refusal(str(refused))
 
@@ -77,18 +82,25 @@ def _is_plain(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or dotted(node) is not None
 
 
-def _places(source: Source, number: ast.expr, read: str, sizes: list[str]) -> str:
-    """The place in each dimension of the item with that number, where the last dimension runs first; the number is `read` out first."""
-    text = primary(source.of(number)) + read
-    named = isinstance(number, ast.Name) and not read
-    if len(sizes) == 2 and not named:
-        return f"divmod({text if read else source.of(number)}, {sizes[1]})"
-    if len(sizes) > 1 and not named:
-        raise Refused(f"`{source.of(number)}` would be computed more than once: give it a name first")
+def _named(source: Source, node: ast.Call, number: str) -> Replacement:
+    """What gives the number a name in front of the statement."""
+    statement = source.enclosing_statement(node)
+    if (
+        not isinstance(statement, ast.Assign)
+        or statement.value is not node
+        or not source.begins_line(statement)
+    ):
+        raise Refused(f"`{number}` would be computed more than once: give it a name first")
+    begin, name = source.start(statement), fresh("number", every_name(source.tree))
+    return Replacement(begin, begin, f"{name} = {number}{source.newline}{source.indent_of(statement)}")
+
+
+def _places(number: str, sizes: list[str]) -> str:
+    """The place in each dimension of the item with that number, where the last dimension runs first."""
     places = []
     for dim, size in enumerate(sizes):
         behind = sizes[dim + 1 :]
         by = f" // {behind[0]}" if len(behind) == 1 else f" // ({' * '.join(behind)})" if behind else ""
         rest = f" % {size}" if dim else ""
-        places.append(f"{text}{by}{rest}")
+        places.append(f"{number}{by}{rest}")
     return f"({', '.join(places)}{',' if len(places) == 1 else ''})"
