@@ -47,8 +47,7 @@ def is_read_again(source: Source, function: Function, call: ast.Call, path: str)
     for loop in source.ancestors(call):
         if loop is function:
             break
-        written = (dotted(base) for base in written_bases(loop))
-        if isinstance(loop, (ast.For, ast.While)) and not {head, path} & {*bound(loop), *written}:
+        if isinstance(loop, (ast.For, ast.While)) and not {head, path} & _changed(loop):
             inside = (source.start(loop), source.end(loop))
             if any(inside[0] <= source.start(each) < inside[1] for each in choices):
                 return True
@@ -62,13 +61,23 @@ def is_read_again(source: Source, function: Function, call: ast.Call, path: str)
         for each in _own(function)
         if isinstance(each, ast.stmt)
         and not isinstance(each, (ast.For, ast.While, ast.If, ast.With, ast.Try))
-        if {head, path} & {*bound(each), *(dotted(base) for base in written_bases(each))}
+        if {head, path} & _changed(each)
     ]
     return any(
         begin < source.end(each) <= at and not any(begin < one <= at for one in anew)
         for begin in earlier
         for each in choices
     )
+
+
+def _changed(node: ast.AST) -> set[str | None]:
+    """The names and attributes that `node` binds or writes in place."""
+    stored = (
+        dotted(each)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store)
+    )
+    return {*bound(node), *stored, *map(dotted, written_bases(node))}
 
 
 def _own(function: Function) -> Iterator[ast.AST]:

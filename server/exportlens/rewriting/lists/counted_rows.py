@@ -179,6 +179,9 @@ class _Counted:
         if made is None or inside is None or ((filling or padded) and self._is_written_behind(filling)):
             return None
         lines, shape, number, floats = made
+        if number and inside:
+            # What asks the list beside tensors of the model brings the count to their device.
+            lines[-1] = f"{lines[-1].removesuffix(')')}, device={count}.device)"
         lines.append(f"{places} = {torch}.arange({total}, device={filled}.device)")
         behind = [f"{mask} = {places} < {count}"]
         used = self._padded_behind(padded, mask, count) if padded is not None and not number else None
