@@ -31,7 +31,7 @@ REPAIRS = {
 @pytest.mark.parametrize("model", REPAIRS)
 def test_a_repair_makes_an_example_export(workshop: Workshop, model: str) -> None:
     done = workshop.repair(model)
-    assert done.repaired, done.reason
+    assert done.repaired, (done.reason, done.steps)
     assert [step.code for step in done.steps if step.fix and not step.withdrawn] == REPAIRS[model]
     assert bool(done.changed) is bool(REPAIRS[model])
 
