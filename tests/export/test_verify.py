@@ -64,6 +64,27 @@ def test_weights_are_shared(worker: Runner) -> None:
     assert report.verified, report.reason
 
 
+@pytest.mark.parametrize("round_", range(3))
+def test_an_operator_that_the_fix_defines_again_is_compared(
+    worker: Runner, tmp_path: Path, round_: int
+) -> None:
+    """torch destroys the original's operator then; whatever ran it afterwards raised now and then."""
+    file = tmp_path / "filters.py"
+    text = (
+        "import torch\n\n\n@torch.library.custom_op('verified_again::halve', mutates_args=())\n"
+        "def halve(x: torch.Tensor) -> torch.Tensor:\n    return torch.from_numpy(x.detach().numpy() / 2)\n\n\n"
+        "class Halves(torch.nn.Module):\n    def forward(self, x: torch.Tensor) -> torch.Tensor:\n        return halve(x) + 1\n"
+    )
+    file.write_text(text)
+    head, model = text.split("class Halves")
+    fixed = f"{head}@halve.register_fake\ndef _(x):\n    return torch.empty_like(x)\n\n\nclass Halves{model}"
+    request = ExportRequest(
+        f"{file}:Halves", ModelInputs(inputs=f"(torch.randn(3, {round_ + 2}),)"), mode="both"
+    )
+    report: VerifyReport = worker.run(verify_fix(worker.session, request, {file: fixed}))
+    assert report.verified, report.reason
+
+
 def test_a_fix_that_does_not_import_is_refused(worker: Runner) -> None:
     report = verdict(worker, "DataDependent", BRANCH, "        return (\n")
     assert report.failure is not None and "the fixed model cannot be run" in report.failure.message
