@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cached_property
 
 from exportlens.inference.places import ItemRead, ItemWrite
 from exportlens.inference.values import Function
@@ -54,7 +54,7 @@ class _Told:
         """Whether what `call` runs may; what the file does not define by that name alone may do anything."""
         called = dotted(call.func) or ""
         own = called.removeprefix("self.")
-        found = list(self._defined(own))
+        found = self._defined.get(own, [])
         if not found or "." in own:
             return True
         for each in found:
@@ -74,12 +74,16 @@ class _Told:
                 return True
         return False
 
-    def _defined(self, name: str) -> Iterator[_Definition]:
+    @cached_property
+    def _defined(self) -> dict[str, list[_Definition]]:
+        """The functions of the file by name, methods and inner ones among them."""
+        found: dict[str, list[_Definition]] = {}
         for chunk in self.chunks:
             for statement in chunk.body:
                 for each in walk(statement):
-                    if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and each.name == name:
-                        yield each
+                    if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                        found.setdefault(each.name, []).append(each)
+        return found
 
 
 def _computed_of(names: set[str], function: ast.AST) -> list[ast.expr]:

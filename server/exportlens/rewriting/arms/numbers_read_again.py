@@ -43,6 +43,8 @@ def is_read_again(source: Source, function: Function, call: ast.Call, path: str)
         for each in _own(function)
         if isinstance(each, ast.Call) and (dotted(each.func) or "").rpartition(".")[2] == "cond"
     ]
+    if not choices:
+        return False
     at, head = source.start(call), path.partition(".")[0]
     for loop in source.ancestors(call):
         if loop is function:

@@ -13,7 +13,7 @@ from exportlens.rewriting.code.names import dotted
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
 from exportlens.rewriting.lists.item_counts import Counts, is_asked
-from exportlens.rewriting.lists.read_within import is_handed_to_writer, writes_items
+from exportlens.rewriting.lists.written_items import is_handed_to_writer, writes_items
 from exportlens.source.walking import walk
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from exportlens.rewriting.code.liveness import exits
 from exportlens.rewriting.code.text import Function, Replacement, Source
 from exportlens.rewriting.kinds.kinds import Kinds
-from exportlens.rewriting.lists.read_within import is_handed_to_writer, writes_items
+from exportlens.rewriting.lists.written_items import is_handed_to_writer, writes_items
 from exportlens.rewriting.memory.effects import kinds_before
 
 RAISES, GIVES_ZERO = "raises", "gives zero"

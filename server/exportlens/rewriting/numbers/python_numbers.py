@@ -84,9 +84,6 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
         elif not isinstance(value, Tensor):
             raise Refused(f"`{draft.source.of(inner)}` is not known to be a tensor")
         text = primary(draft.source.of(inner))
-        around, path = draft.source.enclosing_function(node), dotted(inner)
-        if around is not None and path is not None and is_read_again(draft.source, around, node, path):
-            text += ".clone()"
         if isinstance(inner, ast.Name) and inner.id in draft.supposed:
             # It may be a number of Python after all.
             if node.func.id == "float" and _is_divided(draft.source, node):
@@ -102,6 +99,9 @@ def item_for_number(place: Conversion, context: RewriteContext) -> Fix | Refusal
             dtype = dtype if (dtype or "").startswith("int") else "float64"
             double = "" if dtype != "float64" else f", dtype={draft.torch}.float64"
             text = f"{draft.torch}.as_tensor({draft.source.of(inner)}{double})"
+        around, path = draft.source.enclosing_function(node), dotted(inner)
+        if around is not None and path is not None and is_read_again(draft.source, around, node, path):
+            text += ".clone()"
         # int() cuts towards zero as .long() does, but raises for nan and inf; float() of a float tensor is its item.
         applicability = Applicability.SAFE
         if node.func.id == "int":
